@@ -1,0 +1,48 @@
+# The project's commands; each installs what it needs into .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --only-binary=:all:
+SEEDS ?= 100:16
+N ?= 100000
+
+.PHONY: paper quick test slow check bars bench fuzz docs recorded clean
+
+paper: $(VENV)/.base
+	$(BIN)/omdpd paper
+
+quick: $(VENV)/.base
+	$(BIN)/omdpd paper --quick --out results/quick
+
+test: $(VENV)/.dev
+	$(BIN)/pytest -m "not slow"
+
+slow: $(VENV)/.dev
+	$(BIN)/pytest -m slow
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bars: $(VENV)/.dev
+	$(BIN)/python benchmarks/bars.py $(SEEDS)
+
+recorded: $(VENV)/.dev
+	$(BIN)/python tests/recorded/record.py
+
+clean:
+	rm -rf $(VENV) results
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# The editable build needs its backend; it comes from a wheel like everything else.
+$(VENV)/.base: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/.base

@@ -1,0 +1,145 @@
+"""How a run is judged: exact values under the true model, against the best policy that is safe in every episode.
+
+    Regret(K)      = sum_k V*(r) - V^{pi_k}(r)
+    Violation(K)   = sum_k max_i [V^{pi_k}(d_{k,i})]^+                    strong: nothing cancels
+    Weak violation = max_i [sum_k V^{pi_k}(d_{k,i})]^+
+    Lagrangian regret = Regret(K) + sum_j mult_j sum_k V^{pi_k}(d_j)      j over the rows of the comparator's program
+
+Never from returns, never from a learner's own occupancy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.cmdp import CMDP, Round
+from omdpd.natures.protocol import Nature
+from omdpd.programs import best_policy_against, least_total_violation
+
+# Where an exponent starts to be measured: the slope is taken between K / 4 and K.
+EXPONENT_START = 4
+# Up to this many table entries (256 MB) are kept in memory while the comparator is found; beyond, they are made anew.
+MOST_NUMBERS = 2**25
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """One episode: the policy's true value, and its true excess cost per constraint (I,)."""
+
+    value: float
+    excess: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Comparator:
+    """The best policy that is safe in every episode of a run, or the fact that there is none.
+
+    `rows` (n, H, S, A) are the tables with a positive shadow price, `multipliers` (n,) the prices.  Without a
+    comparator `value` is None, and `hindsight_violation` is what the best fixed policy would have paid in total
+    (None if there are too many tables to find out).
+    """
+
+    exists: bool
+    value: float | None
+    rows: Floats
+    multipliers: Floats
+    hindsight_violation: float | None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The numbers of a whole run; what is undefined is None."""
+
+    regret: float | None
+    regret_positive: float | None
+    lagrangian_regret: float | None
+    violation: float
+    weak_violation: float
+    regret_exponent: float | None
+    violation_exponent: float | None
+
+
+def assess(round_: Round, occupancy: Floats) -> Assessment:
+    """The exact value and excess costs of a policy, from its true occupancy."""
+    value = float(np.vdot(round_.reward, occupancy))
+    return Assessment(value, round_.cost.reshape(len(round_.cost), -1) @ occupancy.ravel())
+
+
+def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
+    """The comparator over the distinct tables that were drawn (by key)."""
+    few = len(keys) * cmdp.excess.size <= MOST_NUMBERS
+    kept = list(_chunks(nature, keys)) if few else None
+    chunks = (lambda: iter(kept)) if kept is not None else (lambda: _chunks(nature, keys))
+    against = best_policy_against(cmdp.transition, cmdp.initial, cmdp.reward, chunks)
+    plan, rows = against.plan, against.rows
+    if not plan.feasible:
+        paid = None if kept is None else least_total_violation(cmdp.transition, cmdp.initial, np.concatenate(kept))
+        return Comparator(False, None, rows[:0], np.zeros(0), paid)
+    priced = plan.multipliers > 0.0
+    return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0)
+
+
+def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:
+    """The tables of the keys, a thousand episodes at a time, (n, H, S, A)."""
+    for start in range(0, len(keys), 1000):
+        yield np.concatenate([nature.table(key) for key in keys[start : start + 1000]])
+
+
+def scores(values: Floats, excess: Floats, occupancy_sum: Floats, best: Comparator) -> Scores:
+    """Regret and violation of a run from its per-episode values (K,), excess costs (K, I) and summed occupancy."""
+    paid = np.maximum(excess.max(axis=1), 0.0)
+    strong = np.cumsum(paid)
+    weak = float(np.maximum(excess.sum(axis=0), 0.0).max())
+    if best.value is None:
+        return Scores(None, None, None, float(strong[-1]), weak, None, growth_exponent(strong))
+    gap = best.value - values
+    regret = np.cumsum(gap)
+    prices = best.multipliers @ (best.rows.reshape(len(best.rows), occupancy_sum.size) @ occupancy_sum.ravel())
+    return Scores(
+        float(regret[-1]), float(np.maximum(gap, 0.0).sum()), float(regret[-1] + prices), float(strong[-1]), weak,
+        growth_exponent(regret), growth_exponent(strong),
+    )  # fmt: skip
+
+
+def growth_exponent(cumulative: Floats) -> float | None:
+    """Slope of log cumulative value between episodes K/4 and K; None unless it is positive at both.
+
+    >>> round(growth_exponent(np.sqrt(np.arange(1, 401))), 9)
+    0.5
+    """
+    K = len(cumulative)
+    start = K // EXPONENT_START
+    if start < 1 or cumulative[start - 1] <= 0.0 or cumulative[-1] <= 0.0:
+        return None
+    return float(np.log(cumulative[-1] / cumulative[start - 1]) / np.log(K / start))
+
+
+def bootstrap_band(
+    curves: Floats, rng: np.random.Generator, level: float = 0.95, n_draws: int = 1000
+) -> tuple[Floats, Floats]:
+    """A percentile-bootstrap band of the mean of `curves` (runs, points), by redrawing the runs.
+
+    With a single run the band is the run itself.
+    """
+    n = len(curves)
+    picks = rng.multinomial(n, np.full(n, 1.0 / n), size=n_draws) / n
+    means = picks @ curves
+    tail = 100.0 * (1.0 - level) / 2.0
+    low, high = np.percentile(means, [tail, 100.0 - tail], axis=0)
+    return low, high
+
+
+def paired_ratio_interval(
+    numerators: Floats, denominators: Floats, rng: np.random.Generator, level: float = 0.9, n_draws: int = 10_000
+) -> tuple[float, float, float]:
+    """Ratio of means over paired runs, with a percentile-bootstrap interval: (ratio, low, high)."""
+    n = len(numerators)
+    picks = rng.integers(n, size=(n_draws, n))
+    ratios = numerators[picks].mean(axis=1) / denominators[picks].mean(axis=1)
+    tail = 100.0 * (1.0 - level) / 2.0
+    low, high = np.percentile(ratios, [tail, 100.0 - tail])
+    return float(numerators.mean() / denominators.mean()), float(low), float(high)

@@ -1,0 +1,224 @@
+"""A feasible point from an iterate, and a duality gap that is computed without cancellation.
+
+For any V, any xi and any policy and kernel in the box with occupancy q, with c' = c - sum_j xi_j d_j,
+y = c' - V_h(s) + sigma(V_{h+1}) and v_j = d_j.q + b_j, primal minus dual value is a sum of non-negative terms:
+
+    Euclid   1/2 (q - [y]^+)^2 + q ([y]^+ - y) + q (sigma - p.V_{h+1})                       over the rows
+    KL       q (e^r - 1 - r) + q (sigma - p.V_{h+1}),  r = y - log q                          over the rows
+    hinges   W v + rho v^2/2 - xi v + ([xi - W]^+)^2 / (2 rho)  if v > 0,  the same without its first two terms otherwise
+
+(mu.V_1 telescopes into the rows, which removes every large term.)  An upper bound of what the rounding of q can
+do to the hinge terms is part of the gap: at large W it dominates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from omdpd.arrays import Floats
+from omdpd.kernels.interior_layout import C, LO, OPTIONS, Q, RP, S1, S2, S3, SL, TL, TW, W, YY, place, sort_down
+
+# q of a forward pass is off by a few units in the last place, relative to each entry.
+ROUNDING = 4.0 * 2.220446049250313e-16
+# log q of a value below the smallest double; its term in the objective is zero.
+UNREACHABLE_BONUS = 50.0
+
+
+@njit(**OPTIONS)
+def recover_kernel(E: Floats, rows: Floats) -> None:
+    """Slot YY: p = l + w/q, moved into the true box and made to sum to one."""
+    nb, S, N = E.shape[1:]
+    for b in range(nb):
+        for n in range(N):
+            rows[S3, b, n] = 1.0 / rows[Q, b, n] if rows[Q, b, n] > 0.0 else 0.0
+        for slot, value in ((S1, 1.0), (S2, 0.0)):
+            for n in range(N):
+                rows[slot, b, n] = value
+        for t in range(S):
+            for n in range(N):
+                low = E[TL, b, t, n]
+                p = E[LO, b, t, n] + E[W, b, t, n] * rows[S3, b, n]
+                E[YY, b, t, n] = max(min(p, low + E[TW, b, t, n]), low)
+            for n in range(N):
+                rows[S1, b, n] -= E[YY, b, t, n]
+            for n in range(N):
+                rows[S2, b, n] += E[YY, b, t, n] - E[TL, b, t, n]
+        restore(E, rows, b)
+
+
+@njit(**OPTIONS)
+def restore(E: Floats, rows: Floats, b: int) -> None:
+    """Give the missing mass (slot S1; S2 is the mass above the lower bounds) to the entries by their room."""
+    S, N = E.shape[2:]
+    for n in range(N):
+        rows[S3, b, n] = -rows[S2, b, n]
+    for t in range(S):
+        for n in range(N):
+            rows[S3, b, n] += E[TW, b, t, n]
+    for n in range(N):
+        room = rows[S3, b, n] if rows[S1, b, n] > 0.0 else rows[S2, b, n]
+        rows[S1, b, n] = max(min(rows[S1, b, n] / room, 1.0), -1.0) if room > 0.0 else 0.0
+    for t in range(S):
+        for n in range(N):
+            share, above = rows[S1, b, n], E[YY, b, t, n] - E[TL, b, t, n]
+            E[YY, b, t, n] += share * ((E[TW, b, t, n] - above) if share > 0.0 else above)
+
+
+@njit(**OPTIONS)
+def kernel_gap(E5: Floats, R4: Floats, b: int, i: int, V: Floats, order: np.ndarray, scratch: Floats) -> float:
+    """Per row sigma (scratch 0) and sigma - p.V (scratch 1), relative to max V, which is returned.
+
+    Rows whose kernel was held fixed because their box is narrow take its best member instead.
+    """
+    S, R = V.size, scratch.shape[1]
+    sigma, slack, rest = scratch[0], scratch[1], scratch[2]
+    sort_down(V, order)
+    top = V[order[0]]
+    for r in range(R):
+        sigma[r] = 0.0
+        slack[r] = 0.0
+        rest[r] = 1.0
+    for t in range(S):
+        for r in range(R):
+            rest[r] -= E5[TL, b, t, i, r]
+    for k in range(S):
+        t = order[k]
+        drop = V[t] - top
+        for r in range(R):
+            best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
+            if R4[SL, b, i, r] == 0.0:
+                E5[YY, b, t, i, r] = best
+        for r in range(R):
+            best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
+            sigma[r] += best * drop
+        for r in range(R):
+            best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
+            slack[r] += (best - E5[YY, b, t, i, r]) * drop
+        for r in range(R):
+            rest[r] -= max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
+    return top
+
+
+@njit(**OPTIONS)
+def backward(
+    E5: Floats,
+    R4: Floats,
+    n_actions: int,
+    mass: Floats,
+    dead: float,
+    kl: bool,
+    V: Floats,
+    order: np.ndarray,
+    scratch: Floats,
+) -> None:
+    """Slots S2 = y and S3 = sigma - p.V of every row; states without mass get the V that makes every y <= 0."""
+    H, S = V.shape
+    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
+    for h in range(H - 1, -1, -1):
+        b, i = place(h, H, hb, nb)
+        top = 0.0
+        if h + 1 < H:
+            top = kernel_gap(E5, R4, b, i, V[h + 1], order, scratch)
+        else:
+            scratch[:2] = 0.0
+        for s in range(S):
+            if mass[h, s] <= dead:
+                best = -np.inf
+                for a in range(n_actions):
+                    best = max(best, R4[C, b, i, a * S + s] + (scratch[0, a * S + s] + top))
+                V[h, s] = best + (UNREACHABLE_BONUS if kl else 0.0)
+            for a in range(n_actions):
+                r = a * S + s
+                R4[S2, b, i, r] = R4[C, b, i, r] + ((top - V[h, s]) + scratch[0, r])
+                R4[S3, b, i, r] = max(scratch[1, r], 0.0)
+
+
+@njit(**OPTIONS)
+def forward(E5: Floats, R4: Floats, n_actions: int, mu: Floats, flow: Floats) -> None:
+    """Slot RP: the occupancy of the policy of slot Q under the kernel of slot YY; `flow` gets the state masses."""
+    H, S = flow.shape
+    nb, hb = E5.shape[1], E5.shape[3]
+    for s in range(S):
+        flow[0, s] = mu[s]
+    for h in range(H):
+        b, i = place(h, H, hb, nb)
+        for s in range(S):
+            total = 0.0
+            for a in range(n_actions):
+                total += R4[Q, b, i, a * S + s]
+            for a in range(n_actions):
+                r = a * S + s
+                R4[RP, b, i, r] = flow[h, s] * (R4[Q, b, i, r] / total if total > 0.0 else 1.0 / n_actions)
+        if h + 1 < H:
+            for t in range(S):
+                total = 0.0
+                for r in range(S * n_actions):
+                    total += R4[RP, b, i, r] * E5[YY, b, t, i, r]
+                flow[h + 1, t] = total
+
+
+@njit(**OPTIONS)
+def row_gap(R4: Floats, H: int, n_rows: int, kl: bool) -> float:
+    """Sum of the rows' terms."""
+    nb, hb = R4.shape[1] - 1, R4.shape[2]
+    total = 0.0
+    for h in range(H):
+        b, i = place(h, H, hb, nb)
+        for r in range(n_rows):
+            q, y = R4[RP, b, i, r], R4[S2, b, i, r]
+            if kl:
+                term = divergence_gap(q, y)
+            else:
+                positive = max(y, 0.0)
+                term = 0.5 * (q - positive) ** 2 + q * (positive - y)
+            total += term + q * R4[S3, b, i, r]
+    return total
+
+
+@njit(**OPTIONS)
+def divergence_gap(q: float, y: float) -> float:
+    """q log q - q - q y + e^y, written in r = y - log q where q > 0."""
+    if q <= 0.0:
+        return np.exp(min(y, 700.0))
+    r = y - np.log(q)
+    if abs(r) < 1e-2:
+        return q * (r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r / 720.0)))))
+    return q * (np.exp(min(r, 700.0)) - 1.0 - r)
+
+
+@njit(**OPTIONS)
+def exact_dot(x: Floats, y: Floats, start: float) -> tuple[float, float]:
+    """start + x.y in twice the working precision (Dekker's product, Knuth's sum), and |start| + |x|.|y|."""
+    split = 134217729.0
+    high, low, size = start, 0.0, abs(start)
+    for n in range(x.size):
+        p = x[n] * y[n]
+        xs, ys = split * x[n], split * y[n]
+        xh, yh = xs - (xs - x[n]), ys - (ys - y[n])
+        xl, yl = x[n] - xh, y[n] - yh
+        low += xl * yl - (((p - xh * yh) - xl * yh) - xh * yl)
+        total = high + p
+        part = total - high
+        low += (high - (total - part)) + (p - part)
+        high = total
+        size += abs(p)
+    return high + low, size
+
+
+@njit(**OPTIONS)
+def hinge_gap(v: float, size: float, xi: float, weight: float, rho: float) -> float:
+    """One hinge's term, with the most that rounding of v by `ROUNDING` times `size` can add."""
+    error = ROUNDING * size
+    over = max(xi - weight, 0.0)
+    curve = over * over / (2.0 * rho) if rho > 0.0 else 0.0
+    worst = 0.0
+    for point in (v - error, v, v + error):
+        if point > 0.0 and xi > weight and rho > 0.0:
+            term = 0.5 * rho * (point - over / rho) ** 2
+        elif point > 0.0:
+            term = (weight - xi) * point + 0.5 * rho * point * point
+        else:
+            term = -xi * point + curve
+        worst = max(worst, term)
+    return worst

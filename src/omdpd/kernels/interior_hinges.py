@@ -1,0 +1,255 @@
+"""Terms W t + rho t^2 / 2 with t = [d.q + b]^+: a border of the Newton system, one line per term.
+
+t >= 0 (multiplier zeta) and u = t - v >= 0 (multiplier xi), v = d.q + b, zeta + xi = W + rho t.  The row formulas hold
+with c' = c - sum_j xi_j d_j.  Eliminating t and u leaves one unknown dxi per term:
+
+    M dV + B dxi = rhs,    B^T dV + (Phi + D^T Gamma^{-1} D) dxi = D^T Gamma^{-1} R - g
+    phi = t/(zeta + rho t) + u/xi,   g = (ct - t zeta - t rz)/(zeta + rho t) - (cu - u xi)/xi + ru
+
+with the measured residuals ru = t - u - v and rz = W + rho t - zeta - xi.  X = M^{-1} B costs one back-solve per term
+and iteration; the Schur matrix is T_jk = d_j.P_k + Phi with P = (d - X_s + f.X)/gamma.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from omdpd.arrays import Floats
+from omdpd.kernels.interior_layout import C, C0, FF, IG, OPTIONS, YY
+from omdpd.kernels.interior_newton import solve
+from omdpd.kernels.interior_rows import REDUCE
+
+# Slots of a term: data, slacks and multipliers, directions, corrector terms, work.
+HW, HB, HR, T, U, ZETA, XI, DT_, DU, DZETA, DXI, CT, CU, V_, WT, G_, RU, RZ = range(18)
+HINGE_SLOTS = 18
+
+
+@njit(**REDUCE)
+def dots(D: Floats, rows: Floats, slot: int, out: Floats) -> None:
+    """out_j = d_j . (row slot)."""
+    for j in range(D.shape[0]):
+        total = 0.0
+        for b in range(D.shape[1]):
+            for n in range(D.shape[2]):
+                total += D[j, b, n] * rows[slot, b, n]
+        out[j] = total
+
+
+@njit(**OPTIONS)
+def price(D: Floats, xi: Floats, rows: Floats) -> None:
+    """Slot C: c - sum_j xi_j d_j."""
+    for b in range(rows.shape[1]):
+        for n in range(rows.shape[2]):
+            rows[C, b, n] = rows[C0, b, n]
+    for j in range(D.shape[0]):
+        if xi[j] != 0.0:
+            for b in range(rows.shape[1]):
+                for n in range(rows.shape[2]):
+                    rows[C, b, n] -= xi[j] * D[j, b, n]
+
+
+@njit(**OPTIONS)
+def centre_hinge(hinge: Floats, j: int, v: float, target: float, cap: float) -> None:
+    """The point with t zeta = u xi = target, t - u = v and zeta + xi = W + rho t.
+
+    The smaller slack solves k/s + k/(s + |v|) = W + rho t, whose left side is convex: Newton's method climbs to the
+    root from a lower bound.  Where W exceeds `cap` the point is centred for the cap and t - u = v is left to Newton.
+    """
+    weight, rho, kappa = hinge[HW, j], hinge[HR, j], target * hinge[WT, j]
+    effective = min(weight, cap) if rho == 0.0 else weight
+    positive, size = max(v, 0.0), abs(v)
+    line = effective + rho * positive
+    s = 2.0 * kappa / (line + np.sqrt(line * line + 4.0 * rho * kappa))
+    for _ in range(40):
+        value = kappa / s + kappa / (s + size) - line - rho * s
+        slope = kappa / (s * s) + kappa / ((s + size) * (s + size)) + rho
+        s += value / slope
+        if value <= 1e-14 * slope * s:
+            break
+    small, large = s, s + size
+    hinge[T, j] = large if v > 0.0 else small
+    hinge[U, j] = small if v > 0.0 else large
+    hinge[XI, j] = kappa / hinge[U, j]
+    hinge[ZETA, j] = kappa / hinge[T, j]
+    if weight > effective:
+        hinge[ZETA, j] = weight - hinge[XI, j]
+        hinge[T, j] = kappa / hinge[ZETA, j]
+
+
+@njit(**REDUCE)
+def border(
+    E5: Floats, R4: Floats, rows: Floats, D: Floats, n_actions: int, K: Floats, L: Floats, X: Floats, P: Floats
+) -> None:
+    """X_j = M^{-1} B_j, B_j = sum_r (e_s - f) d_j/gamma, and P_j; slot YY still holds f/gamma, dead states have 1/gamma = 0."""
+    m, H, S = X.shape
+    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
+    D4 = D.reshape((m, nb + 1, hb, R))
+    P4 = P.reshape((m, nb + 1, hb, R))
+    for j in range(m):
+        for h in range(H):
+            b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
+            for s in range(S):
+                X[j, h, s] = 0.0
+            for a in range(n_actions):
+                for s in range(S):
+                    X[j, h, s] += D4[j, b, i, a * S + s] * R4[IG, b, i, a * S + s]
+        for b in range(nb):
+            for t in range(S):
+                for i in range(hb):
+                    total = 0.0
+                    for r in range(R):
+                        total += E5[YY, b, t, i, r] * D4[j, b, i, r]
+                    X[j, b * hb + i + 1, t] -= total
+        solve(K, L, X[j])
+        response(E5, R4, D4[j], n_actions, X[j], P4[j])
+
+
+@njit(**OPTIONS)
+def response(E5: Floats, R4: Floats, d: Floats, n_actions: int, x: Floats, out: Floats) -> None:
+    """out = (d - x_s + f.x)/gamma."""
+    H, S = x.shape
+    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
+    for h in range(H):
+        b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
+        for r in range(R):
+            out[b, i, r] = d[b, i, r]
+        if h + 1 < H:
+            for t in range(S):
+                v = x[h + 1, t]
+                for r in range(R):
+                    out[b, i, r] += E5[FF, b, t, i, r] * v
+        for a in range(n_actions):
+            for s in range(S):
+                out[b, i, a * S + s] -= x[h, s]
+        for r in range(R):
+            out[b, i, r] *= R4[IG, b, i, r]
+
+
+@njit(**OPTIONS)
+def schur(D: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, factor: Floats) -> None:
+    """Cholesky factor of T; its asymmetry before symmetrising measures the noise that the diagonal is lifted by."""
+    m = D.shape[0]
+    for k in range(m):
+        dots_of(D, P[k], full[k])
+    noise = 0.0
+    for j in range(m):
+        for k in range(j):
+            noise = max(noise, abs(full[j, k] - full[k, j]))
+    for j in range(m):
+        curvature = 0.0
+        for b in range(rows.shape[1]):
+            for n in range(rows.shape[2]):
+                curvature += D[j, b, n] * D[j, b, n] * rows[IG, b, n]
+        phi = hinge[T, j] / (hinge[ZETA, j] + hinge[HR, j] * hinge[T, j]) + hinge[U, j] / hinge[XI, j]
+        for k in range(j):
+            factor[j, k] = 0.5 * (full[j, k] + full[k, j])
+        factor[j, j] = full[j, j] + phi + (1e-13 * curvature + 10.0 * noise)
+    for j in range(m):
+        pivot, least = factor[j, j], 1e-14 * factor[j, j]
+        for k in range(j):
+            pivot -= factor[j, k] * factor[j, k]
+        factor[j, j] = np.sqrt(max(pivot, max(least, 1e-300)))
+        for i in range(j + 1, m):
+            total = factor[i, j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = total / factor[j, j]
+
+
+@njit(**REDUCE)
+def dots_of(D: Floats, x: Floats, out: Floats) -> None:
+    """out_j = d_j . x."""
+    for j in range(D.shape[0]):
+        total = 0.0
+        for b in range(D.shape[1]):
+            for n in range(D.shape[2]):
+                total += D[j, b, n] * x[b, n]
+        out[j] = total
+
+
+@njit(**OPTIONS)
+def solve_schur(factor: Floats, x: Floats) -> None:
+    """x <- T^{-1} x, in place."""
+    m = x.size
+    for j in range(m):
+        for k in range(j):
+            x[j] -= factor[j, k] * x[k]
+        x[j] /= factor[j, j]
+    for j in range(m - 1, -1, -1):
+        for k in range(j + 1, m):
+            x[j] -= factor[k, j] * x[k]
+        x[j] /= factor[j, j]
+
+
+@njit(**OPTIONS)
+def hinge_residuals(hinge: Floats) -> None:
+    """g, ru and rz of every term for the corrector terms ct, cu in store."""
+    for j in range(hinge.shape[1]):
+        t, u, zeta, xi = hinge[T, j], hinge[U, j], hinge[ZETA, j], hinge[XI, j]
+        rho = hinge[HR, j]
+        hinge[RU, j] = (t - u) - hinge[V_, j]
+        # Without curvature zeta + xi = W is kept exactly, so its residual is rounding and must not be fed back.
+        hinge[RZ, j] = hinge[HW, j] + rho * t - zeta - xi if rho > 0.0 else 0.0
+        first = (hinge[CT, j] - t * zeta - t * hinge[RZ, j]) / (zeta + rho * t)
+        hinge[G_, j] = first - (hinge[CU, j] - u * xi) / xi + hinge[RU, j]
+
+
+@njit(**OPTIONS)
+def hinge_directions(hinge: Floats, slope: Floats) -> None:
+    """dt, du, dzeta from dxi and the measured d.dq (`slope`); the larger slack closes t - u = v + ..."""
+    for j in range(hinge.shape[1]):
+        t, u, zeta, xi = hinge[T, j], hinge[U, j], hinge[ZETA, j], hinge[XI, j]
+        rho, dxi = hinge[HR, j], hinge[DXI, j]
+        if t <= u:
+            hinge[DT_, j] = (hinge[CT, j] - t * zeta - t * hinge[RZ, j] + t * dxi) / (zeta + rho * t)
+            hinge[DU, j] = hinge[DT_, j] - slope[j] + hinge[RU, j]
+        else:
+            hinge[DU, j] = (hinge[CU, j] - u * xi - u * dxi) / xi
+            hinge[DT_, j] = hinge[DU, j] + slope[j] - hinge[RU, j]
+        hinge[DZETA, j] = rho * hinge[DT_, j] - dxi + hinge[RZ, j]
+
+
+@njit(**OPTIONS)
+def hinge_steepest(hinge: Floats) -> float:
+    """Greatest relative decrease of a slack or a multiplier."""
+    most = 0.0
+    for j in range(hinge.shape[1]):
+        for value, move in ((T, DT_), (U, DU), (ZETA, DZETA), (XI, DXI)):
+            most = max(most, -hinge[move, j] / hinge[value, j])
+    return most
+
+
+@njit(**OPTIONS)
+def hinge_products(hinge: Floats) -> tuple[float, float]:
+    """sum t zeta + u xi, and sum dt dzeta + du dxi."""
+    now, second = 0.0, 0.0
+    for j in range(hinge.shape[1]):
+        now += hinge[T, j] * hinge[ZETA, j] + hinge[U, j] * hinge[XI, j]
+        second += hinge[DT_, j] * hinge[DZETA, j] + hinge[DU, j] * hinge[DXI, j]
+    return now, second
+
+
+@njit(**OPTIONS)
+def correct_hinges(hinge: Floats, target: float) -> None:
+    """ct, cu of the corrector: centring less the predictor's products."""
+    for j in range(hinge.shape[1]):
+        hinge[CT, j] = target * hinge[WT, j] - hinge[DT_, j] * hinge[DZETA, j]
+        hinge[CU, j] = target * hinge[WT, j] - hinge[DU, j] * hinge[DXI, j]
+
+
+@njit(**OPTIONS)
+def advance_hinges(hinge: Floats, step: float) -> None:
+    """Move every term; without curvature the smaller multiplier moves and the other is W minus it, to keep its digits."""
+    for j in range(hinge.shape[1]):
+        hinge[T, j] += step * hinge[DT_, j]
+        hinge[U, j] += step * hinge[DU, j]
+        if hinge[HR, j] > 0.0:
+            hinge[ZETA, j] += step * hinge[DZETA, j]
+            hinge[XI, j] += step * hinge[DXI, j]
+        elif hinge[ZETA, j] < hinge[XI, j]:
+            hinge[ZETA, j] -= step * hinge[DXI, j]
+            hinge[XI, j] = hinge[HW, j] - hinge[ZETA, j]
+        else:
+            hinge[XI, j] += step * hinge[DXI, j]
+            hinge[ZETA, j] = hinge[HW, j] - hinge[XI, j]

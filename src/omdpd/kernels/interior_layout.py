@@ -1,0 +1,163 @@
+"""Storage of the interior-point method: one array for the entries (s,a,s'), one for the rows (s,a).
+
+A row is r = a S + s, padded to a multiple of eight so that every loop over rows is a whole number of vectors.
+The entries of row r live at ``E[slot, b, t, n]``: block b, next state t, and n = i R + r for the i-th step of
+the block.  A small problem is one block of all its steps (long loops), a large one has a block per step (blocks
+that fit the cache, matrices that BLAS can read).  Rows live at ``rows[slot, b, n]``; block ``nb`` is the last step,
+which has rows but no entries.
+
+Every loop of the method runs over n and stores into one slot: the compiler can then check for overlap and vectorise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from omdpd.arrays import Floats
+
+# Slots of an entry: true bounds (lower, width), bounds the method works with, slacks w = x - l q and z = u q - x,
+# their multipliers, inverses, Newton weights d, pseudo-kernel f, and work space.
+TL, TW, LO, WD, W, Z, A, B, IW, IZ, DD, FF, RX, CA, CB, DW, DV, YY = range(18)
+ENTRY_SLOTS = 18
+
+# Slots of a row: q, tau, nu, c, weights, Newton quantities, directions, work space.
+Q, TAU, NU, C, C0, MS, NW, LIVE, SL, ITH, KT, IG, RES, RR, RG, T0, VS, RT, DQ, DT, DN, CN, MM, S1, S2, S3, HQ, RP = (
+    range(28)
+)
+ROW_SLOTS = 28
+
+LANES = 8
+# Blocks of about this many rows keep the working set of one loop in the first-level cache.
+ROWS_PER_BLOCK = 640
+# From this many states on, products of S x S blocks are worth a call to BLAS, which wants one step per block.
+BLAS_STATES = 16
+# An entry this narrow has one possible value to working precision; a row this narrow is a known kernel.
+NARROW_ENTRY = 1e-13
+NARROW_ROW = 1e-9
+# Less start mass than this cannot move the objective: the state is treated as unreachable.
+DEAD_MASS = 1e-30
+
+OPTIONS = {"cache": True, "error_model": "numpy"}
+# Functions that only call others are copied into their caller before it is compiled: a compiled call would make the
+# compiler optimise everything below it once more at every level, which is most of a cold start.
+GLUE = {"inline": "always", "error_model": "numpy"}
+
+
+@njit(**OPTIONS)
+def allocate(H: int, S: int, A_: int) -> tuple[Floats, Floats]:
+    """Entry and row storage, all zero."""
+    R = (S * A_ + LANES - 1) // LANES * LANES
+    steps = H - 1
+    if steps > 0 and S < BLAS_STATES and steps * R <= ROWS_PER_BLOCK:
+        nb, N = 1, steps * R
+    else:
+        nb, N = steps, R
+    return np.zeros((ENTRY_SLOTS, nb, S, N)), np.zeros((ROW_SLOTS, nb + 1, N))
+
+
+@njit(**OPTIONS)
+def by_step(E: Floats, rows: Floats, H: int, S: int, A_: int) -> tuple[Floats, Floats]:
+    """The same memory with n split into (step in block, row)."""
+    R = (S * A_ + LANES - 1) // LANES * LANES
+    nb, N = E.shape[1], E.shape[3]
+    hb = N // R
+    return E.reshape((ENTRY_SLOTS, nb, S, hb, R)), rows.reshape((ROW_SLOTS, nb + 1, hb, R))
+
+
+@njit(**OPTIONS)
+def place(h: int, H: int, hb: int, nb: int) -> tuple[int, int]:
+    """Block and position of step h."""
+    if h == H - 1:
+        return nb, 0
+    return h // hb, h % hb
+
+
+@njit(**OPTIONS)
+def load(E5: Floats, R4: Floats, c: Floats, lower: Floats, upper: Floats, shift: Floats) -> None:
+    """Copy bounds and c into storage; c loses its mean per step, kept in `shift`.
+
+    Every step of an occupancy sums to one, so a constant per step moves no minimiser; it would only cost digits of V.
+    """
+    H, S, n_actions = c.shape
+    nb, hb = E5.shape[1], E5.shape[3]
+    for h in range(H):
+        b, i = place(h, H, hb, nb)
+        shift[h] = c[h].mean()
+        for s in range(S):
+            for a in range(n_actions):
+                r = a * S + s
+                R4[C0, b, i, r] = c[h, s, a] - shift[h]
+                R4[LIVE, b, i, r] = 1.0
+                if h < H - 1:
+                    for t in range(S):
+                        E5[TL, b, t, i, r] = lower[h, s, a, t]
+                        E5[TW, b, t, i, r] = max(upper[h, s, a, t] - lower[h, s, a, t], 0.0)
+
+
+@njit(**OPTIONS)
+def classify(E: Floats, rows: Floats) -> None:
+    """Working bounds LO, WD, room SL = 1 - sum l, and the centre of the box as a fraction of the width (slot S1).
+
+    Narrow entries keep their lower bound, narrow rows their centre; either way the width becomes zero and nothing
+    is left to decide.  Bounds are tight, so a row with room has at least two free entries.
+    """
+    nb, S, N = E.shape[1:]
+    for b in range(nb):
+        for n in range(N):
+            room, width = 1.0, 0.0
+            for t in range(S):
+                free = E[TW, b, t, n] >= NARROW_ENTRY
+                E[LO, b, t, n] = E[TL, b, t, n]
+                E[WD, b, t, n] = E[TW, b, t, n] if free else 0.0
+                room -= E[LO, b, t, n]
+                width += E[WD, b, t, n]
+            share = min(max(room / width, 0.0), 1.0) if width > 0.0 else 0.0
+            if width < NARROW_ROW or share <= 0.0 or share >= 1.0 or room <= 0.0:
+                for t in range(S):
+                    E[LO, b, t, n] += share * E[WD, b, t, n]
+                    E[WD, b, t, n] = 0.0
+                room, share = 0.0, 0.0
+            rows[SL, b, n] = room
+            rows[S1, b, n] = share
+
+
+@njit(**OPTIONS)
+def sort_down(values: Floats, order: np.ndarray) -> None:
+    """Order of decreasing values, by insertion: S is small and the order changes little from step to step."""
+    for k in range(order.size):
+        order[k] = k
+    for k in range(1, order.size):
+        item = order[k]
+        j = k - 1
+        while j >= 0 and values[order[j]] < values[item]:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = item
+
+
+@njit(**OPTIONS)
+def support(E5: Floats, b: int, i: int, V: Floats, order: np.ndarray, sigma: Floats, rest: Floats) -> float:
+    """sigma_r = max_{p in box_r} p.V for every row of a step, relative to max V, which is returned.
+
+    Offsets by max V keep digits when V is large and flat.
+    """
+    S, R = V.size, sigma.size
+    sort_down(V, order)
+    top = V[order[0]]
+    for r in range(R):
+        sigma[r] = 0.0
+    for r in range(R):
+        rest[r] = 1.0
+    for t in range(S):
+        for r in range(R):
+            rest[r] -= E5[TL, b, t, i, r]
+    for k in range(S):
+        t = order[k]
+        drop = V[t] - top
+        for r in range(R):
+            more = max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
+            sigma[r] += (E5[TL, b, t, i, r] + more) * drop
+        for r in range(R):
+            rest[r] -= max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
+    return top

@@ -1,0 +1,237 @@
+"""Where the method starts: a strictly feasible flow, values that fit it, centred multipliers.
+
+The flow follows the reference policy (mixed with the uniform one) through the centre of every box, or through a point
+near an earlier solution's kernel, so it is feasible from the first iteration.  The values solve, backward in h,
+
+    sum_a [ c + sigma(V_{h+1}) - V_h(s) ]^+ = mass_h(s)      (Euclid)        V = log sum_a exp(c + sigma) - log mass      (KL)
+
+with the state masses of the reference: the exact dual optimum if those masses were the right ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from omdpd.arrays import Floats
+from omdpd.kernels.interior_layout import (
+    A,
+    B,
+    DEAD_MASS,
+    FF,
+    ITH,
+    IW,
+    IZ,
+    LIVE,
+    LO,
+    MS,
+    NU,
+    NW,
+    OPTIONS,
+    Q,
+    RT,
+    S1,
+    S2,
+    S3,
+    SL,
+    TAU,
+    W,
+    WD,
+    Z,
+    place,
+    support,
+)
+
+# Share of the box's centre in a warm start: the earlier kernel sits on faces of the box, the start must not.
+WARM_CENTRE = 0.1
+
+
+@njit(**OPTIONS)
+def start_kernel(E: Floats, E5: Floats, rows: Floats, warm: bool, p_warm: Floats) -> None:
+    """Slot FF: a kernel strictly inside every box; slot S1 of the rows holds the centre's fraction."""
+    nb, S, N = E.shape[1:]
+    for b in range(nb):
+        for t in range(S):
+            for n in range(N):
+                E[FF, b, t, n] = E[LO, b, t, n] + rows[S1, b, n] * E[WD, b, t, n]
+    if not warm:
+        return
+    hb, H, n_actions = E5.shape[3], p_warm.shape[0], p_warm.shape[2]
+    for h in range(H - 1):
+        b, i = place(h, H, hb, nb)
+        for t in range(S):
+            for s in range(S):
+                for a in range(n_actions):
+                    r = a * S + s
+                    low = E5[LO, b, t, i, r]
+                    old = min(max(p_warm[h, s, a, t], low), low + E5[WD, b, t, i, r])
+                    E5[FF, b, t, i, r] = (1.0 - WARM_CENTRE) * old + WARM_CENTRE * E5[FF, b, t, i, r]
+    for b in range(nb):
+        restore_sums(E, rows, b)
+
+
+@njit(**OPTIONS)
+def restore_sums(E: Floats, rows: Floats, b: int) -> None:
+    """Make slot FF sum to one again, moving every entry by the same share of its room."""
+    S, N = E.shape[2:]
+    for n in range(N):
+        rows[S2, b, n] = rows[SL, b, n]
+    for n in range(N):
+        rows[S3, b, n] = 0.0
+    for t in range(S):
+        for n in range(N):
+            rows[S2, b, n] -= E[FF, b, t, n] - E[LO, b, t, n]
+        for n in range(N):
+            rows[S3, b, n] += E[WD, b, t, n]
+    for n in range(N):
+        missing, up = rows[S2, b, n], rows[S3, b, n] - (rows[SL, b, n] - rows[S2, b, n])
+        down = rows[SL, b, n] - missing
+        room = up if missing > 0.0 else down
+        rows[S2, b, n] = missing / room if room > 0.0 else 0.0
+    for t in range(S):
+        for n in range(N):
+            share = rows[S2, b, n]
+            p, low = E[FF, b, t, n], E[LO, b, t, n]
+            E[FF, b, t, n] = p + share * ((low + E[WD, b, t, n] - p) if share > 0.0 else (p - low))
+
+
+@njit(**OPTIONS)
+def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float, mass: Floats) -> None:
+    """q of the mixed reference policy under slot FF; dead rows get q = 0, weights zero.  `mass` is filled."""
+    H, S, n_actions = reference.shape
+    nb, hb = E5.shape[1], E5.shape[3]
+    for s in range(S):
+        mass[0, s] = mu[s]
+    for h in range(H):
+        b, i = place(h, H, hb, nb)
+        for s in range(S):
+            total = 0.0
+            for a in range(n_actions):
+                total += max(reference[h, s, a], 0.0)
+            live = mass[h, s] > DEAD_MASS
+            for a in range(n_actions):
+                r = a * S + s
+                share = max(reference[h, s, a], 0.0) / total if total > 0.0 else 1.0 / n_actions
+                R4[Q, b, i, r] = mass[h, s] * ((1.0 - mix) * share + mix / n_actions) if live else 0.0
+                R4[MS, b, i, r] = mass[h, s] if live else 0.0
+                R4[LIVE, b, i, r] = 1.0 if live else 0.0
+        if h + 1 < H:
+            for t in range(S):
+                total = 0.0
+                for r in range(S * n_actions):
+                    total += R4[Q, b, i, r] * E5[FF, b, t, i, r]
+                mass[h + 1, t] = total
+
+
+@njit(**OPTIONS)
+def start_slacks(E: Floats, rows: Floats, kl: bool) -> None:
+    """w, z and their inverses; an upper bound that the lower ones imply has no slack (IZ = 0)."""
+    nb, S, N = E.shape[1:]
+    for b in range(nb + 1):
+        for n in range(N):
+            known = b == nb or rows[SL, b, n] == 0.0
+            rows[NW, b, n] = rows[MS, b, n] if known and not kl else 0.0
+            if b < nb:
+                rows[ITH, b, n] = 1.0
+                rows[RT, b, n] = 0.0
+    for b in range(nb):
+        for t in range(S):
+            for n in range(N):
+                wide, q = E[WD, b, t, n], rows[Q, b, n]
+                free = wide > 0.0 and q > 0.0
+                if not free:
+                    E[WD, b, t, n] = 0.0
+                above = E[FF, b, t, n] - E[LO, b, t, n]
+                E[W, b, t, n] = above * q if free else 0.0
+                E[IW, b, t, n] = 1.0 / (above * q) if free else 0.0
+                bound = free and wide < rows[SL, b, n] * (1.0 - 1e-10) - 4e-16
+                E[Z, b, t, n] = (wide - above) * q if bound else 1.0
+                E[IZ, b, t, n] = 1.0 / ((wide - above) * q) if bound else 0.0
+
+
+@njit(**OPTIONS)
+def start_multipliers(E: Floats, E5: Floats, rows: Floats, R4: Floats, V: Floats, target: float) -> None:
+    """Centred multipliers a = target wt / w, ..., and tau = p.V."""
+    nb, S, N = E.shape[1:]
+    hb, R = E5.shape[3], E5.shape[4]
+    for b in range(nb):
+        for n in range(N):
+            rows[TAU, b, n] = 0.0
+        for t in range(S):
+            for n in range(N):
+                E[A, b, t, n] = target * rows[MS, b, n] * E[WD, b, t, n] * E[IW, b, t, n]
+            for n in range(N):
+                E[B, b, t, n] = target * rows[MS, b, n] * E[WD, b, t, n] * E[IZ, b, t, n]
+            for i in range(hb):
+                v = V[b * hb + i + 1, t]
+                for r in range(R):
+                    R4[TAU, b, i, r] += E5[FF, b, t, i, r] * v
+    for b in range(nb + 1):
+        for n in range(N):
+            weight = rows[NW, b, n]
+            rows[NU, b, n] = target * weight / rows[Q, b, n] if weight > 0.0 else 0.0
+
+
+@njit(**OPTIONS)
+def water_fill(
+    E5: Floats, gain: Floats, n_actions: int, mass: Floats, kl: bool, V: Floats, order: np.ndarray, scratch: Floats
+) -> None:
+    """V backward in h from the gains of the rows (nb+1, hb, R) and the state masses; mass 0 gives max_a."""
+    H, S = V.shape
+    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
+    sigma, rest = scratch[0], scratch[1]
+    for h in range(H - 1, -1, -1):
+        b, i = place(h, H, hb, nb)
+        top = 0.0
+        if h + 1 < H:
+            top = support(E5, b, i, V[h + 1], order, sigma, rest)
+        else:
+            for r in range(R):
+                sigma[r] = 0.0
+        for r in range(R):
+            sigma[r] += gain[b, i, r] + top
+        for s in range(S):
+            V[h, s] = level(sigma, s, S, n_actions, mass[h, s], kl)
+
+
+@njit(**OPTIONS)
+def level(gain: Floats, s: int, S: int, n_actions: int, mass: float, kl: bool) -> float:
+    """The V with sum_a [g_a - V]^+ = mass, or log sum_a e^{g_a} - log mass, over the rows of state s."""
+    best = -np.inf
+    for a in range(n_actions):
+        best = max(best, gain[a * S + s])
+    if kl:
+        total = 0.0
+        for a in range(n_actions):
+            total += np.exp(gain[a * S + s] - best)
+        return best + np.log(total) - np.log(max(mass, 1e-12))
+    if mass <= 0.0:
+        return best
+    # Newton's method on a convex piecewise linear function: it climbs to the root in at most A steps.
+    V = best - mass
+    for _ in range(n_actions):
+        total, count = -mass, 0
+        for a in range(n_actions):
+            if gain[a * S + s] > V:
+                total += gain[a * S + s]
+                count += 1
+        if count == 0 or total <= V * count:
+            break
+        V = total / count
+    return V
+
+
+@njit(**OPTIONS)
+def value_range(V: Floats, mass: Floats) -> float:
+    """max_h of the spread of V_h over the reachable states."""
+    H, S = V.shape
+    widest = 0.0
+    for h in range(H):
+        low, high = np.inf, -np.inf
+        for s in range(S):
+            if mass[h, s] > DEAD_MASS:
+                low = min(low, V[h, s])
+                high = max(high, V[h, s])
+        if high > low:
+            widest = max(widest, high - low)
+    return widest

@@ -1,0 +1,1 @@
+"""Learners, one module each; none imports another."""

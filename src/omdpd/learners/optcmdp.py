@@ -1,0 +1,111 @@
+"""OptCMDP: replan every episode with an optimistic linear program; the cautious program when costs are revealed.
+
+    max r~.q  subject to  d_j.q <= 0,  q in Q_k
+
+with d~_k under bandit feedback, and with every distinct table revealed so far under full feedback (rows are put into
+the program as they are found violated).  Where the program has no solution the least-violating policy is played, and
+counted.  Source: Efroni, Mannor, Pirotta (2020), Algorithm 1; the cautious form for revealed costs is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import Box, BoxEstimator
+from omdpd.estimates import Counts
+from omdpd.learners.protocol import Card, Report
+from omdpd.memory import TableMemory
+from omdpd.mirror import SolveLog
+from omdpd.problem import Feedback, FullFeedback, Setting
+from omdpd.programs import ACCURACY, Basis, Plan, optimistic_plan
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the tables seen, (constraint, label) of those that are rows of the program, and the plan in play."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    memory: tuple[TableMemory, ...]
+    rows: tuple[tuple[int, int], ...]
+    policy: Floats
+    basis: Basis | None
+    solves: int
+    infeasible: int
+
+
+@dataclass(frozen=True)
+class OptCMDP:
+    """Optimism by the extended linear program over the confidence box."""
+
+    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "extended linear program, replanned every episode",
+            ("bandit", "full"),
+            "O~(sqrt K) strong regret and violation for stochastic costs, no Slater condition",
+            "Efroni, Mannor, Pirotta (2020), Algorithm 1",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """Plan with no data: everything looks good."""
+        self.estimator.check(setting)
+        seen = (TableMemory(None),) * setting.n_constraints
+        uniform = np.full(setting.shape, 1.0 / setting.n_actions)
+        return self._replan(State(setting, 0, Counts.empty(setting), seen, (), uniform, None, 0, 0))
+
+    def policy(self, state: State) -> Floats:
+        """The plan's policy."""
+        return state.policy
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """Count, remember a revealed table, replan."""
+        memory = state.memory
+        if isinstance(feedback, FullFeedback):
+            memory = tuple(kept.meet(table) for kept, table in zip(memory, feedback.cost, strict=True))
+        return self._replan(replace(state, k=state.k + 1, counts=state.counts.add(feedback), memory=memory))
+
+    def report(self, state: State) -> Report:
+        """Programs solved, and how many had no solution."""
+        return Report(SolveLog(solves=state.solves), infeasible=state.infeasible)
+
+    def _replan(self, state: State) -> State:
+        """Solve the program, adding violated tables until none is left out."""
+        believed = self.estimator.estimate(state.setting, state.counts, state.k)
+        box = believed.region
+        assert isinstance(box, Box)
+        if state.setting.feedback == "bandit":
+            return self._planned(state, self._plan(state, box, believed.reward, believed.cost), (), 1)
+        tables = {
+            (i, label): table
+            for i, kept in enumerate(state.memory)
+            for label, table in zip(kept.labels, kept.tables, strict=True)
+        }
+        rows = tuple(row for row in state.rows if row in tables)
+        solves = 0
+        while True:
+            chosen = np.array([tables[row] for row in rows]).reshape(-1, *state.setting.shape)
+            plan = self._plan(state, box, believed.reward, chosen)
+            solves += 1
+            bar = max(plan.violation, 0.0) + 10.0 * ACCURACY
+            missing = [row for row, d in tables.items() if row not in rows and np.vdot(d, plan.occupancy) > bar]
+            if not missing:
+                return self._planned(state, plan, rows, solves)
+            rows = (*rows, *missing)
+
+    def _plan(self, state: State, box: Box, reward: Floats, tables: Floats) -> Plan:
+        return optimistic_plan(box.lower, box.upper, state.setting.mu, reward, tables, state.basis)
+
+    def _planned(self, state: State, plan: Plan, rows: tuple[tuple[int, int], ...], solves: int) -> State:
+        basis = plan.basis if plan.basis is not None else state.basis
+        return replace(
+            state, policy=plan.policy, rows=rows, basis=basis, solves=state.solves + solves,
+            infeasible=state.infeasible + (not plan.feasible),
+        )  # fmt: skip

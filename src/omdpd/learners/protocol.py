@@ -1,0 +1,81 @@
+"""What every learner is: three verbs on explicit state, and a report for the record.
+
+    state = learner.init(setting)
+    policy = learner.policy(state)
+    state = learner.update(state, feedback)
+
+A learner is a frozen value of settings; it owns no environment, path, clock, logger or seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from omdpd.arrays import Floats
+from omdpd.mirror import SolveLog
+from omdpd.problem import Feedback, FeedbackKind, Setting
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds a learner can state while it runs (where its region contains the truth and costs are met by q*).
+
+    `bound` is (C + C') / eta_{k+1} plus what inexact solves can add; `regret` bounds sum_j r~_j.(q* - q_j) and
+    `violation` bounds the cumulative violation under the learner's own occupancies.
+    """
+
+    bound: float
+    regret: float
+    violation: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a learner tells the record after an episode; a number that does not apply is None."""
+
+    log: SolveLog = SolveLog()
+    step_size: float | None = None
+    weight: float | None = None
+    infeasible: int = 0
+    saturations: int = 0
+    ignored: float = 0.0
+    certificate: Certificate | None = None
+
+
+@dataclass(frozen=True)
+class Card:
+    """One line about a learner for tables: what it needs, what it promises, where it is from."""
+
+    summary: str
+    feedback: tuple[FeedbackKind, ...]
+    guarantee: str
+    source: str
+
+
+State = TypeVar("State")
+
+
+class Learner(Protocol[State]):
+    """The protocol; see the module's docstring."""
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        ...
+
+    def init(self, setting: Setting) -> State:
+        """The state before the first episode."""
+        ...
+
+    def policy(self, state: State) -> Floats:
+        """The policy (H, S, A) to play next."""
+        ...
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """The state after one more episode."""
+        ...
+
+    def report(self, state: State) -> Report:
+        """Numbers for the record."""
+        ...

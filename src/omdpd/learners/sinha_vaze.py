@@ -1,0 +1,95 @@
+"""Sinha and Vaze's online gradient descent with an exponential potential, given an initial weight of one.
+
+In raw units, over the confidence polytope of optimistic estimates:
+
+    w_k = exp(V_k / sqrt(HK)),   grad_k = -r~_k + w_k d_k 1{d_k.q_k > 0}
+    q_{k+1} = Proj_{Q_k}(q_k - eta_k grad_k),   eta_k = sqrt(H) / sqrt(sum_{i<=k} |grad_i|^2)
+
+The published weight starts at 1/(2 sqrt K), which enforces nothing for a long time; the initial weight of one is ours.
+Source: Sinha, Vaze (NeurIPS 2024), AdaGrad-norm OGD on the surrogate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats, InvalidInputError
+from omdpd.confidence import BoxEstimator, Estimator
+from omdpd.estimates import Counts
+from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.learners.protocol import Card, Report
+from omdpd.mirror import Hinges, SolveLog, mirror_step
+from omdpd.potential import Potential, positive_part
+from omdpd.problem import Feedback, FullFeedback, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the occupancy in play, the violation so far and the summed squared gradients."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    potential: Potential
+    q: Floats
+    V: Floats
+    squares: float
+    eta: float
+    log: SolveLog
+
+
+@dataclass(frozen=True)
+class SinhaVaze:
+    """Projected gradient descent on -r~.q + w [d.q]^+ with AdaGrad-norm steps."""
+
+    estimator: Estimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    w0: float = 1.0
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "projected gradient descent, exponential potential, initial weight 1",
+            ("bandit", "full"),
+            "O~(sqrt K) regret and strong violation (with the published weight, known model)",
+            "Sinha, Vaze (NeurIPS 2024)",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """q_1 = the uniform policy under the uniform kernel."""
+        self.estimator.check(setting)
+        H, S, A = setting.shape
+        if setting.n_episodes is None:
+            raise InvalidInputError("SinhaVaze's potential needs the number of episodes: set n_episodes")
+        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        potential = Potential(self.w0, float(1.0 / np.sqrt(H * setting.n_episodes)))
+        V = np.zeros(setting.n_constraints)
+        return State(setting, 0, Counts.empty(setting), potential, q, V, 0.0, float(np.sqrt(H)), SolveLog())
+
+    def policy(self, state: State) -> Floats:
+        """The policy of q_k."""
+        return policy_of_occupancy(state.q)
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """One projected gradient step with the newest estimates."""
+        setting = state.setting
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
+        d = feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
+        excess = np.tensordot(d, state.q, axes=3)
+        V = state.V + positive_part(excess)
+        w = state.potential.slope(V) * (excess > 0.0)
+        grad = -believed.reward + np.tensordot(w, d, axes=1)
+        squares = state.squares + float((grad**2).sum())
+        eta = float(np.sqrt(setting.horizon / squares)) if squares > 0.0 else state.eta
+        step = mirror_step(believed.region, setting.mu, state.q, grad, eta, Hinges.none(setting.shape))
+        return replace(
+            state, k=state.k + 1, counts=counts, q=step.occupancy, V=V, squares=squares, eta=eta,
+            log=state.log.after(step),
+        )  # fmt: skip
+
+    def report(self, state: State) -> Report:
+        """Step size, weight and the certificates of the projections."""
+        return Report(state.log, state.eta, float(state.potential.slope(state.V).max()))

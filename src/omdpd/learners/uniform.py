@@ -1,0 +1,37 @@
+"""The uniform policy: a line to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.learners.protocol import Card, Report
+from omdpd.problem import Feedback, Setting
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every action with the same probability, whatever happens."""
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card("every action alike; learns nothing", ("bandit", "full"), "none", "a reference")
+
+    def init(self, setting: Setting) -> Setting:
+        """Nothing but the sizes is kept."""
+        return setting
+
+    def policy(self, state: Setting) -> Floats:
+        """1 / A."""
+        return np.full(state.shape, 1.0 / state.n_actions)
+
+    def update(self, state: Setting, feedback: Feedback) -> Setting:
+        """Nothing is learnt."""
+        return state
+
+    def report(self, state: Setting) -> Report:
+        """Nothing is solved."""
+        return Report()

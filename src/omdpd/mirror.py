@@ -1,0 +1,128 @@
+"""One mirror step over a region of occupancies, with its certificate; and the step-size rule of the paper.
+
+    argmin_{q in Q}  eta ( <loss, q> + sum_j w_j [d_j.q]^+ ) + 1/2 |q - reference|^2
+
+Every step carries a duality gap that was computed without cancellation from an exactly feasible q, so its answer needs
+no trust: 1/2 |q - q*|^2 <= gap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import Kernel, Region
+from omdpd.kernels.flow import flow_residual
+from omdpd.kernels.single import solve_single
+
+# The solvers stop at this relative gap; it leaves two orders to the 1e-10 that every step is held to.
+TOLERANCE = 1e-12
+
+
+class Status(IntEnum):
+    """How a step ended: to tolerance, with a certified gap that is still small, or not."""
+
+    SOLVED = 0
+    ALMOST = 1
+    FAILED = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Hinges:
+    """Penalties w_j [d_j.q]^+: `tables` (m, H, S, A), `weights` (m,)."""
+
+    tables: Floats
+    weights: Floats
+
+    @staticmethod
+    def none(shape: tuple[int, int, int]) -> Hinges:
+        """No penalty at all."""
+        return Hinges(np.zeros((0, *shape)), np.zeros(0))
+
+    def value(self, occupancy: Floats) -> float:
+        """sum_j w_j [d_j.q]^+."""
+        return float(self.weights @ np.maximum(self.arguments(occupancy), 0.0))
+
+    def arguments(self, occupancy: Floats) -> Floats:
+        """d_j.q, ``(m,)``."""
+        return self.tables.reshape(len(self.weights), occupancy.size) @ occupancy.ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The answer of a mirror step.
+
+    `occupancy` (H,S,A) is the forward pass of a policy under `transition`, a kernel of the region, so it is feasible to
+    rounding; `gap` bounds its distance to the optimum of the objective above, `scale` is what `gap` is measured
+    against; `residual` is the flow's; `multipliers` (m,) are the hinges' in [0, eta w_j]; `values` (H,S) the flow's.
+    """
+
+    occupancy: Floats
+    transition: Floats
+    values: Floats
+    multipliers: Floats
+    gap: float
+    scale: float
+    residual: float
+    iterations: int
+    status: Status
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / max(1, range of V, 1e-5 sum_j W_j H max|d_j|)."""
+        return self.gap / self.scale
+
+
+def mirror_step(region: Region, initial: Floats, reference: Floats, loss: Floats, eta: float, hinges: Hinges) -> Step:
+    """Solve one step; never raises on numerics: see the status."""
+    c = reference - eta * loss
+    W = eta * hinges.weights
+    none = np.zeros(len(W))
+    if isinstance(region, Kernel):
+        p = region.transition
+        cold = np.zeros(reference.shape[:2])
+        q, V, xi, gap, scale, iterations, status = solve_single(
+            c, reference, p, initial, hinges.tables, W, none, none, False, TOLERANCE, False, cold, none
+        )
+    else:
+        from omdpd.kernels.interior import solve_box
+
+        lower, upper = region.lower, region.upper
+        q, p, V, xi, gap, scale, iterations, status = solve_box(
+            c, reference, lower, upper, initial, hinges.tables, W, none, none, False, TOLERANCE, False, lower
+        )
+    return Step(q, p, V, xi, gap, scale, flow_residual(q, p, initial), iterations, Status(status))
+
+
+@dataclass(frozen=True)
+class SolveLog:
+    """What a run says of its solves: how many, how many failed, the worst certificate."""
+
+    solves: int = 0
+    failures: int = 0
+    iterations: int = 0
+    max_gap: float = 0.0
+    max_residual: float = 0.0
+
+    def after(self, step: Step) -> SolveLog:
+        """The log with one more step."""
+        return SolveLog(
+            self.solves + 1,
+            self.failures + (step.status is Status.FAILED),
+            self.iterations + step.iterations,
+            max(self.max_gap, step.relative_gap),
+            max(self.max_residual, step.residual),
+        )
+
+
+def step_size(diameter: float, variation: float, variation_before: float) -> float:
+    """eta_k = sqrt(C) min(1 / (sqrt(E_{k-1}) + sqrt(E_{k-2})), 1), with E the summed squared gradient differences.
+
+    >>> step_size(4.0, 0.0, 0.0), step_size(4.0, 4.0, 4.0)
+    (2.0, 0.5)
+    """
+    roots = np.sqrt(variation) + np.sqrt(variation_before)
+    return float(np.sqrt(diameter) * (1.0 / roots if roots > 1.0 else 1.0))

@@ -1,0 +1,1 @@
+"""What picks the costs of an episode, one module per idea."""

@@ -1,0 +1,48 @@
+"""Stochastic costs: one mean table, observed exactly (`fixed`) or through noise (`noisy`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omdpd.arrays import Floats
+from omdpd.cmdp import CMDP, Noise, Round
+from omdpd.natures.protocol import Safety
+from omdpd.problem import FeedbackKind
+from omdpd.programs import best_policy
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """d_k = d in every episode, met along the trajectory."""
+
+    cmdp: CMDP
+    reward_noise: Noise = "exact"
+    cost_noise: Noise = "exact"
+    feedback: FeedbackKind = "bandit"
+    repeats: bool = True
+
+    def draw(self, k: int, occupancy: Floats) -> Round:
+        """The mean tables."""
+        return Round(self.cmdp.reward, self.cmdp.excess, 0, self.reward_noise, self.cost_noise)
+
+    def table(self, key: int) -> Floats:
+        """d."""
+        return self.cmdp.excess
+
+    def safety(self) -> Safety:
+        """By the linear program on the mean."""
+        cmdp = self.cmdp
+        plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
+        if plan.feasible:
+            return Safety(True, "the linear program on the mean costs has a solution")
+        return Safety(False, f"every policy exceeds some budget by at least {plan.violation:.4g} in expectation")
+
+
+def make(cmdp: CMDP, seed: int) -> Fixed:
+    """Costs held fixed and observed exactly: the paper's stochastic simulation."""
+    return Fixed(cmdp)
+
+
+def make_noisy(cmdp: CMDP, seed: int, noise: Noise = "two-point") -> Fixed:
+    """Rewards in {0, 1} and costs in {-1, 1} (or Beta) with the given means."""
+    return Fixed(cmdp, reward_noise=noise, cost_noise=noise)

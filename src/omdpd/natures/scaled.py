@@ -1,0 +1,54 @@
+"""d_k = c_k d with c_k drawn from seven values of both signs: our reading of the paper's adversarial simulation.
+
+Being safe in every episode means d.q = 0: such a policy exists when V(d) changes sign, and it has no slack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.cmdp import CMDP, Noise, Round
+from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.problem import FeedbackKind
+from omdpd.programs import best_policy
+
+LEVELS = (-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0)
+SIGNS = (0.0, 1.0, -1.0)  # by key
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """The mean cost table times a random factor, revealed after the episode."""
+
+    cmdp: CMDP
+    seed: int
+    reward_noise: Noise = "two-point"
+    feedback: FeedbackKind = "full"
+    repeats: bool = True
+
+    def draw(self, k: int, occupancy: Floats) -> Round:
+        """c_k d."""
+        factor = LEVELS[int(episode_rng(self.seed, k).integers(len(LEVELS)))]
+        key = SIGNS.index(float(np.sign(factor)))
+        return Round(self.cmdp.reward, factor * self.cmdp.excess, key, self.reward_noise)
+
+    def table(self, key: int) -> Floats:
+        """0, d or -d."""
+        return SIGNS[key] * self.cmdp.excess
+
+    def safety(self) -> Safety:
+        """d.q <= 0 and -d.q <= 0 at once."""
+        cmdp = self.cmdp
+        both = np.concatenate([cmdp.excess, -cmdp.excess])
+        plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, both)
+        if plan.feasible:
+            return Safety(True, "some policy meets the budget exactly, which is safe for d and for -d")
+        return Safety(False, "no policy meets the budget exactly, so d and -d cannot both be satisfied")
+
+
+def make(cmdp: CMDP, seed: int) -> Scaled:
+    """The mean cost table times a random sign and size."""
+    return Scaled(cmdp, seed)

@@ -1,0 +1,1 @@
+"""Families of CMDPs, one module each; `make(rng, ...)` draws one."""
