@@ -1,0 +1,100 @@
+"""Experiments as frozen values: what can be written in a file and run anywhere.
+
+Every world, nature and learner is a struct whose fields are its settings; names resolve in the tables of this package,
+and a key that is not a field is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+import numpy as np
+
+from omdpd.arrays import InvalidInputError
+from omdpd.specs.base import named
+from omdpd.specs.learners import LEARNERS, LearnerSpec, OptCMDPSpec
+from omdpd.specs.natures import (
+    NATURES,
+    AdaptiveSpec,
+    AnchoredSpec,
+    DriftingSpec,
+    FixedSpec,
+    IndependentSpec,
+    NatureSpec,
+    NoisySpec,
+    PoolSpec,
+    ScaledSpec,
+)
+from omdpd.specs.worlds import WORLDS, RandomDirichletSpec, WorldSpec
+
+__all__ = ["LEARNERS", "NATURES", "WORLDS", "Experiment", "RunSpec", "named", "paper"]
+
+# Part of every run's name: raised when the meaning of a spec or of a record changes.
+FORMAT = 1
+
+
+class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One run: everything its result depends on."""
+
+    world: WorldSpec
+    nature: NatureSpec
+    learner: LearnerSpec
+    episodes: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise InvalidInputError(f"episodes is {self.episodes}, but must be at least 1")
+        if self.seed < 0:
+            raise InvalidInputError(f"seed is {self.seed}, but must not be negative")
+
+    @property
+    def id(self) -> str:
+        """A name made of the spec's hash: the same spec has the same name everywhere."""
+        text = msgspec.json.encode((FORMAT, self), order="deterministic")
+        return hashlib.sha256(text).hexdigest()[:20]
+
+    def stream(self, number: int) -> np.random.SeedSequence:
+        """Independent streams: 0 world, 1 nature, 2 rollouts, 3 learner."""
+        return np.random.SeedSequence(self.seed, spawn_key=(number,))
+
+
+class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A grid of runs: every world with every nature, learner and seed, less what is left out."""
+
+    worlds: tuple[WorldSpec, ...]
+    natures: tuple[NatureSpec, ...]
+    learners: tuple[LearnerSpec, ...]
+    episodes: int
+    seeds: int = 5
+    first_seed: int = 0
+
+    def runs(self) -> list[RunSpec]:
+        """Every run of the grid."""
+        return [
+            RunSpec(world, nature, learner, self.episodes, seed)
+            for world in self.worlds
+            for nature in self.natures
+            for seed in range(self.first_seed, self.first_seed + self.seeds)
+            for learner in self.learners
+            if not left_out(nature, learner)
+        ]
+
+
+def left_out(nature: NatureSpec, learner: LearnerSpec) -> bool:
+    """The cautious linear program grows by a row per episode when no table comes twice: it is left out there."""
+    return isinstance(learner, OptCMDPSpec) and isinstance(nature, AnchoredSpec | DriftingSpec | IndependentSpec)
+
+
+def paper(episodes: int, seeds: int, first_seed: int, any_instance: bool, learners: list[str] | None) -> Experiment:
+    """The paper's simulation: its random worlds, all natures that were asked about, our learners and two rivals."""
+    chosen = list(LEARNERS) if learners is None else learners
+    return Experiment(
+        worlds=(RandomDirichletSpec(binding=not any_instance),),
+        natures=(
+            FixedSpec(), NoisySpec(), ScaledSpec(), PoolSpec(), AdaptiveSpec(), AnchoredSpec(), IndependentSpec(),
+        ),
+        learners=tuple(named(LEARNERS, name, "learner")() for name in chosen),
+        episodes=episodes, seeds=seeds, first_seed=first_seed,
+    )  # fmt: skip

@@ -1,0 +1,94 @@
+"""Natures as named values; `NATURES` resolves their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omdpd.cmdp import CMDP
+from omdpd.natures import anchored, fixed, independent, pool, scaled
+from omdpd.natures.protocol import Nature
+from omdpd.specs.base import Spec
+
+
+class FixedSpec(Spec, frozen=True, tag="fixed"):
+    """Costs held fixed and observed exactly."""
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return fixed.make(cmdp, seed)
+
+
+class NoisySpec(Spec, frozen=True, tag="noisy"):
+    """Fixed means, observed as 0/1 rewards and -1/+1 costs."""
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return fixed.make_noisy(cmdp, seed)
+
+
+class ScaledSpec(Spec, frozen=True, tag="scaled"):
+    """The cost table times a random sign and size, revealed."""
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return scaled.make(cmdp, seed)
+
+
+class IndependentSpec(Spec, frozen=True, tag="independent"):
+    """Every entry drawn afresh: the literal reading of the paper; nobody can be safe."""
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return independent.make(cmdp, seed)
+
+
+class PoolSpec(Spec, frozen=True, tag="pool"):
+    """A few tables with a common safe policy, switched and revealed."""
+
+    size: int = pool.POOL_SIZE
+    switching: pool.Switching = "random"
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return pool.make(cmdp, seed, self.size, self.switching)
+
+
+class AdaptiveSpec(Spec, frozen=True, tag="adaptive"):
+    """From such a pool, the table that costs the policy in play the most."""
+
+    size: int = pool.POOL_SIZE
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return pool.make_adaptive(cmdp, seed, self.size)
+
+
+class DriftingSpec(Spec, frozen=True, tag="drifting"):
+    """Such a pool's tables turning slowly into one another."""
+
+    size: int = pool.POOL_SIZE
+    period: int = pool.PERIOD
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return pool.make_drifting(cmdp, seed, self.size, self.period)
+
+
+class AnchoredSpec(Spec, frozen=True, tag="anchored"):
+    """A fresh table every episode, around a policy that stays safe."""
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return anchored.make(cmdp, seed)
+
+
+NATURES: dict[str, Any] = {
+    str(cls.__struct_config__.tag): cls
+    for cls in (
+        FixedSpec, NoisySpec, ScaledSpec, PoolSpec, AdaptiveSpec, AnchoredSpec, DriftingSpec, IndependentSpec,
+    )
+}  # fmt: skip
+
+NatureSpec = (
+    FixedSpec | NoisySpec | ScaledSpec | PoolSpec | AdaptiveSpec | AnchoredSpec | DriftingSpec | IndependentSpec
+)
