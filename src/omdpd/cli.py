@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -87,7 +88,7 @@ def paper(
         total = experiment.runs()
         task = progress.add_task("runs", total=len(total))
         summaries = run_experiment(
-            experiment, out, jobs or os.cpu_count() or 1, fresh, lambda spec: progress.advance(task)
+            experiment, out, jobs or os.cpu_count() or 1, fresh, lambda done: progress.advance(task, len(done))
         )
     _print_table(console, summaries)
     console.print(NOBODY.format(floor=floor_of(experiment)), highlight=False)
@@ -117,36 +118,34 @@ def _progress(console: Console) -> Progress:
 
 
 def _print_table(console: Console, summaries: Sequence[Mapping[str, Any]]) -> None:
-    """Means over seeds, one row per nature and learner."""
-    shown = Table(title="Means over seeds (± 95 %)")
-    for name in ("nature", "learner"):
-        shown.add_column(name)
-    for name in ("regret", "violation", "weak", "regret exp.", "violation exp.", "failures", "s/run"):
-        shown.add_column(name, justify="right")
+    """Means over seeds, one block per nature and one row per learner."""
+    shown = Table(title="Means over seeds (± 95 %)", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("nature, learner", no_wrap=True)
+    for name in ("regret", "violation", "weak", "exp. r", "exp. v", "fail", "s/run"):
+        shown.add_column(name, justify="right", no_wrap=True)
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for summary in summaries:
         groups.setdefault((summary["nature"], summary["learner"]), []).append(summary)
     last = ""
     for (nature, learner), group in groups.items():
         if nature != last:
-            shown.add_section()
+            shown.add_row(f"[bold]{nature}[/bold]")
+        last = nature
         shown.add_row(
-            nature if nature != last else "",
-            learner,
+            f" {learner}",
             _interval(mean_of(group, "regret")),
             _interval(mean_of(group, "violation")),
-            _number(mean_of(group, "weak_violation"), 1),
+            _number(mean_of(group, "weak_violation"), 0),
             _number(mean_of(group, "regret_exponent"), 2),
             _number(mean_of(group, "violation_exponent"), 2),
             str(sum(summary["failures"] for summary in group)),
             _number(mean_of(group, "seconds"), 1),
         )
-        last = nature
     console.print(shown)
 
 
 def _interval(mean: tuple[float, float] | None) -> str:
-    return "-" if mean is None else f"{mean[0]:.1f} ± {mean[1]:.1f}"
+    return "-" if mean is None else f"{mean[0]:.0f} ± {mean[1]:.0f}"
 
 
 def _number(mean: tuple[float, float] | None, digits: int) -> str:

@@ -6,7 +6,9 @@ table with its budget spread over the steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,8 +16,34 @@ import numpy.typing as npt
 
 from omdpd.arrays import Floats, InvalidInputError, as_law, as_table, positive_integer, within
 from omdpd.problem import FeedbackKind, Setting
+from omdpd.problem_files import ProblemFile, read_problem, write_problem
 
 Noise = Literal["exact", "two-point", "beta"]
+
+# A stationary kernel that would need more numbers than this when repeated over the steps (256 MB) is kept once, as a
+# view with a step axis of stride zero: exact evaluation reads it like any other.
+MOST_REPEATED = 2**25
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names for people: of states, actions and constraints, and the rows of a map whose cells are the states.
+
+    Empty where nothing was given; a map's cell (i, j) is state ``i * width + j``.
+    """
+
+    states: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    layout: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Scenarios:
+    """Cost tables (n, I, H, S, A), budgets taken off, among which a natural adversary of the world may pick."""
+
+    names: tuple[str, ...]
+    tables: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +63,10 @@ class CMDP:
         What an episode may cost in expectation, in the same units.
     cost_scale : (I,)
         The number by which the user's costs and budgets were divided to fit; 1 if they fitted.
+    reward_range : (float, float)
+        What rewards of 0 and 1 are in the user's units.
+    labels, scenarios
+        Names for people; other cost tables that a natural adversary may pick.
     """
 
     transition: Floats
@@ -44,6 +76,9 @@ class CMDP:
     budget: Floats
     cost_scale: Floats
     name: str = "own"
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    labels: Labels = Labels()
+    scenarios: Scenarios | None = None
 
     @staticmethod
     def from_arrays(
@@ -60,7 +95,8 @@ class CMDP:
         Step-dependent: transition (H, S, A, S), reward (H, S, A), cost (H, S, A) or (I, H, S, A).
         Stationary: transition (S, A, S) with `horizon`, reward (S, A), cost (S, A) or (I, S, A).
         `budget` is one number or one per constraint; `initial` is uniform if not given.  With ``rescale=True`` the
-        costs and budget of a constraint that does not fit into [-1, 1] per step are divided by what makes them fit.
+        costs and budget of a constraint that does not fit into [-1, 1] per step are divided by what makes them fit
+        (see `in_natural_units` and `cost_scale`).
 
         >>> p = np.full((2, 2, 2), 0.5)
         >>> cmdp = CMDP.from_arrays(p, [[0, 1], [0, 1]], [[0, 1], [0, 1]], budget=1.5, horizon=3)
@@ -69,7 +105,7 @@ class CMDP:
         """
         transition, reward, cost = _by_step(transition, reward, cost, horizon)
         H, S, A = reward.shape
-        p = as_law("transition", transition, ["step", "state", "action", "next state"], [H, S, A, S])
+        p = _kernel(transition, (H, S, A))
         r = as_table("reward", reward, ["step", "state", "action"], [H, S, A])
         within("reward", r, 0.0, 1.0, ["step", "state", "action"])
         c = as_table("cost", cost, ["constraint", "step", "state", "action"], [None, H, S, A])
@@ -96,6 +132,90 @@ class CMDP:
     def excess(self) -> Floats:
         """d_i = c_i - b_i / H, ``(I, H, S, A)``: an episode is safe when its expected sum is at most zero."""
         return self.cost - (self.budget / self.shape[0])[:, None, None, None]
+
+    @property
+    def stationary(self) -> bool:
+        """Whether the dynamics are the same at every step."""
+        p = self.transition
+        return p.strides[0] == 0 or bool((p[1:] == p[:1]).all())
+
+    def in_natural_units(self, excess: npt.ArrayLike) -> Floats:
+        """Excess costs (..., I) in the user's units: what was divided by `cost_scale` is multiplied by it."""
+        return np.asarray(excess) * self.cost_scale
+
+    def labelled(self, name: str, labels: Labels = Labels()) -> CMDP:
+        """The same problem with a name and labels; a list of the wrong length is refused."""
+        H, S, A = self.shape
+        cells = sum(len(row) for row in labels.layout)
+        sizes = (("state", len(labels.states), S), ("action", len(labels.actions), A), ("map", cells, S))
+        for kind, given, wanted in (*sizes, ("constraint", len(labels.constraints), self.n_constraints)):
+            if given not in (0, wanted):
+                raise InvalidInputError(f"there are {given} {kind} labels, but {wanted} of that kind")
+        return replace(self, name=name, labels=labels)
+
+    def with_scenarios(self, costs: Mapping[str, npt.ArrayLike]) -> CMDP:
+        """The same problem with other cost tables in the user's units, each of the shape that `from_arrays` takes.
+
+        They keep the budgets.  Where one of them leaves [-1, 1] per step, the constraint is divided once more, here
+        and in the means, so that all of them share one scale.
+        """
+        H, S, A = self.shape
+        axes = ["scenario", "constraint", "step", "state", "action"]
+        stacked = [_cost_by_step(cost, (H, S, A)) for cost in costs.values()]
+        tables = as_table("scenarios", stacked, axes, [None, self.n_constraints, H, S, A])
+        excess = tables / _wide(self.cost_scale) - _wide(self.budget / H)
+        more = np.maximum(np.abs(excess).max(axis=(0, 2, 3, 4)), 1.0)
+        more = np.where(more > 1.0 + 1e-12, more, 1.0)
+        return replace(
+            self, cost=self.cost / _wide(more), budget=self.budget / more, cost_scale=self.cost_scale * more,
+            scenarios=Scenarios(tuple(costs), excess / _wide(more)),
+        )  # fmt: skip
+
+    def save(self, file: str | Path) -> Path:
+        """Keep the problem in one ``.npz`` file with a TOML header; `load` gives back the same numbers."""
+        p = self.transition
+        header: dict[str, object] = {
+            "name": self.name, "horizon": self.shape[0], "reward_range": list(self.reward_range),
+            "cost_scale": self.cost_scale.tolist(), "budget": self.budget.tolist(),
+        }  # fmt: skip
+        for key in ("states", "actions", "constraints", "layout"):
+            if getattr(self.labels, key):
+                header[key] = list(getattr(self.labels, key))
+        arrays = {
+            "transition": p[0] if p.strides[0] == 0 else p,
+            "initial": self.initial, "reward": self.reward, "cost": self.cost,
+        }  # fmt: skip
+        if self.scenarios is not None:
+            header["scenarios"] = list(self.scenarios.names)
+            arrays["scenarios"] = self.scenarios.tables
+        return write_problem(Path(file), ProblemFile(header, arrays))
+
+    @staticmethod
+    def load(file: str | Path) -> CMDP:
+        """Read a problem that `save` wrote, or one that somebody kept with ``numpy.savez``; say what is wrong with it.
+
+        Arrays: transition, reward, cost, and optionally initial and budget, shaped as for `from_arrays`.
+        """
+        stored = read_problem(Path(file))
+        header, arrays = stored.header, stored.arrays
+        scale = np.asarray(header["cost_scale"], dtype=np.float64) if "cost_scale" in header else None
+        cmdp = CMDP.from_arrays(
+            arrays["transition"], arrays["reward"], arrays["cost"],
+            budget=arrays.get("budget", header.get("budget", 0.0)), initial=arrays.get("initial"),
+            horizon=header.get("horizon"), rescale=bool(header.get("rescale", False)),
+        )  # fmt: skip
+        cmdp = _exactly(cmdp, arrays)
+        if scale is not None:
+            if scale.shape != cmdp.budget.shape or not np.all(scale > 0.0):
+                raise InvalidInputError(f"{file}: cost_scale must be one positive number per constraint")
+            cmdp = replace(cmdp, cost_scale=scale * cmdp.cost_scale)
+        low, high = header.get("reward_range", (0.0, 1.0))
+        lists = {key: tuple(header.get(key, ())) for key in ("states", "actions", "constraints", "layout")}
+        cmdp = replace(cmdp, reward_range=(float(low), float(high)))
+        cmdp = cmdp.labelled(str(header.get("name", Path(file).stem)), Labels(**lists))
+        return (
+            cmdp if "scenarios" not in arrays else _with_stored(cmdp, header.get("scenarios", ()), arrays["scenarios"])
+        )
 
     def setting(self, n_episodes: int | None, feedback: FeedbackKind) -> Setting:
         """What a learner is told about this problem."""
@@ -127,7 +247,7 @@ def _by_step(
             raise InvalidInputError("transition has axes (state, action, next state), so a horizon is needed")
         H = positive_integer("horizon", horizon)
         c = c[None] if c.ndim == 2 else c
-        p = np.repeat(p[None], H, axis=0)
+        p = np.broadcast_to(p[None], (H, *p.shape))
         r = np.repeat(r[None], H, axis=0) if r.ndim == 2 else r
         c = np.repeat(c[:, None], H, axis=1) if c.ndim == 3 else c
     elif p.ndim == 4:
@@ -142,6 +262,51 @@ def _by_step(
     if r.ndim != 3 or r.shape != p.shape[:3]:
         raise InvalidInputError(f"reward has shape {r.shape}, but transition asks for {p.shape[:3]}")
     return p, r, c
+
+
+def _kernel(transition: npt.NDArray[np.generic], shape: tuple[int, int, int]) -> Floats:
+    """The checked kernel (H, S, A, S); a large stationary one stays a view of its one step."""
+    H, S, A = shape
+    axes = ["step", "state", "action", "next state"]
+    if transition.strides[0] != 0 or H * S * A * S <= MOST_REPEATED:
+        return as_law("transition", transition, axes, [H, S, A, S])
+    return np.broadcast_to(as_law("transition", transition[:1], axes, [1, S, A, S]), (H, S, A, S))
+
+
+def _cost_by_step(cost: npt.ArrayLike, shape: tuple[int, int, int]) -> npt.NDArray[np.generic]:
+    """A cost table in any of the accepted shapes as (I, H, S, A): by step if its last three axes are (H, S, A)."""
+    c = np.asarray(cost)
+    if c.shape[-3:] == shape and c.ndim in (3, 4):
+        return c if c.ndim == 4 else c[None]
+    if c.shape[-2:] == shape[1:] and c.ndim in (2, 3):
+        c = c if c.ndim == 3 else c[None]
+        return np.repeat(c[:, None], shape[0], axis=1)
+    raise InvalidInputError(f"a cost table has shape {c.shape}, but the problem asks for {shape} or {shape[1:]}")
+
+
+def _wide(values: Floats) -> Floats:
+    """One number per constraint, ready for a table (..., I, H, S, A)."""
+    return values[:, None, None, None]
+
+
+def _exactly(cmdp: CMDP, arrays: Mapping[str, Floats]) -> CMDP:
+    """Laws as they were stored, where scaling their rows to one changed no more than the last digit."""
+    p, mu = arrays["transition"], arrays.get("initial", cmdp.initial)
+    same = p.shape == cmdp.transition.shape and np.allclose(p, cmdp.transition, rtol=0.0, atol=1e-15)
+    kept = np.array(p, dtype=np.float64, order="C") if same else cmdp.transition
+    start = np.array(mu, dtype=np.float64)
+    start = start if np.allclose(start, cmdp.initial, rtol=0.0, atol=1e-15) else cmdp.initial
+    return replace(cmdp, transition=kept, initial=start)
+
+
+def _with_stored(cmdp: CMDP, names: object, tables: Floats) -> CMDP:
+    """Scenarios as a file keeps them: budgets taken off, one name each."""
+    axes = ["scenario", "constraint", "step", "state", "action"]
+    checked = as_table("scenarios", tables, axes, [None, cmdp.n_constraints, *cmdp.shape])
+    within("scenarios", checked, -1.0, 1.0, axes)
+    if not isinstance(names, list | tuple) or len(names) != len(checked):
+        raise InvalidInputError(f"there are {len(checked)} scenarios, so the header needs as many names")
+    return replace(cmdp, scenarios=Scenarios(tuple(str(name) for name in names), checked))
 
 
 def _cost_scale(cost: Floats, budget: Floats, rescale: bool) -> Floats:

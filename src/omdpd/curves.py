@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from omdpd.arrays import Floats
-from omdpd.evaluation import bootstrap_band, growth_exponent
-from omdpd.records import RunFolder
+from omdpd.evaluation import EXPONENT_START, bootstrap_band, growth_exponent
+from omdpd.records import RecordError, RunFolder
 
 # Points per curve: enough for a wide figure, few enough for a small file.
 POINTS = 300
@@ -47,27 +47,28 @@ def load_curves(folder: Path, summaries: Sequence[Mapping[str, Any]]) -> list[Cu
     return [_curves(folder, learner, nature, group) for (learner, nature), group in groups.items()]
 
 
-def cumulative(folder: Path, summary: Mapping[str, Any]) -> tuple[Floats, Floats | None]:
-    """Cumulative strong violation and cumulative regret of one run, per episode."""
-    rows = RunFolder(folder / summary["run"]).rows()
-    assert rows is not None, "a finished run has rows"
-    excess = np.stack(rows["excess"].to_numpy())
-    violation = np.cumsum(np.maximum(excess.max(axis=1), 0.0))
-    best = summary["comparator_value"]
-    return violation, None if best is None else np.cumsum(best - rows["value"].to_numpy())
-
-
-def band(curves: Floats) -> Band:
-    """The band of equally long curves (runs, K), thinned to a few hundred points."""
-    K = curves.shape[1]
-    places = np.unique(np.linspace(0, K - 1, min(POINTS, K)).astype(np.int64))
+def band(episodes: Floats, curves: Floats) -> Band:
+    """The band of curves (runs, points) over `episodes` (points,), thinned to a few hundred points."""
+    n = len(episodes)
+    places = np.unique(np.linspace(0, n - 1, min(POINTS, n)).astype(np.int64))
     low, high = bootstrap_band(curves[:, places], np.random.default_rng(0))
     mean: Floats = curves.mean(axis=0)
-    return Band(places.astype(np.float64) + 1.0, mean[places], low, high, growth_exponent(mean), len(curves))
+    K = int(episodes[-1])
+    early = int(np.searchsorted(episodes, K // EXPONENT_START))
+    exponent = growth_exponent(int(episodes[early]), float(mean[early]), K, float(mean[-1]))
+    return Band(episodes[places], mean[places], low, high, exponent, len(curves))
 
 
 def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str, Any]]) -> Curves:
-    pairs = [cumulative(folder, summary) for summary in group]
-    regrets = [regret for _, regret in pairs if regret is not None]
-    violation = band(np.stack([violation for violation, _ in pairs]))
-    return Curves(learner, nature, violation, band(np.stack(regrets)) if len(regrets) == len(pairs) else None)
+    violations, regrets = [], []
+    episodes = np.zeros(0)
+    for summary in group:
+        rows = RunFolder(folder / summary["run"]).rows()
+        if rows is None:
+            raise RecordError(f"{folder / summary['run']} has a summary, but no rows")
+        episodes = rows["episode"].to_numpy().astype(np.float64)
+        violations.append(rows["violation_sum"].to_numpy())
+        if summary["comparator_value"] is not None:
+            regrets.append(episodes * summary["comparator_value"] - rows["value_sum"].to_numpy())
+    regret = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
+    return Curves(learner, nature, band(episodes, np.stack(violations)), regret)

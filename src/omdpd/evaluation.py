@@ -33,6 +33,38 @@ class Assessment:
     value: float
     excess: Floats
 
+    @property
+    def violation(self) -> float:
+        """max_i [V(d_i)]^+."""
+        return max(float(self.excess.max()), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What a run amounts to after `episodes`: sums over its episodes.
+
+    `quarter` holds the sums of value and violation at episode K/4 (None before it), from which exponents are measured.
+    """
+
+    episodes: int
+    value: float
+    violation: float
+    excess: Floats
+    occupancy: Floats
+    quarter: tuple[int, float, float] | None = None
+
+    @staticmethod
+    def none(cmdp: CMDP) -> Totals:
+        """Before the first episode."""
+        return Totals(0, 0.0, 0.0, np.zeros(cmdp.n_constraints), np.zeros(cmdp.shape))
+
+    def after(self, judged: Assessment, occupancy: Floats, n_episodes: int) -> Totals:
+        """The sums with one more episode of a run of `n_episodes`."""
+        k = self.episodes + 1
+        value, violation = self.value + judged.value, self.violation + judged.violation
+        quarter = (k, value, violation) if k == n_episodes // EXPONENT_START else self.quarter
+        return Totals(k, value, violation, self.excess + judged.excess, self.occupancy + occupancy, quarter)
+
 
 @dataclass(frozen=True, eq=False)
 class Comparator:
@@ -83,39 +115,31 @@ def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
     return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0)
 
 
-def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:
-    """The tables of the keys, a thousand episodes at a time, (n, H, S, A)."""
-    for start in range(0, len(keys), 1000):
-        yield np.concatenate([nature.table(key) for key in keys[start : start + 1000]])
-
-
-def scores(values: Floats, excess: Floats, occupancy_sum: Floats, best: Comparator) -> Scores:
-    """Regret and violation of a run from its per-episode values (K,), excess costs (K, I) and summed occupancy."""
-    paid = np.maximum(excess.max(axis=1), 0.0)
-    strong = np.cumsum(paid)
-    weak = float(np.maximum(excess.sum(axis=0), 0.0).max())
+def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
+    """Regret and violation of a run from its per-episode true values (K,) and its sums."""
+    k4, value4, violation4 = totals.quarter or (0, 0.0, 0.0)
+    K, violation = totals.episodes, totals.violation
+    weak = float(np.maximum(totals.excess, 0.0).max())
+    violation_exponent = growth_exponent(k4, violation4, K, violation)
     if best.value is None:
-        return Scores(None, None, None, float(strong[-1]), weak, None, growth_exponent(strong))
-    gap = best.value - values
-    regret = np.cumsum(gap)
-    prices = best.multipliers @ (best.rows.reshape(len(best.rows), occupancy_sum.size) @ occupancy_sum.ravel())
-    return Scores(
-        float(regret[-1]), float(np.maximum(gap, 0.0).sum()), float(regret[-1] + prices), float(strong[-1]), weak,
-        growth_exponent(regret), growth_exponent(strong),
-    )  # fmt: skip
+        return Scores(None, None, None, violation, weak, None, violation_exponent)
+    regret = K * best.value - totals.value
+    positive = float(np.maximum(best.value - values, 0.0).sum())
+    spent = best.rows.reshape(len(best.rows), totals.occupancy.size) @ totals.occupancy.ravel()
+    lagrangian = regret + float(best.multipliers @ spent)
+    exponent = growth_exponent(k4, k4 * best.value - value4, K, regret)
+    return Scores(regret, positive, lagrangian, violation, weak, exponent, violation_exponent)
 
 
-def growth_exponent(cumulative: Floats) -> float | None:
-    """Slope of log cumulative value between episodes K/4 and K; None unless it is positive at both.
+def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> float | None:
+    """Slope of log cumulative value between two episodes; None unless it is positive at both.
 
-    >>> round(growth_exponent(np.sqrt(np.arange(1, 401))), 9)
+    >>> growth_exponent(100, 10.0, 400, 20.0)
     0.5
     """
-    K = len(cumulative)
-    start = K // EXPONENT_START
-    if start < 1 or cumulative[start - 1] <= 0.0 or cumulative[-1] <= 0.0:
+    if k_early < 1 or k_late <= k_early or early <= 0.0 or late <= 0.0:
         return None
-    return float(np.log(cumulative[-1] / cumulative[start - 1]) / np.log(K / start))
+    return float(np.log(late / early) / np.log(k_late / k_early))
 
 
 def bootstrap_band(
@@ -143,3 +167,9 @@ def paired_ratio_interval(
     tail = 100.0 * (1.0 - level) / 2.0
     low, high = np.percentile(ratios, [tail, 100.0 - tail])
     return float(numerators.mean() / denominators.mean()), float(low), float(high)
+
+
+def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:
+    """The tables of the keys, a thousand episodes at a time, (n, H, S, A)."""
+    for start in range(0, len(keys), 1000):
+        yield np.concatenate([nature.table(key) for key in keys[start : start + 1000]])

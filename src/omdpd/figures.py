@@ -57,13 +57,13 @@ def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None =
             group = [c for c in curves if c.nature == nature]
             _panel(left, [(c.learner, c.violation) for c in group], style)
             _panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style)
-            left.set(title=f"{nature}: cumulative strong violation", yscale="symlog")
-            right.set(title=f"{nature}: cumulative regret against the best safe policy")
+            left.set(title=f"{nature}: cumulative strong violation", yscale="symlog", ylim=(0.0, None))
+            right.set(title=f"{nature}: cumulative regret (0: the best policy safe in every episode)")
             floor = (floors or {}).get(nature)
             if floor is not None:
                 _floor(left, floor)
             if all(c.regret is None for c in group):
-                _nobody(right)
+                _nobody(right, floor)
         figure.suptitle(title)
     return figure
 
@@ -96,7 +96,7 @@ def _panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: dict[str, tuple
         )  # fmt: skip
     if bands:
         _reference(axes, [band for _, band in bands])
-        axes.axhline(0.0, color="#000000", linewidth=0.6)
+        axes.axhline(0.0, color="#000000", linewidth=0.8, label="best fixed policy")
         axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     axes.set_xlabel("episode")
 
@@ -116,13 +116,17 @@ def _floor(axes: Axes, floor: float) -> None:
     """The least violation that any learner can expect."""
     K = axes.get_xlim()[1]
     k = np.linspace(1.0, K, 200)
+    left, right = axes.get_xlim()
     axes.plot(k, floor * k, color="#000000", linewidth=2.0, linestyle=(0, (4, 1)), label=f"nobody below: {floor:.3f} k")
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    axes.set_xlim(right=K)
+    axes.set_xlim(left, right)
 
 
-def _nobody(axes: Axes) -> None:
+def _nobody(axes: Axes, floor: float | None) -> None:
     """Say why there is nothing to draw."""
     text = "No policy is safe in every episode,\nso there is nothing to regret against."
+    if floor is not None:
+        text += "\n\nThe next table cannot be predicted from the past ones:"
+        text += f"\nevery learner pays at least {floor:.3f} per episode,\nand violation grows linearly for everybody."
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
     axes.set_axis_off()

@@ -28,7 +28,7 @@ NOBODY = (
 
 
 def run_experiment(
-    experiment: Experiment, folder: Path, jobs: int, fresh: bool, finished: Callable[[RunSpec], None]
+    experiment: Experiment, folder: Path, jobs: int, fresh: bool, watch: Callable[[Sequence[RunSpec]], None]
 ) -> list[dict[str, Any]]:
     """Play every run that is not finished yet, then write summary and figure; returns the summaries."""
     runs = folder / "runs"
@@ -38,7 +38,7 @@ def run_experiment(
             shutil.rmtree(runs / spec.id, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     with local_executor(min(jobs, len(specs))) as executor:
-        summaries = run_all(specs, runs, executor, finished)
+        summaries = run_all(specs, runs, executor, watch)
     write_summaries(summaries, folder)
     title = TITLE.format(seeds=experiment.seeds, episodes=experiment.episodes)
     save(draw(load_curves(runs, summaries), title, {"independent": floor_of(experiment)}), folder)

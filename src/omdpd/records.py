@@ -3,7 +3,8 @@
 One folder per run:
 
     spec.toml          what ran                        provenance.json   versions and platform
-    rows-<n>.parquet   episodes, in parts              state-<n>.npz     arrays of the state
+    rows-<n>.parquet   recorded episodes, in parts     values-<n>.parquet   the true value of every episode
+    state-<n>.npz      arrays of the state
     commit.json        the one truth: which parts and which state belong together, with checksums
     summary.json       the scores, once the run is finished        error.json   why it failed, if it did
 
@@ -30,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from omdpd.arrays import InvalidInputError
+from omdpd.arrays import Floats, InvalidInputError
 from omdpd.packing import Tree
 
 # A state larger than this is refused before anything is allocated for it.
@@ -85,18 +86,16 @@ class RunFolder:
         manifest = self._read_json("commit.json")
         return 0 if manifest is None else int(manifest["episodes"])
 
-    def commit(self, rows: pa.Table, done: Commit) -> None:
-        """Add a part of rows and replace the state, both or neither."""
-        manifest = self._read_json("commit.json") or {"parts": [], "number": 0}
+    def commit(self, rows: pa.Table, values: pa.Table, done: Commit) -> None:
+        """Add a part of rows and of values and replace the state, all or nothing."""
+        manifest = self._read_json("commit.json") or {"rows": [], "values": [], "number": 0}
         number = manifest["number"] + 1
-        part, state = f"rows-{number:06d}.parquet", f"state-{number:06d}.npz"
-        part_sum = write_atomically(self.path / part, _parquet(rows))
-        state_sum = write_atomically(self.path / state, _npz(done.arrays))
         new = {
             "number": number,
             "episodes": done.episodes,
-            "parts": [*manifest["parts"], {"file": part, "sha256": part_sum, "rows": rows.num_rows}],
-            "state": {"file": state, "sha256": state_sum},
+            "rows": [*manifest["rows"], self._write(f"rows-{number:06d}.parquet", _parquet(rows))],
+            "values": [*manifest["values"], self._write(f"values-{number:06d}.parquet", _parquet(values))],
+            "state": self._write(f"state-{number:06d}.npz", _npz(done.arrays)),
             "tree": done.tree,
         }
         write_atomically(self.path / "commit.json", _json(new))
@@ -114,10 +113,12 @@ class RunFolder:
 
     def rows(self) -> pa.Table | None:
         """All committed rows, checked; None if there are none."""
-        manifest = self._read_json("commit.json")
-        if manifest is None:
-            return None
-        return pa.concat_tables([pq.read_table(pa.BufferReader(self._checked(part))) for part in manifest["parts"]])
+        return self._table("rows")
+
+    def values(self) -> Floats:
+        """The true value of every committed episode, checked."""
+        table = self._table("values")
+        return np.zeros(0) if table is None else table["value"].to_numpy()
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the scores; from now on the run counts as finished."""
@@ -127,6 +128,16 @@ class RunFolder:
     def fail(self, error: Mapping[str, Any]) -> None:
         """Write why the run failed."""
         write_atomically(self.path / "error.json", _json(error))
+
+    def _table(self, kind: str) -> pa.Table | None:
+        manifest = self._read_json("commit.json")
+        if manifest is None:
+            return None
+        parts = [_read_parquet(self._checked(part), part["file"]) for part in manifest[kind]]
+        return pa.concat_tables(parts)
+
+    def _write(self, name: str, content: bytes) -> dict[str, str]:
+        return {"file": name, "sha256": write_atomically(self.path / name, content)}
 
     def _read_json(self, name: str) -> dict[str, Any] | None:
         file = self.path / name
@@ -186,6 +197,13 @@ def _parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue())
+
+
+def _read_parquet(content: bytes, name: str) -> pa.Table:
+    try:
+        return pq.read_table(pa.BufferReader(content))
+    except pa.ArrowException as error:
+        raise RecordError(f"{name} cannot be read: {error}") from None
 
 
 def _npz(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:

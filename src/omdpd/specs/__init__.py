@@ -7,9 +7,11 @@ and a key that is not a field is refused.
 from __future__ import annotations
 
 import hashlib
+from typing import Literal
 
 import msgspec
 import numpy as np
+import tomli_w
 
 from omdpd.arrays import InvalidInputError
 from omdpd.specs.base import named
@@ -28,20 +30,24 @@ from omdpd.specs.natures import (
 )
 from omdpd.specs.worlds import WORLDS, RandomDirichletSpec, WorldSpec
 
-__all__ = ["LEARNERS", "NATURES", "WORLDS", "Experiment", "RunSpec", "named", "paper"]
+__all__ = ["LEARNERS", "NATURES", "WORLDS", "Experiment", "RunSpec", "named", "paper", "toml_of"]
 
 # Part of every run's name: raised when the meaning of a spec or of a record changes.
 FORMAT = 1
 
 
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One run: everything its result depends on."""
+    """One run: everything its result depends on.
+
+    `record`: rows for every episode, or (beyond ten thousand episodes) on a grid that is logarithmic in the end.
+    """
 
     world: WorldSpec
     nature: NatureSpec
     learner: LearnerSpec
     episodes: int
     seed: int
+    record: Literal["thinned", "all"] = "thinned"
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -58,6 +64,11 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def stream(self, number: int) -> np.random.SeedSequence:
         """Independent streams: 0 world, 1 nature, 2 rollouts, 3 learner."""
         return np.random.SeedSequence(self.seed, spawn_key=(number,))
+
+
+def toml_of(spec: RunSpec | Experiment) -> str:
+    """A spec as a TOML file."""
+    return tomli_w.dumps(msgspec.to_builtins(spec))
 
 
 class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

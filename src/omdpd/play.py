@@ -1,0 +1,131 @@
+"""Play one run, episode by episode, judged by the truth.
+
+A run's result depends on its parts and its seeds alone: not on the machine's other work, nor on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.cmdp import CMDP, Round
+from omdpd.evaluation import Comparator, Totals, assess, comparator
+from omdpd.kernels.flow import occupancy_of_policy
+from omdpd.learners.protocol import Learner
+from omdpd.natures.protocol import Nature
+from omdpd.simulate import play_episode
+
+# A user's own number of an episode: a function of the world, the round and the policy that was played.
+Metric = Callable[[CMDP, Round, Floats], float]
+
+# Runs up to this long record every episode; longer ones a grid that is even at first and then logarithmic.
+FULL_RECORD = 10_000
+EVEN_POINTS = 1_000
+POINTS_PER_DECADE = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is played: the truth, nature, the learner, for how long, and which extra numbers are wanted."""
+
+    cmdp: CMDP
+    nature: Nature
+    learner: Learner[Any]
+    episodes: int
+    metrics: Mapping[str, Metric]
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """A run between two episodes: everything that is needed to go on.
+
+    `keys` are the tables met, for a nature that repeats them (otherwise every episode has its own).
+    """
+
+    learner_state: Any
+    totals: Totals
+    keys: tuple[int, ...]
+    seconds: float
+
+    @property
+    def k(self) -> int:
+        """Episodes played."""
+        return self.totals.episodes
+
+
+@dataclass(frozen=True)
+class Row:
+    """One episode, judged, with the sums so far; a number that does not apply is None."""
+
+    episode: int
+    value: float
+    excess: tuple[float, ...]
+    value_sum: float
+    violation_sum: float
+    step_size: float | None
+    weight: float | None
+    certified_regret: float | None
+    certified_violation: float | None
+    metrics: tuple[float, ...]
+
+
+def first(scene: Scene) -> Progress:
+    """Before the first episode."""
+    state = scene.learner.init(scene.cmdp.setting(scene.episodes, scene.nature.feedback))
+    return Progress(state, Totals.none(scene.cmdp), (), 0.0)
+
+
+def play(
+    scene: Scene, start: Progress, rng: np.random.Generator, recorded: Callable[[int], bool]
+) -> Iterator[tuple[float, Row | None, Progress]]:
+    """The episodes from `start` on: the true value of each, its row where one is wanted, and the progress."""
+    cmdp, nature, learner = scene.cmdp, scene.nature, scene.learner
+    now = start
+    for k in range(start.k, scene.episodes):
+        began = time.perf_counter()
+        policy = learner.policy(now.learner_state)
+        occupancy = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
+        round_ = nature.draw(k, occupancy)
+        feedback = play_episode(cmdp, round_, policy, nature.feedback, rng)
+        state = learner.update(now.learner_state, feedback)
+        judged = assess(round_, occupancy)
+        totals = now.totals.after(judged, occupancy, scene.episodes)
+        new = nature.repeats and round_.key not in now.keys
+        keys = (*now.keys, round_.key) if new else now.keys
+        now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began)
+        row = None
+        if recorded(k + 1):
+            said = learner.report(state)
+            bound = said.certificate
+            row = Row(
+                k + 1, judged.value, tuple(judged.excess.tolist()), totals.value, totals.violation,
+                said.step_size, said.weight,
+                None if bound is None else bound.regret, None if bound is None else bound.violation,
+                tuple(float(metric(cmdp, round_, policy)) for metric in scene.metrics.values()),
+            )  # fmt: skip
+        yield judged.value, row, now
+
+
+def met_comparator(scene: Scene, end: Progress) -> Comparator:
+    """The comparator over the tables that the run met."""
+    return comparator(scene.cmdp, scene.nature, sorted(end.keys) if scene.nature.repeats else range(end.k))
+
+
+def seed_of(stream: np.random.SeedSequence) -> int:
+    """A stream as one whole number, for parts that draw every episode from (number, k)."""
+    return int(stream.generate_state(1, np.uint64)[0] >> 1)
+
+
+def record_grid(n_episodes: int, full: bool) -> Callable[[int], bool]:
+    """Which episodes get a row: all of a short run; of a long one the first thousand, then a logarithmic grid."""
+    if full or n_episodes <= FULL_RECORD:
+        return lambda k: True
+    decades = np.log10(n_episodes / EVEN_POINTS)
+    tail = np.geomspace(EVEN_POINTS, n_episodes, int(POINTS_PER_DECADE * decades) + 2)
+    wanted = {*range(1, EVEN_POINTS + 1), *np.rint(tail).astype(int).tolist(), n_episodes // 4, n_episodes}
+    return lambda k: k in wanted
