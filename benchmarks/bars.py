@@ -23,7 +23,7 @@ from rich.table import Table
 from omdpd import OMDPD, ProximalOMDPD, run
 from omdpd.confidence import KnownModel
 from omdpd.evaluation import paired_ratio_interval
-from omdpd.executors import local_executor
+from omdpd.executors import executor as executor_of
 from omdpd.records import write_atomically
 from omdpd.runner import run_safely
 from omdpd.specs import LEARNERS, NATURES, RunSpec
@@ -213,7 +213,7 @@ def main() -> int:
             for name in LEARNER_NAMES
         ]
     found = {}
-    with local_executor(options.jobs) as executor:
+    with executor_of("local", options.jobs) as executor:
         futures = {executor.submit(play, job): job for job in jobs}
         for future in track(as_completed(futures), total=len(jobs), description="runs"):
             found[futures[future]] = future.result()
@@ -226,7 +226,9 @@ def main() -> int:
         shown.add_column(name)
     for v in verdicts:
         interval = f"{v.low:.3g} .. {v.high:.3g}"
-        shown.add_row(v.bar, v.what, f"{v.number:.3g}", f"{v.median:.3g}", interval, v.limit, "yes" if v.holds else "NO")
+        shown.add_row(
+            v.bar, v.what, f"{v.number:.3g}", f"{v.median:.3g}", interval, v.limit, "yes" if v.holds else "NO"
+        )
     Console(width=140).print(shown)
     FOLDER.mkdir(parents=True, exist_ok=True)
     report = json.dumps([asdict(v) for v in verdicts], indent=1).encode()

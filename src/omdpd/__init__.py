@@ -14,6 +14,7 @@ from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.sinha_vaze import SinhaVaze
 from omdpd.learners.uniform import Uniform
 from omdpd.problem import BanditFeedback, FullFeedback, Setting, Trajectory
+from omdpd.results import load_runs
 from omdpd.session import Session
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __all__ = [
     "SinhaVaze",
     "Trajectory",
     "Uniform",
+    "load_runs",
     "plot",
     "run",
 ]

@@ -97,9 +97,9 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
     result = scores(record.values(), end.totals, best)
     said = scene.learner.report(end.learner_state)
     return {
-        "learner": spec.learner.name,
-        "nature": spec.nature.name,
-        "world": spec.world.name,
+        "learner": spec.learner.label,
+        "nature": spec.nature.label,
+        "world": spec.world.label,
         "seed": spec.seed,
         "episodes": spec.episodes,
         **asdict(result),
@@ -130,7 +130,8 @@ def run_all(
 ) -> list[dict[str, Any]]:
     """Every run on the executor; `watch` is told the finished ones now and then; summaries in the order of the specs.
 
-    A run that fails keeps its error in its folder and the others go on; at the end the failure is raised.
+    A run that fails keeps its error in its folder and the others go on; at the end the failure is raised.  A run that
+    failed before is not tried again until its error is removed.
     """
     futures = {executor.submit(run_safely, spec, folder / spec.id, metrics): spec for spec in specs}
     pending: set[Future[dict[str, Any]]] = set(futures)
@@ -152,8 +153,13 @@ def run_all(
 
 def run_safely(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None) -> dict[str, Any]:
     """`run`, with a failure written into the run's folder instead of lost."""
+    before = RunFolder(folder).error
+    if before is not None:
+        raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
     try:
         return run(spec, folder, metrics)
+    except InterruptedError:
+        raise
     except Exception as error:
         folder.mkdir(parents=True, exist_ok=True)
         RunFolder(folder).fail({"error": str(error), "traceback": traceback.format_exc()})

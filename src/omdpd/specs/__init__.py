@@ -14,7 +14,7 @@ import numpy as np
 import tomli_w
 
 from omdpd.arrays import InvalidInputError
-from omdpd.specs.base import named
+from omdpd.specs.base import MOST_INTEGER, named
 from omdpd.specs.learners import LEARNERS, LearnerSpec, OptCMDPSpec
 from omdpd.specs.natures import (
     NATURES,
@@ -80,11 +80,18 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     episodes: int
     seeds: int = 5
     first_seed: int = 0
+    record: Literal["thinned", "all"] = "thinned"
+
+    def __post_init__(self) -> None:
+        for name, least in (("episodes", 1), ("seeds", 1), ("first_seed", 0)):
+            value = getattr(self, name)
+            if not least <= value <= MOST_INTEGER:
+                raise InvalidInputError(f"{name} is {value}, but must be between {least} and {MOST_INTEGER}")
 
     def runs(self) -> list[RunSpec]:
         """Every run of the grid."""
         return [
-            RunSpec(world, nature, learner, self.episodes, seed)
+            RunSpec(world, nature, learner, self.episodes, seed, self.record)
             for world in self.worlds
             for nature in self.natures
             for seed in range(self.first_seed, self.first_seed + self.seeds)

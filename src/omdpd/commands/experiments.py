@@ -1,0 +1,210 @@
+"""`omdpd paper`, `run`, `new`, `ls`, `table`, `plot`: run experiments and read their results."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from omdpd import specs
+from omdpd.arrays import InvalidInputError
+from omdpd.commands.progress import Watch
+from omdpd.commands.tables import formatted, print_table
+from omdpd.curves import load_curves
+from omdpd.executors import Place, executor
+from omdpd.experiments import floors_of, forget, run_experiment
+from omdpd.figures import draw, save
+from omdpd.play import first, play
+from omdpd.records import write_atomically
+from omdpd.results import stored_runs, summaries
+from omdpd.runner import scene_of
+from omdpd.specs import Experiment, RunSpec
+from omdpd.specs.files import STARTER, load_experiment
+from omdpd.warmup import warm_up
+
+QUICK_EPISODES, QUICK_SEEDS = 500, 2
+# A dry run plays this many episodes of every kind of run to estimate its time.
+TRIAL_EPISODES = 20
+# What a recorded episode takes on disk, in bytes, measured on runs of the paper's size.
+ROW_BYTES = 60
+
+Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
+On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray.")]
+Address = Annotated[str | None, typer.Option(help="A Dask scheduler (tcp://...) or a Ray cluster; default: start one.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")]
+Retry = Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")]
+
+
+def paper(
+    episodes: Annotated[int | None, typer.Option(help="Episodes K per run (3000).")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds, each a world of its own (5).")] = None,
+    first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    jobs: Jobs = 0,
+    out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/paper"),
+    learners: Annotated[str, typer.Option(help="Comma-separated learners; all if empty.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="2 seeds, K = 500: the same page in a minute or two.")] = False,
+    any_instance: Annotated[
+        bool, typer.Option("--any-instance", help="Also draw worlds whose constraint does not bind.")
+    ] = False,
+    fresh: Fresh = False,
+    retry_failed: Retry = False,
+) -> None:
+    """Run the paper's simulation; ends with a table here and a figure on disk."""
+    K = episodes if episodes is not None else QUICK_EPISODES if quick else 3000
+    n = seeds if seeds is not None else QUICK_SEEDS if quick else 5
+    chosen = [name.strip() for name in learners.split(",") if name.strip()] or None
+    experiment = specs.paper(K, n, first_seed, any_instance, chosen)
+    console = Console()
+    _run(console, experiment, out, "local", jobs, None, fresh, retry_failed)
+    floor = floors_of(experiment)["independent"]
+    console.print(
+        "independent: with every entry drawn afresh no policy is safe in every episode, and the next table cannot be "
+        f"predicted; so every learner pays at least {floor:.3f} per episode in expectation, and violation grows "
+        "linearly for everybody.",
+        highlight=False,
+    )
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="An experiment in TOML; `omdpd new` writes a first one.")],
+    out: Annotated[Path | None, typer.Option(help="Where results go (results/<name of the file>).")] = None,
+    jobs: Jobs = 0,
+    on: On = "local",
+    address: Address = None,
+    fresh: Fresh = False,
+    retry_failed: Retry = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and an estimate, and stop.")] = False,
+) -> None:
+    """Run an experiment from a file; a second call goes on where the first one stopped."""
+    experiment = load_experiment(file)
+    folder = out if out is not None else Path("results") / file.stem
+    if dry_run:
+        _print_plan(Console(), experiment)
+        return
+    _run(Console(), experiment, folder, on, jobs, address, fresh, retry_failed)
+
+
+def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml")) -> None:
+    """Write a commented experiment to start from."""
+    if file.exists():
+        raise InvalidInputError(f"{file} is there already; choose another name")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, STARTER.format(file=file).encode())
+    print(f"wrote {file}; run it with: omdpd run {file}")
+
+
+def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> None:
+    """List the runs of a folder: state, progress, last numbers."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "world", "nature", "learner", "seed", "state", "episodes", "regret", "violation"):
+        shown.add_column(name, no_wrap=name == "run")
+    for stored in stored_runs(folder):
+        spec, summary = stored.spec, stored.folder.summary
+        numbers = _last_numbers(stored.folder.rows()) if summary is None else (summary["regret"], summary["violation"])
+        shown.add_row(
+            spec.id, spec.world.label, spec.nature.label, spec.learner.label, str(spec.seed), stored.state,
+            f"{stored.episodes}/{spec.episodes}", *("-" if x is None else f"{x:.1f}" for x in numbers),
+        )  # fmt: skip
+    Console(width=160).print(shown)
+
+
+def table(
+    folder: Annotated[Path, typer.Argument(help="A folder of results.")],
+    style: Annotated[str, typer.Option("--format", help="terminal, markdown, csv or latex.")] = "terminal",
+) -> None:
+    """Print means with intervals and growth exponents of the finished runs."""
+    records = _finished(folder)
+    if style == "terminal":
+        print_table(Console(), records)
+    else:
+        print(formatted(records, style), end="")
+
+
+def plot(
+    folder: Annotated[Path, typer.Argument(help="A folder of results.")],
+    out: Annotated[Path | None, typer.Option(help="Where figure.png, .svg and .pdf go (the same folder).")] = None,
+) -> None:
+    """Draw the finished runs of a folder."""
+    records = _finished(folder)
+    target = folder if out is None else out
+    target.mkdir(parents=True, exist_ok=True)
+    figure = draw(load_curves(folder / "runs", records), f"{folder.name}: mean and 95 % band over seeds")
+    for file in save(figure, target):
+        print(f"wrote {file}")
+
+
+def _run(
+    console: Console, experiment: Experiment, folder: Path, on: str, jobs: int, address: str | None, fresh: bool,
+    retry_failed: bool,
+) -> None:  # fmt: skip
+    """Run an experiment with a live view, then print its table."""
+    if jobs < 0:
+        raise InvalidInputError(f"--jobs is {jobs}, but must not be negative")
+    if fresh or retry_failed:
+        forget(experiment, folder, failed_only=not fresh)
+    runs = experiment.runs()
+    workers = min(jobs or os.cpu_count() or 1, len(runs))
+    warm_up(lambda line: console.print(line, highlight=False))
+    place: Place = specs.named({"local": "local", "dask": "dask", "ray": "ray"}, on, "place")
+    try:
+        with executor(place, workers, address) as chosen, Watch(console, runs, folder / "runs") as watch:
+            records = run_experiment(experiment, folder, chosen, watch)
+    except KeyboardInterrupt:
+        console.print(f"Stopped; what was done is kept in {folder}. The same command goes on from there.")
+        raise typer.Exit(130) from None
+    print_table(console, records)
+    files = f"Figure: {folder / 'figure.png'} (also svg, pdf); numbers: {folder / 'summary.csv'}, summary.json"
+    console.print(files, highlight=False)
+
+
+def _print_plan(console: Console, experiment: Experiment) -> None:
+    """The runs of an experiment, and how long and large they will be, from a short trial of each kind."""
+    runs = experiment.runs()
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("world", "nature", "learner", "seeds", "seconds a run"):
+        shown.add_column(name)
+    warm_up(lambda line: console.print(line))
+    total = 0.0
+    for spec in {(r.world, r.nature, r.learner): r for r in runs}.values():
+        seconds = _trial(spec)
+        total += seconds * experiment.seeds
+        shown.add_row(spec.world.label, spec.nature.label, spec.learner.label, str(experiment.seeds), f"{seconds:.1f}")
+    console.print(shown)
+    disk = len(runs) * min(experiment.episodes, 10_000) * ROW_BYTES / 1e6
+    jobs = os.cpu_count() or 1
+    console.print(
+        f"{len(runs)} runs, {experiment.episodes} episodes each: about {total / 60:.1f} minutes of work "
+        f"({total / 60 / jobs:.1f} on {jobs} cores) and {disk:.1f} MB on disk",
+        highlight=False,
+    )
+
+
+def _trial(spec: RunSpec) -> float:
+    """Seconds a run will take, from its first few episodes."""
+    scene = scene_of(spec)
+    n = min(TRIAL_EPISODES, spec.episodes)
+    began = time.perf_counter()
+    for count, _ in enumerate(play(scene, first(scene), np.random.default_rng(0), lambda k: False), 1):
+        if count == n:
+            break
+    return (time.perf_counter() - began) / n * spec.episodes
+
+
+def _finished(folder: Path) -> list[dict[str, Any]]:
+    records = summaries(folder)
+    if not records:
+        raise InvalidInputError(f"no run under {folder} is finished yet")
+    return records
+
+
+def _last_numbers(rows: Any) -> tuple[None, float | None]:
+    if rows is None or rows.num_rows == 0:
+        return None, None
+    return None, float(rows["violation_sum"][-1].as_py())
