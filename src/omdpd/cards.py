@@ -6,7 +6,7 @@
     multipliers  = the gain per unit of budget (dV*/db, from above), and the loss per unit taken away (from below)
 
 Everything here is exact and computed from the truth.  Value and costs are in the user's units; the Slater gap and the
-multipliers are those of the scaled problem that learners see (divide a multiplier by `cost_scale` for natural units).
+multipliers are those of the scaled problem that learners see.
 """
 
 from __future__ import annotations
@@ -29,11 +29,15 @@ EQUAL = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class ConstraintCard:
-    """One constraint in the user's units; `share` places the budget between the least and the reward-optimal cost."""
+    """One constraint in the user's units, except the multipliers; `unit` times one of them is a natural price.
+
+    `multiplier` is what one more unit of budget earns and `multiplier_high` what one less loses (None: not known).
+    """
 
     name: str
     budget: float
     scale: float
+    unit: float
     cost: float
     least_cost: float
     free_cost: float
@@ -102,10 +106,11 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
     free, _ = greedy_policy(cmdp.transition, cmdp.reward)
     q_free = occupancy_of_policy(free, cmdp.transition, cmdp.initial)
     low, high = _price_range(cmdp, plan) if cmdp.n_constraints == 1 and plan.feasible else (None, None)
+    span = cmdp.reward_range[1] - cmdp.reward_range[0]
     names = cmdp.labels.constraints or tuple(f"constraint {i}" for i in range(cmdp.n_constraints))
     constraints = tuple(
         ConstraintCard(
-            names[i], float(cmdp.budget[i] * scale[i]), float(scale[i]),
+            names[i], float(cmdp.budget[i] * scale[i]), float(scale[i]), span / float(scale[i]),
             float(np.vdot(cmdp.cost[i], plan.occupancy) * scale[i]), _least(cmdp, cmdp.cost[i]) * float(scale[i]),
             float(np.vdot(cmdp.cost[i], q_free) * scale[i]),
             float(plan.multipliers[i]) if low is None else low, high,
@@ -204,11 +209,10 @@ def _constraint_lines(card: ConstraintCard) -> list[str]:
     ]
     if not card.binds:
         return [*text, f"  does not bind: more budget would earn nothing (the optimum spends {card.cost:.6g})"]
-    price = card.multiplier / card.scale
-    worth = f"  binds: one more unit of budget earns {price:.6g}"
+    worth = f"  binds: one more unit of budget earns {card.multiplier * card.unit:.6g}"
     high = card.multiplier_high
     if high is not None and high > card.multiplier * (1.0 + 1e-6):
-        worth += f", one less loses {high / card.scale:.6g}"
+        worth += f", one less loses {high * card.unit:.6g}"
     scaled = "" if card.scale == 1.0 else f"; learners see costs and budget divided by {card.scale:.6g}"
     return [*text, worth + scaled]
 

@@ -95,7 +95,7 @@ class RunFolder:
             "episodes": done.episodes,
             "rows": [*manifest["rows"], self._write(f"rows-{number:06d}.parquet", _parquet(rows))],
             "values": [*manifest["values"], self._write(f"values-{number:06d}.parquet", _parquet(values))],
-            "state": self._write(f"state-{number:06d}.npz", _npz(done.arrays)),
+            "state": self._write(f"state-{number:06d}.npz", npz_of_arrays(done.arrays)),
             "tree": done.tree,
         }
         write_atomically(self.path / "commit.json", _json(new))
@@ -109,7 +109,7 @@ class RunFolder:
         if manifest is None:
             return None
         content = self._checked(manifest["state"])
-        return Commit(int(manifest["episodes"]), manifest["tree"], _arrays(content, manifest["state"]["file"]))
+        return Commit(int(manifest["episodes"]), manifest["tree"], arrays_of_npz(content, manifest["state"]["file"]))
 
     def rows(self) -> pa.Table | None:
         """All committed rows, checked; None if there are none."""
@@ -140,16 +140,7 @@ class RunFolder:
         return {"file": name, "sha256": write_atomically(self.path / name, content)}
 
     def _read_json(self, name: str) -> dict[str, Any] | None:
-        file = self.path / name
-        try:
-            content = json.loads(file.read_bytes())
-        except FileNotFoundError:
-            return None
-        except (ValueError, OSError) as error:
-            raise RecordError(f"{file} cannot be read: {error}") from None
-        if not isinstance(content, dict):
-            raise RecordError(f"{file} does not hold a record")
-        return content
+        return read_json(self.path / name)
 
     def _checked(self, entry: Mapping[str, Any]) -> bytes:
         file = self.path / Path(entry["file"]).name
@@ -176,6 +167,19 @@ def write_atomically(file: Path, content: bytes) -> str:
     finally:
         os.close(folder)
     return hashlib.sha256(content).hexdigest()
+
+
+def read_json(file: Path) -> dict[str, Any] | None:
+    """A JSON object from a file; None if there is no such file."""
+    try:
+        content = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise RecordError(f"{file} cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise RecordError(f"{file} does not hold a record")
+    return content
 
 
 def provenance() -> dict[str, Any]:
@@ -206,13 +210,14 @@ def _read_parquet(content: bytes, name: str) -> pa.Table:
         raise RecordError(f"{name} cannot be read: {error}") from None
 
 
-def _npz(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
+def npz_of_arrays(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
+    """Arrays as the content of an npz file, without pickled objects."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 
-def _arrays(content: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
+def arrays_of_npz(content: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of an npz file: sizes are checked first, and pickled objects are refused."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -13,27 +13,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omdpd import confidence, estimates, evaluation, memory, mirror, potential, problem, programs
 from omdpd.arrays import InvalidInputError
-from omdpd.evaluation import scores
-from omdpd.learners import omdpd, optcmdp, proximal, sinha_vaze
+from omdpd.evaluation import Totals, scores
 from omdpd.packing import class_name, pack, unpack
 from omdpd.play import Metric, Progress, Row, Scene, first, met_comparator, play, record_grid, seed_of
 from omdpd.records import Commit, RunFolder
 from omdpd.specs import RunSpec, toml_of
+from omdpd.states import STATE_CLASSES
 
 # How often a run commits, in seconds: what a kill can cost.
 COMMIT_SECONDS = 3.0
 
-# The classes a stored state may hold.
-STATE_CLASSES = {
-    class_name(cls): cls
-    for cls in (
-        problem.Setting, estimates.Counts, confidence.Box, confidence.Kernel, confidence.Estimate, mirror.Hinges,
-        mirror.SolveLog, memory.TableMemory, potential.Potential, programs.Basis, evaluation.Totals, omdpd.State,
-        proximal.State, proximal.Surrogate, optcmdp.State, sinha_vaze.State,
-    )
-}  # fmt: skip
+# The classes a stored run may hold.
+RUN_CLASSES = STATE_CLASSES | {class_name(Totals): Totals}
 
 
 class RunFailedError(InvalidInputError):
@@ -195,5 +187,5 @@ def _resumed(record: RunFolder, rng: np.random.Generator) -> Progress | None:
     if last is None:
         return None
     rng.bit_generator.state = last.tree["rng"]
-    state, totals, keys, seconds = unpack(last.tree["progress"], last.arrays, STATE_CLASSES)
+    state, totals, keys, seconds = unpack(last.tree["progress"], last.arrays, RUN_CLASSES)
     return Progress(state, totals, keys, seconds)

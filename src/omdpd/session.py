@@ -1,12 +1,18 @@
-"""A learner for somebody's own loop: ask for a policy, tell what happened."""
+"""A learner for somebody's own loop: ask for a policy, tell what happened; in memory, or durable on disk."""
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Self
 
-from omdpd.arrays import Floats
+from omdpd.arrays import Floats, positive_integer
+from omdpd.journal import Journal
 from omdpd.learners.protocol import Learner, Report
+from omdpd.packing import pack, unpack
 from omdpd.problem import Feedback, Setting, checked_feedback
+from omdpd.states import STATE_CLASSES
 
 
 class Session:
@@ -28,6 +34,32 @@ class Session:
         self.setting = setting
         self.episodes = 0
         self._state = learner.init(setting)
+        self._journal: Journal | None = None
+        self._snapshot_every = 0
+
+    @classmethod
+    def open(cls, path: str | Path, learner: Learner[Any], setting: Setting, snapshot_every: int = 200) -> Session:
+        """A session kept in a folder: every update is on disk before it returns.
+
+        Opening it again, after a crash too, goes on with the same policy.  One process at a time may have it open; a
+        process that died does not hold it.  Use it with ``with``, or call `close`.
+        """
+        positive_integer("snapshot_every", snapshot_every)
+        session = cls(learner, setting)
+        journal = Journal(Path(path))
+        try:
+            journal.claim(_fingerprint(learner, setting))
+            kept = journal.snapshot()
+            if kept is not None:
+                session.episodes, tree, arrays = kept
+                session._state = unpack(tree, arrays, STATE_CLASSES)
+            for feedback in journal.replay(session.episodes):
+                session._learn(feedback)
+        except BaseException:
+            journal.close()
+            raise
+        session._journal, session._snapshot_every = journal, snapshot_every
+        return session
 
     def policy(self) -> Floats:
         """The policy (H, S, A) to play in the next episode: probabilities of actions by step and state."""
@@ -35,9 +67,40 @@ class Session:
 
     def update(self, feedback: Feedback) -> None:
         """Learn from one episode; wrong feedback is refused with a sentence and changes nothing."""
-        self._state = self.learner.update(self._state, checked_feedback(self.setting, feedback))
+        good = checked_feedback(self.setting, feedback)
+        state = self.learner.update(self._state, good)
+        if self._journal is not None:
+            self._journal.append(good)
+        self._state = state
         self.episodes += 1
+        if self._journal is not None and self.episodes % self._snapshot_every == 0:
+            self._journal.take_snapshot(self.episodes, *pack(self._state))
 
     def report(self) -> Report:
         """The learner's numbers: step size, weight, certificates of its solves."""
         return self.learner.report(self._state)
+
+    def close(self) -> None:
+        """Let go of the folder, if the session has one."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _learn(self, feedback: Feedback) -> None:
+        self._state = self.learner.update(self._state, feedback)
+        self.episodes += 1
+
+
+def _fingerprint(learner: Learner[Any], setting: Setting) -> str:
+    """A hash of everything that learner and setting hold."""
+    tree, arrays = pack((learner, setting))
+    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    for name in sorted(arrays):
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()
