@@ -1,7 +1,7 @@
 """Counts and empirical means, from feedback alone.
 
 n_h(s,a) and n_h(s,a,s') count visits through the last finished episode; p_hat, r_hat and d_hat are the empirical
-means with max(n, 1) below (Eqs. 7-10 of the paper).
+means with max(n, 1) below (Eqs. 12-14 of the paper).
 """
 
 from __future__ import annotations

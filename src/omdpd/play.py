@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from omdpd.arrays import Floats
+from omdpd.bounds import good_event
 from omdpd.cmdp import CMDP, Round
+from omdpd.confidence import Estimate
 from omdpd.evaluation import Comparator, Totals, assess, comparator
 from omdpd.kernels.flow import occupancy_of_policy
 from omdpd.learners.protocol import Learner
@@ -71,6 +73,7 @@ class Row:
     weight: float | None
     certified_regret: float | None
     certified_violation: float | None
+    good_event: bool | None
     metrics: tuple[float, ...]
 
 
@@ -106,9 +109,16 @@ def play(
                 k + 1, judged.value, tuple(judged.excess.tolist()), totals.value, totals.violation,
                 said.step_size, said.weight,
                 None if bound is None else bound.regret, None if bound is None else bound.violation,
+                None if said.believed is None else _holds(scene, said.believed),
                 tuple(float(metric(cmdp, round_, policy)) for metric in scene.metrics.values()),
             )  # fmt: skip
         yield judged.value, row, now
+
+
+def _holds(scene: Scene, believed: Estimate) -> bool:
+    """Whether the learner's belief is optimistic about the truth (costs count where they are estimated)."""
+    cost = scene.cmdp.excess if scene.nature.feedback == "bandit" else None
+    return good_event(believed, scene.cmdp.transition, scene.cmdp.reward, cost)
 
 
 def met_comparator(scene: Scene, end: Progress) -> Comparator:

@@ -178,6 +178,7 @@ ROW_SCHEMA = pa.schema(
         ("weight", pa.float64()),
         ("certified_regret", pa.float64()),
         ("certified_violation", pa.float64()),
+        ("good_event", pa.bool_()),
     ]
 )
 

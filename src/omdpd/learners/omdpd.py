@@ -155,16 +155,16 @@ class OMDPD:
     def update(self, state: State, feedback: Feedback) -> State:
         """Lines 4-9 of Algorithm 1 for episode k (in the paper's order of quantities: see docs/paper-map.md)."""
         setting, mu = state.setting, state.setting.mu
-        # Estimates from the newest episode: r~_k, d~_k, Q_k.
+        # Eqs. (12)-(18) with the newest episode: r~_k, d~_k, Q_k.
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
         region = believed.region
         if self.nested and isinstance(region, Box) and state.box is not None:
             region = region.within(state.box)
         r, d = believed.reward, feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
-        # lam_k = lam_{k-1} + alpha [d~_k.q_k]^+, under the learner's own occupancy.
+        # Eq. (21): lam_k = lam_{k-1} + alpha [d~_k.q_k]^+, under the learner's own occupancy.
         lam = state.lam + state.alpha * positive_part(np.tensordot(d, state.q, axes=3))
-        # f_k and its gradient at q_k.
+        # Eq. (20): f_k and its gradient at q_k.
         f = Surrogate(state.alpha, r, d, state.potential.slope(lam), met_at=state.q)
         grad = f.gradient(state.q)
         # q_hat_{k+1} = argmin_{Q_k} eta_k <grad_k, q> + D(q, q_hat_k)

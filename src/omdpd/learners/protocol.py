@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from omdpd.arrays import Floats
+from omdpd.confidence import Estimate
 from omdpd.mirror import SolveLog
 from omdpd.problem import Feedback, FeedbackKind, Setting
 
@@ -32,7 +33,10 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Report:
-    """What a learner tells the record after an episode; a number that does not apply is None."""
+    """What a learner tells the record after an episode; a number that does not apply is None.
+
+    `believed` is what the learner plans the next episode with, so that the evaluation can hold it against the truth.
+    """
 
     log: SolveLog = SolveLog()
     step_size: float | None = None
@@ -41,6 +45,7 @@ class Report:
     saturations: int = 0
     ignored: float = 0.0
     certificate: Certificate | None = None
+    believed: Estimate | None = None
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ class ProximalOMDPD:
         """Step size, largest weight, what was ignored as noise, and the certificate where it applies."""
         return Report(
             state.log, state.eta, float(state.weights.max()), saturations=state.saturations, ignored=state.ignored,
-            certificate=self._certificate(state),
+            certificate=self._certificate(state), believed=state.believed,
         )  # fmt: skip
 
     def _predict(self, state: State) -> State:
