@@ -7,7 +7,7 @@ and a key that is not a field is refused.
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ import tomli_w
 
 from omdpd.arrays import InvalidInputError
 from omdpd.specs.base import MOST_INTEGER, named
-from omdpd.specs.learners import LEARNERS, LearnerSpec, OptCMDPSpec
+from omdpd.specs.learners import OURS, OurSpec
 from omdpd.specs.natures import (
     NATURES,
     AdaptiveSpec,
@@ -28,9 +28,17 @@ from omdpd.specs.natures import (
     PoolSpec,
     ScaledSpec,
 )
+from omdpd.specs.related import RELATED, RelatedSpec
+from omdpd.specs.rivals import RIVALS, OptCMDPSpec, RivalSpec
 from omdpd.specs.worlds import WORLDS, RandomDirichletSpec, WorldSpec
 
 __all__ = ["LEARNERS", "NATURES", "WORLDS", "Experiment", "RunSpec", "named", "paper", "toml_of"]
+
+LEARNERS: dict[str, Any] = OURS | RELATED | RIVALS
+LearnerSpec = OurSpec | RelatedSpec | RivalSpec
+
+# What `omdpd paper` runs: ours, the uniform policy, and two rivals to measure against.
+PAPER_LEARNERS = (*OURS, "Uniform", "OptCMDP", "SinhaVaze")
 
 # Part of every run's name: raised when the meaning of a spec or of a record changes.
 FORMAT = 1
@@ -107,7 +115,7 @@ def left_out(nature: NatureSpec, learner: LearnerSpec) -> bool:
 
 def paper(episodes: int, seeds: int, first_seed: int, any_instance: bool, learners: list[str] | None) -> Experiment:
     """The paper's simulation: its random worlds, all natures that were asked about, our learners and two rivals."""
-    chosen = list(LEARNERS) if learners is None else learners
+    chosen = list(PAPER_LEARNERS) if learners is None else learners
     return Experiment(
         worlds=(RandomDirichletSpec(binding=not any_instance),),
         natures=(

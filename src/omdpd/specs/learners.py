@@ -1,15 +1,12 @@
-"""Learners as named values; `LEARNERS` resolves their names."""
+"""Our own learners as named values."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from omdpd.learners.omdpd import OMDPD
-from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
-from omdpd.learners.sinha_vaze import SinhaVaze
-from omdpd.learners.uniform import Uniform
 from omdpd.specs.base import Spec
 
 
@@ -62,39 +59,8 @@ class TheorySpec(Spec, frozen=True, tag="OMDPD.theory"):
         return OMDPD.theory()
 
 
-class UniformSpec(Spec, frozen=True, tag="Uniform"):
-    """The uniform policy."""
+OURS: dict[str, Any] = {
+    str(cls.__struct_config__.tag): cls for cls in (CautiousSpec, BalancedSpec, OptimisticSpec, TunedSpec, TheorySpec)
+}
 
-    def build(self) -> Learner[Any]:
-        """The learner."""
-        return Uniform()
-
-
-class OptCMDPSpec(Spec, frozen=True, tag="OptCMDP"):
-    """Optimistic linear program every episode; the cautious program when costs are revealed."""
-
-    def build(self) -> Learner[Any]:
-        """The learner."""
-        return OptCMDP()
-
-
-class SinhaVazeSpec(Spec, frozen=True, tag="SinhaVaze"):
-    """Online gradient descent with an exponential potential, initial weight one."""
-
-    w0: float = 1.0
-
-    def build(self) -> Learner[Any]:
-        """The learner."""
-        return SinhaVaze(w0=self.w0)
-
-
-LEARNERS: dict[str, Any] = {
-    str(cls.__struct_config__.tag): cls
-    for cls in (
-        CautiousSpec, BalancedSpec, OptimisticSpec, TunedSpec, TheorySpec, UniformSpec, OptCMDPSpec, SinhaVazeSpec,
-    )
-}  # fmt: skip
-
-LearnerSpec = (
-    CautiousSpec | BalancedSpec | OptimisticSpec | TunedSpec | TheorySpec | UniformSpec | OptCMDPSpec | SinhaVazeSpec
-)
+OurSpec = CautiousSpec | BalancedSpec | OptimisticSpec | TunedSpec | TheorySpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from omdpd.cmdp import CMDP
-from omdpd.natures import anchored, fixed, independent, pool, scaled
+from omdpd.natures import anchored, fixed, independent, natural, pool, scaled
 from omdpd.natures.protocol import Nature
 from omdpd.specs.base import Spec
 
@@ -82,13 +82,47 @@ class AnchoredSpec(Spec, frozen=True, tag="anchored"):
         return anchored.make(cmdp, seed)
 
 
+class NaturalSpec(Spec, frozen=True, tag="natural"):
+    """The world's own scenarios (a link's price, an intruder's target), switched and revealed."""
+
+    switching: pool.Switching = "random"
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return natural.make(cmdp, seed, self.switching)
+
+
+class HostileSpec(Spec, frozen=True, tag="hostile"):
+    """From the world's own scenarios, the one that costs the policy in play the most."""
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        return natural.make_hostile(cmdp, seed)
+
+
 NATURES: dict[str, Any] = {
     str(cls.__struct_config__.tag): cls
     for cls in (
         FixedSpec, NoisySpec, ScaledSpec, PoolSpec, AdaptiveSpec, AnchoredSpec, DriftingSpec, IndependentSpec,
+        NaturalSpec, HostileSpec,
     )
 }  # fmt: skip
 
 NatureSpec = (
-    FixedSpec | NoisySpec | ScaledSpec | PoolSpec | AdaptiveSpec | AnchoredSpec | DriftingSpec | IndependentSpec
+    FixedSpec
+    | NoisySpec
+    | ScaledSpec
+    | PoolSpec
+    | AdaptiveSpec
+    | AnchoredSpec
+    | DriftingSpec
+    | IndependentSpec
+    | NaturalSpec
+    | HostileSpec
 )
+
+
+def natures_for(cmdp: CMDP) -> tuple[str, ...]:
+    """The natures that suit a world: stochastic costs, its own scenarios if it names some, and the pools."""
+    own = () if cmdp.scenarios is None else ("natural", "hostile")
+    return ("fixed", "noisy", *own, "pool", "adaptive", "drifting", "anchored")
