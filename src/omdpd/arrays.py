@@ -92,6 +92,20 @@ def positive_integer(name: str, value: object) -> int:
     return int(value)
 
 
+def inner(tables: Floats, occupancy: Floats) -> Floats:
+    """d_i.q for every table of (I, H, S, A).
+
+    >>> inner(np.ones((2, 1, 1, 3)), np.array([[[0.2, 0.3, 0.5]]]))
+    array([1., 1.])
+    """
+    return tables.reshape(len(tables), occupancy.size) @ occupancy.ravel()
+
+
+def weighted_sum(weights: Floats, tables: Floats) -> Floats:
+    """sum_i w_i d_i over tables of (I, H, S, A)."""
+    return (weights @ tables.reshape(len(tables), -1)).reshape(tables.shape[1:])
+
+
 def policy_table(policy: npt.ArrayLike, horizon: int, n_states: int, n_actions: int) -> Floats:
     """Return `policy` as a valid ``(H, S, A)`` table of action probabilities."""
     return as_law("policy", policy, ["step", "state", "action"], [horizon, n_states, n_actions])

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from omdpd.arrays import Floats
+from omdpd.arrays import Floats, inner
 from omdpd.confidence import Kernel, Region
 from omdpd.kernels.flow import flow_residual
 from omdpd.kernels.single import solve_single
@@ -48,7 +48,7 @@ class Hinges:
 
     def arguments(self, occupancy: Floats) -> Floats:
         """d_j.q, ``(m,)``."""
-        return self.tables.reshape(len(self.weights), occupancy.size) @ occupancy.ravel()
+        return inner(self.tables, occupancy)
 
 
 @dataclass(frozen=True, eq=False)

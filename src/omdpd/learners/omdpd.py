@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
+from omdpd.arrays import Floats, InvalidInputError, inner, weighted_sum
 from omdpd.confidence import Box, BoxEstimator, Estimator, KnownModel, log_term
 from omdpd.estimates import Counts
 from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
@@ -40,8 +40,8 @@ class Surrogate:
 
     def gradient(self, q: Floats) -> Floats:
         """A subgradient at q; the indicator of the hinge is part of it."""
-        active = np.tensordot(self.cost, q, axes=3) > 0.0
-        return self.alpha * (-self.reward + np.tensordot(self.weights * active, self.cost, axes=1))
+        active = inner(self.cost, q) > 0.0
+        return self.alpha * (weighted_sum(self.weights * active, self.cost) - self.reward)
 
 
 class Hint(Protocol):
@@ -163,7 +163,7 @@ class OMDPD:
             region = region.within(state.box)
         r, d = believed.reward, feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
         # Eq. (21): lam_k = lam_{k-1} + alpha [d~_k.q_k]^+, under the learner's own occupancy.
-        lam = state.lam + state.alpha * positive_part(np.tensordot(d, state.q, axes=3))
+        lam = state.lam + state.alpha * positive_part(inner(d, state.q))
         # Eq. (20): f_k and its gradient at q_k.
         f = Surrogate(state.alpha, r, d, state.potential.slope(lam), met_at=state.q)
         grad = f.gradient(state.q)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
+from omdpd.arrays import Floats, InvalidInputError, inner
 from omdpd.confidence import BoxEstimator, EmpiricalEstimator, Estimate, Estimator, KnownModel, effective_episodes
 from omdpd.estimates import Counts
 from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
@@ -150,7 +150,7 @@ class ProximalOMDPD:
             eta=H * self.stepping.eta_init, reward_sum=0.0, inexactness=0.0, log=SolveLog(), saturations=0,
             capped=False, ignored=0.0,
         )  # fmt: skip
-        return self._predict(start)
+        return self._predict(start, 0, counts, believed, margin=0.0)
 
     def policy(self, state: State) -> Floats:
         """The policy of q_k; uniform where a state has no mass."""
@@ -163,12 +163,11 @@ class ProximalOMDPD:
         if isinstance(feedback, FullFeedback):  # step 3
             met = feedback.cost
             memory = tuple(kept.meet(table) for kept, table in zip(memory, feedback.cost, strict=True))
-        state = self._count(replace(state, counts=state.counts.add(feedback)), met)  # step 4
+        state = self._count(state, met)  # step 4
         state = self._correct(state, memory)  # steps 5 and 6
-        state = replace(state, k=state.k + 1)
-        believed = self.estimator.estimate(state.setting, state.counts, state.k)  # step 1 for the next episode
-        margin = float(np.vdot(state.q, believed.margin))
-        return self._predict(replace(state, believed=believed, margin=margin))  # step 2 for the next episode
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(state.setting, counts, state.k + 1)  # step 1 for the next episode
+        return self._predict(state, state.k + 1, counts, believed, float(np.vdot(state.q, believed.margin)))
 
     def report(self, state: State) -> Report:
         """Step size, largest weight, what was ignored as noise, and the certificate where it applies."""
@@ -177,25 +176,25 @@ class ProximalOMDPD:
             certificate=self._certificate(state), believed=state.believed,
         )  # fmt: skip
 
-    def _predict(self, state: State) -> State:
+    def _predict(self, state: State, k: int, counts: Counts, believed: Estimate, margin: float) -> State:
         """Step 2: q_k = argmin_{Q_k} eta_k m_k(q) + D(q, q_hat_k), with the newest tables and the current weights."""
-        weights = self._potential(state).slope(state.V)
-        state = replace(state, weights=np.minimum(weights, MOST_WEIGHT / state.eta))
-        m = self._surrogate(state, state.memory)
-        step = self._step(state, m)
+        wanted = self.weighting.potential(state.setting, k + 1).slope(state.V)
+        weights = np.minimum(wanted, MOST_WEIGHT / state.eta)
+        m = _surrogate(state.setting, believed, margin, weights, state.memory)
+        step = _step(state, believed, m)
         return replace(
-            state, predicted=m, q=step.occupancy, log=state.log.after(step),
-            inexactness=state.inexactness + _inexactness(step, state),
-            capped=state.capped or bool(np.any(weights * state.eta > MOST_WEIGHT)),
+            state, k=k, counts=counts, believed=believed, margin=margin, weights=weights, predicted=m, q=step.occupancy,
+            log=state.log.after(step), inexactness=state.inexactness + _inexactness(step, state),
+            capped=state.capped or bool(np.any(wanted > weights)),
         )  # fmt: skip
 
     def _count(self, state: State, met: Floats) -> State:
         """Step 4: V_i += [d_i.q_k]^+ without any margin, and w_k = w(V)."""
-        excess = positive_part(np.tensordot(met, state.q, axes=3))
+        excess = positive_part(inner(met, state.q))
         noise = NOISE * np.maximum(1.0, state.setting.horizon * np.abs(met).reshape(len(met), -1).max(axis=1))
         real = np.where(excess > noise, excess, 0.0)
         V = state.V + real
-        potential = self._potential(state)
+        potential = self.weighting.potential(state.setting, state.k + 1)
         return replace(
             state, V=V, saturations=state.saturations + potential.saturated(V),
             weights=np.minimum(potential.slope(V), MOST_WEIGHT / state.eta),
@@ -209,11 +208,11 @@ class ProximalOMDPD:
         With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.
         """
         m, eta, q = state.predicted, state.eta, state.q
-        f = self._surrogate(state, memory)
+        f = _surrogate(state.setting, state.believed, state.margin, state.weights, memory)
         same = all(after.same_as(before) for after, before in zip(memory, state.memory, strict=True))
         if same and np.array_equal(f.hinges.weights, m.hinges.weights):
             return replace(state, memory=memory, q_hat=q)
-        step = self._step(state, f)
+        step = _step(state, state.believed, f)
         q_hat = step.occupancy
         surprise = (f.value(q) - m.value(q)) - (f.value(q_hat) - m.value(q_hat))
         surprise -= (_distance(q_hat, q) + _distance(q, state.q_hat)) / eta
@@ -223,36 +222,13 @@ class ProximalOMDPD:
             inexactness=state.inexactness + _inexactness(step, state),
         )  # fmt: skip
 
-    def _surrogate(self, state: State, memory: tuple[TableMemory, ...]) -> Surrogate:
-        """-r~.q plus one hinge per constraint (its estimate) or per remembered table (with the scalar margin)."""
-        if not self._shown(state):
-            return Surrogate(state.believed.reward, Hinges(state.believed.cost, state.weights))
-        lift = state.margin / state.setting.horizon
-        tables = [d + lift * np.abs(d).max() if lift > 0.0 else d for kept in memory for d in kept.tables]
-        weights = [w for w, kept in zip(state.weights, memory, strict=True) for _ in kept.tables]
-        if not tables:
-            return Surrogate(state.believed.reward, Hinges.none(state.setting.shape))
-        return Surrogate(state.believed.reward, Hinges(np.stack(tables), np.array(weights)))
-
-    def _shown(self, state: State) -> bool:
-        """Whether costs are revealed."""
-        return state.setting.feedback == "full"
-
-    def _step(self, state: State, surrogate: Surrogate) -> Step:
-        """argmin_{Q_k} eta_k surrogate(q) + D(q, q_hat_k)."""
-        region, mu = state.believed.region, state.setting.mu
-        return mirror_step(region, mu, state.q_hat, -surrogate.reward, state.eta, surrogate.hinges)
-
-    def _potential(self, state: State) -> Potential:
-        return self.weighting.potential(state.setting, state.k + 1)
-
     def _certificate(self, state: State) -> Certificate | None:
         """(C + C')/eta_{k+1} >= sum_i Phi(V_i) + sum_k r~_k.(q* - q_k), where the region holds the truth."""
         if not self.estimator.covers_truth or state.capped:
             return None
         H = state.setting.horizon
         bound = H * (1.0 + self.stepping.c_prime) / state.eta + state.inexactness
-        potential = self._potential(state)
+        potential = self.weighting.potential(state.setting, state.k + 1)
         phi = float(potential.value(state.V).sum())
         return Certificate(bound, bound - phi, potential.inverse(bound + state.reward_sum))
 
@@ -260,6 +236,26 @@ class ProximalOMDPD:
         self.estimator.check(setting)
         if self.memory < 0:
             raise InvalidInputError(f"memory is {self.memory}, but must be at least 0")
+
+
+def _surrogate(
+    setting: Setting, believed: Estimate, margin: float, weights: Floats, memory: tuple[TableMemory, ...]
+) -> Surrogate:
+    """-r~.q plus one hinge per constraint (its estimate), or per remembered table (with the scalar margin)."""
+    if setting.feedback == "bandit":
+        return Surrogate(believed.reward, Hinges(believed.cost, weights))
+    lift = margin / setting.horizon
+    tables = [d + lift * np.abs(d).max() if lift > 0.0 else d for kept in memory for d in kept.tables]
+    if not tables:
+        return Surrogate(believed.reward, Hinges.none(setting.shape))
+    each = [w for w, kept in zip(weights, memory, strict=True) for _ in kept.tables]
+    return Surrogate(believed.reward, Hinges(np.stack(tables), np.array(each)))
+
+
+def _step(state: State, believed: Estimate, surrogate: Surrogate) -> Step:
+    """argmin_{Q_k} eta_k surrogate(q) + D(q, q_hat_k)."""
+    mu = state.setting.mu
+    return mirror_step(believed.region, mu, state.q_hat, -surrogate.reward, state.eta, surrogate.hinges)
 
 
 def _distance(q: Floats, q_other: Floats) -> float:
