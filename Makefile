@@ -29,6 +29,13 @@ check: $(VENV)/.dev
 bars: $(VENV)/.dev
 	$(BIN)/python benchmarks/bars.py $(SEEDS)
 
+bench: $(VENV)/.dev
+	$(PIP) --editable '.[dev,bench]'
+	$(BIN)/omdpd bench --sizes S5,S20,S50,S100 --json results/bench.json
+
+fuzz: $(VENV)/.dev
+	$(BIN)/python benchmarks/fuzz.py $(N)
+
 recorded: $(VENV)/.dev
 	$(BIN)/python tests/recorded/record.py
 

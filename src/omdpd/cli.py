@@ -11,7 +11,7 @@ from rich.table import Table
 
 from omdpd import __version__, specs
 from omdpd.arrays import InvalidInputError
-from omdpd.commands import experiments
+from omdpd.commands import bench, experiments
 
 app = typer.Typer(
     add_completion=False,
@@ -27,6 +27,7 @@ for command in (
     experiments.ls,
     experiments.table,
     experiments.plot,
+    bench.bench,
 ):
     app.command()(command)
 
