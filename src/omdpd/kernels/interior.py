@@ -4,9 +4,9 @@
     over      q in Q = { occupancies of any policy under any kernel with lower <= p <= upper }
 
 Euclid: D + eta <loss, q> = 1/2 ||q - c||^2 + const, c = q' - eta loss.  KL: c = log q' - eta loss.
-Every row (h,s,a) is eliminated in closed form (`interior_rows`), which leaves a block tridiagonal system in the values V
-(`interior_newton`) with a border of one line per hinge (`interior_hinges`).  The answer is the forward pass of a policy
-and a kernel in the box, so it is feasible to rounding, and its gap is certified (`interior_certificate`).
+Every row (h,s,a) is eliminated in closed form (`interior_rows`), which leaves a block tridiagonal system in the
+values V (`interior_newton`) with a border of one line per hinge (`interior_hinges`).  The answer is the forward pass
+of a policy and a kernel in the box, so it is feasible to rounding, and its gap is certified (`interior_certificate`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,34 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats, Integers
-from omdpd.kernels.interior_certificate import backward, exact_dot, forward, hinge_gap, recover_kernel, row_gap
-from omdpd.kernels.interior_hinges import HB, HINGE_SLOTS, HR, HW, WT, XI, centre_hinge, dots_of, price
+from omdpd.kernels.interior_certificate import backward, forward, hinge_gaps, recover_kernel, row_gap
+from omdpd.kernels.interior_hinges import (
+    XI,
+    centre_hinges,
+    hinge_weight,
+    price,
+    weigh_hinges,
+)
 from omdpd.kernels.interior_iterate import Store, iterate, measure
-from omdpd.kernels.interior_layout import C, C0, DEAD_MASS, GLUE, OPTIONS, Q, RP, YY, allocate, by_step, classify, load, place
+from omdpd.kernels.interior_layout import (
+    C0,
+    DEAD_MASS,
+    GLUE,
+    OPTIONS,
+    RP,
+    YY,
+    C,
+    allocate,
+    borrow,
+    by_step,
+    classify,
+    copy_row,
+    load,
+    place,
+)
+from omdpd.kernels.interior_presolve import hinge_floor, load_hinges, presolve, select_hinges
 from omdpd.kernels.interior_start import (
+    masses,
     start_flow,
     start_kernel,
     start_multipliers,
@@ -40,15 +63,15 @@ PATIENCE = 4
 # Dual scale of a problem whose values are flat.
 LEAST_RANGE = 1e-2
 # Starts tried in turn: first target relative to the range of V, share of the uniform policy, cap on W in the same unit.
-LADDER = ((0.1, 0.1, np.inf), (1.0, 0.3, np.inf), (0.03, 0.5, 10.0), (10.0, 0.5, np.inf))
-WARM_TARGET = 0.02
+LADDER = ((0.1, 0.03, np.inf), (1.0, 0.3, np.inf), (0.03, 0.5, 10.0), (10.0, 0.5, np.inf))
+# A row whose widths sum to less is solved as a known kernel and takes its best member afterwards, an error that the
+# certificate shows; the later starts trade more of it for a better-posed problem.
+NARROW_ROW, NARROW_ROW_LATE = 1e-9, 1e-6
+# First target and share where there are hinges, where there is an earlier solution, and where there are both.
+HINGED_START, WARM_START, WARM_HINGED_START = (0.015, 0.1), (0.1, 0.01), (0.01, 0.03)
 # Complementarity, relative to the accepted gap, from which steps are refined and from which gaps are computed.
 REFINE_FROM = 1e5
 CHECK_FROM = 2.0
-# A hinge of weight W is known to W 1e-16, hence counts in the unit of the gap.
-HINGE_UNIT = 1e-5
-# A hinge that can change the objective by less than this part of the tolerance is left out.
-NEGLIGIBLE = 1e-3
 
 
 class Task(NamedTuple):
@@ -66,6 +89,7 @@ class Task(NamedTuple):
     flow: Floats
     order: Integers
     scratch: Floats
+    gain: Floats
     kl: bool
     tol: float
     floor: float
@@ -105,184 +129,127 @@ def solve_box(c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_war
         Status 0: gap <= tol scale.  1: gap <= 1e-8 scale.  2: neither.
     """
     H, S, n_actions = c.shape
+    m = W.size
     E, rows = allocate(H, S, n_actions)
     E5, R4 = by_step(E, rows, H, S, n_actions)
     shift = np.empty(H)
     load(E5, R4, c, lower, upper, shift)
-    terms, data = load_hinges(R4, d, W, b, rho)
-    floor = HINGE_UNIT * H * np.sum(data[0] * data[4])
+    values, blocks, square = np.zeros((5, H, S)), np.zeros((4, H, S, S)), np.zeros((S, S))
+    order, scratch, plane = np.zeros(S, dtype=np.int64), np.zeros((4, max(S, R4.shape[3]))), np.zeros(rows.shape[1:])
+    terms, data, xi = load_hinges(R4, d, W, b, rho)
+    q, p, V = np.zeros((H, S, n_actions)), np.zeros(lower.shape), np.zeros((H, S))
+    prices, record = np.zeros(m), np.array([np.inf, 1.0])
     task = Task(
-        reference,
-        lower,
-        upper,
-        mu,
-        p_warm,
-        terms,
-        data,
-        np.zeros(W.size),
-        np.zeros((H, S)),
-        np.zeros((H, S)),
-        np.empty(S, dtype=np.int64),
-        np.empty((3, R4.shape[3])),
+        borrow(reference),
+        borrow(lower),
+        borrow(upper),
+        borrow(mu),
+        borrow(p_warm),
+        borrow(terms),
+        borrow(data),
+        borrow(xi),
+        borrow(values[3]),
+        borrow(values[4]),
+        borrow(order),
+        borrow(scratch),
+        borrow(plane),
         kl,
         tol,
-        floor,
+        hinge_floor(data, H),
     )
-    answer = Answer(
-        np.zeros((H, S, n_actions)), np.zeros(lower.shape), np.zeros((H, S)), np.zeros(W.size), np.array([np.inf, 1.0])
-    )
+    answer = Answer(borrow(q), borrow(p), borrow(V), borrow(prices), borrow(record))
     keep = presolve(E5, R4, task)
-    w = make_store(E, E5, rows, R4, task, keep)
+    price(terms, xi, rows)
+    copy_row(rows, C, C0)
+    hinge, kept = select_hinges(terms, data, keep)
+    X, P, small, short = (
+        np.zeros((keep.size, H, S)),
+        np.zeros(kept.shape),
+        np.zeros((2, keep.size, keep.size)),
+        np.zeros((2, keep.size)),
+    )
+    w = Store(
+        borrow(E),
+        borrow(E5),
+        borrow(rows),
+        borrow(R4),
+        borrow(mu),
+        borrow(values[0]),
+        borrow(values[1]),
+        borrow(values[2]),
+        borrow(blocks[0]),
+        borrow(blocks[1]),
+        borrow(blocks[2]),
+        borrow(blocks[3]),
+        borrow(square),
+        borrow(scratch[3]),
+        borrow(hinge),
+        borrow(kept),
+        borrow(X),
+        borrow(P),
+        borrow(plane.reshape(R4.shape[1:])),
+        borrow(small[0]),
+        borrow(small[1]),
+        borrow(short[0]),
+        borrow(short[1]),
+    )
     iterations = 0
     for rung in range(len(LADDER)):
         iterations += climb(w, task, answer, keep, rung, warm and rung == 0)
-        if answer.record[0] <= tol * answer.record[1]:
+        if record[0] <= tol * record[1]:
             break
-    if not np.isfinite(answer.record[0]):
-        begin(w, task, 0.1, 0.0, np.inf, False)
+    if not np.isfinite(record[0]):
+        begin(w, task, 0.1, 0.0, np.inf, NARROW_ROW, False)
         certify(w, task, answer, keep)
     finish(task, answer, shift)
-    gap, scale = answer.record[0], answer.record[1]
-    status = SOLVED if gap <= tol * scale else ALMOST if gap <= ALMOST_GAP * scale else FAILED
-    return answer.q, answer.p, answer.V, answer.xi, gap, scale, iterations, status
-
-
-@njit(**OPTIONS)
-def load_hinges(R4, d, W, b, rho):
-    """Hinges in storage order, each divided by the power of two nearest max|d|, which is exact."""
-    m, H, S, n_actions = d.shape
-    nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
-    terms = np.zeros((m, nb + 1, hb * R))
-    data = np.zeros((5, m))
-    for j in range(m):
-        largest = np.abs(d[j]).max()
-        unit = 2.0 ** np.round(np.log2(largest)) if largest > 0.0 else 1.0
-        data[0, j], data[1, j], data[2, j] = W[j] * unit, b[j] / unit, rho[j] * unit * unit
-        data[3, j], data[4, j] = unit, largest / unit
-        for h in range(H):
-            block, i = place(h, H, hb, nb)
-            for s in range(S):
-                for a in range(n_actions):
-                    terms[j, block, i * R + a * S + s] = d[j, h, s, a] / unit
-    return terms, data
-
-
-@njit(**OPTIONS)
-def presolve(E5, R4, task):
-    """Indices of the hinges that can go either way; the others are priced once and for all (`task.xi`).
-
-    By dynamic programming: v <= 0 on all of Q means xi = 0; v >= 0 on all of Q and no curvature means xi = W.
-    One of the two is ruled out by the sign of v at the reference.
-    """
-    m, S, n_actions = task.terms.shape[0], task.mu.size, task.reference.shape[2]
-    V = np.zeros(task.mass.shape)
-    H = V.shape[0]
-    keep = np.empty(m, dtype=np.int64)
-    kept = 0
-    for j in range(m):
-        weight, bias, rho, size = task.data[0, j], task.data[1, j], task.data[2, j], task.data[4, j]
-        reach = max(bias, 0.0) + H * size
-        if size == 0.0:
-            task.xi[j] = weight + rho * bias if bias > 0.0 else 0.0
-            continue
-        if weight * reach + 0.5 * rho * reach * reach <= NEGLIGIBLE * task.tol:
-            continue
-        v = bias
-        for h in range(H):
-            block, i = place(h, H, R4.shape[2], R4.shape[1] - 1)
-            for s in range(S):
-                for a in range(n_actions):
-                    v += task.terms[j, block, i * R4.shape[3] + a * S + s] * task.reference[h, s, a]
-        sign = -1.0 if v > 0.0 else 1.0
-        gain = (sign * task.terms[j]).reshape(R4.shape[1:])
-        water_fill(E5, gain, n_actions, task.mass, False, V, task.order, task.scratch)
-        most = sign * bias
-        for s in range(S):
-            most += task.mu[s] * V[0, s]
-        if most <= 0.0 and v <= 0.0:
-            continue
-        if most <= 0.0 and rho == 0.0:
-            task.xi[j] = weight
-            continue
-        keep[kept] = j
-        kept += 1
-    for j in range(m):
-        if task.xi[j] != 0.0:
-            R4[C0] -= task.xi[j] * task.terms[j].reshape(R4.shape[1:])
-    return keep[:kept]
-
-
-@njit(**OPTIONS)
-def make_store(E, E5, rows, R4, task, keep):
-    """Working memory of the iterations, with the hinges that presolve kept."""
-    H, S = task.mass.shape
-    m = keep.size
-    hinge = np.zeros((HINGE_SLOTS, m))
-    terms = np.empty((m, rows.shape[1], rows.shape[2]))
-    for k in range(m):
-        terms[k] = task.terms[keep[k]]
-        hinge[HW, k], hinge[HB, k], hinge[HR, k] = task.data[0, keep[k]], task.data[1, keep[k]], task.data[2, keep[k]]
-    values = np.zeros((3, H, S))
-    blocks = np.zeros((4, H, S, S))
-    small = np.zeros((2, m, m))
-    return Store(
-        E,
-        E5,
-        rows,
-        R4,
-        task.mu,
-        values[0],
-        values[1],
-        values[2],
-        blocks[0],
-        blocks[1],
-        blocks[2],
-        blocks[3],
-        np.zeros((S, S)),
-        hinge,
-        terms,
-        np.zeros((m, H, S)),
-        np.zeros(terms.shape),
-        np.zeros(R4.shape[1:]),
-        small[0],
-        small[1],
-        np.zeros(m),
+    outlive(
+        (E, rows),
+        (values, P, X),
+        blocks,
+        (square, scratch, plane, small[0], hinge, data),
+        order,
+        (terms, kept),
+        (short[0], xi),
     )
+    gap, scale = record[0], record[1]
+    status = SOLVED if gap <= tol * scale else ALMOST if gap <= ALMOST_GAP * scale else FAILED
+    return q, p, V, prices, gap, scale, iterations, status
+
+
+@njit(**OPTIONS)
+def outlive(pair, states, blocks, squares, order, planes, short):
+    """Nothing; the owners of borrowed memory are alive until this call."""
 
 
 @njit(**GLUE)
-def begin(w, task, start, mix, cap, warm):
+def begin(w, task, start, mix, cap, narrow, warm):
     """Put the start point into storage; returns the sum of the barrier weights."""
     n_actions = task.reference.shape[2]
-    classify(w.E, w.rows)
+    classify(w.E, w.rows, narrow)
     start_kernel(w.E, w.E5, w.rows, warm, task.p_warm)
     start_flow(w.E5, w.R4, task.reference, task.mu, mix, task.mass)
-    start_slacks(w.E, w.rows, task.kl)
-    for h in range(task.flow.shape[0]):
-        for s in range(task.flow.shape[1]):
-            task.flow[h, s] = max(task.reference[h, s].sum(), 0.0)
-    w.hinge[XI] = 0.0
+    start_slacks(w.E, w.rows)
+    masses(task.reference, task.flow)
     m = w.d.shape[0]
-    v = np.zeros(m)
-    if m > 0:
-        dots_of(np.abs(w.d), w.rows[Q], w.hinge[WT])
-        dots_of(w.d, w.rows[Q], v)
-    for attempt in range(2 if m > 0 else 1):
+    weigh_hinges(w.d, w.rows, w.hinge)
+    for _ in range(2 if m > 0 else 1):
         price(w.d, w.hinge[XI], w.rows)
-        water_fill(w.E5, w.R4[C], n_actions, task.flow, task.kl, w.V, task.order, task.scratch)
-        vs = max(value_range(w.V, task.mass), LEAST_RANGE)
-        for j in range(m):
-            w.hinge[WT, j] = max(w.hinge[WT, j], 1e-12)
-            centre_hinge(w.hinge, j, v[j] + w.hinge[HB, j], start * vs, cap * vs)
+        depth = water_fill(w.E5, w.R4[C], n_actions, task.flow, task.kl, w.V, task.order, task.scratch)
+        vs = max(max(value_range(w.V, task.mass), 0.0 if task.kl else depth), LEAST_RANGE)
+        centre_hinges(w.hinge, start * vs, cap * vs)
     start_multipliers(w.E, w.E5, w.rows, w.R4, w.V, start * vs)
-    return total_weight(w.E, w.rows) + 2.0 * w.hinge[WT].sum()
+    return total_weight(w.E, w.rows) + hinge_weight(w.hinge)
 
 
 @njit(**GLUE)
 def climb(w, task, answer, keep, rung, warm):
     """Iterate from one start until the gap is accepted or stops falling; returns the number of iterations."""
     start, mix, cap = LADDER[rung]
-    weight = begin(w, task, WARM_TARGET if warm else start, mix, cap, warm)
+    if rung == 0 and keep.size > 0:
+        start, mix = WARM_HINGED_START if warm else HINGED_START
+    elif warm:
+        start, mix = WARM_START
+    weight = begin(w, task, start, mix, cap, NARROW_ROW if rung < 2 else NARROW_ROW_LATE, warm)
     n_actions = task.reference.shape[2]
     now = measure(w)
     stale, least = 0, np.inf
@@ -316,28 +283,26 @@ def certify(w, task, answer, keep):
     backward(w.E5, w.R4, n_actions, task.mass, DEAD_MASS, task.kl, w.V, task.order, task.scratch)
     forward(w.E5, w.R4, n_actions, task.mu, task.flow)
     gap = row_gap(w.R4, H, S * n_actions, task.kl)
-    point = w.rows[RP].reshape(-1)
-    for j in range(task.xi.size):
-        v, size = exact_dot(task.terms[j].reshape(-1), point, task.data[1, j])
-        gap += hinge_gap(v, size, task.xi[j], task.data[0, j], task.data[2, j])
+    gap += hinge_gaps(task.terms, w.rows, task.data, task.xi)
     scale = max(max(1.0, value_range(w.V, task.mass)), task.floor)
     if not (gap / scale < answer.record[0] / answer.record[1]):
         return gap / scale if np.isfinite(gap) else np.inf
     answer.record[0], answer.record[1] = gap, scale
-    answer.V[:] = w.V
-    answer.xi[:] = task.xi
-    copy_out(w, answer)
+    copy_out(w, answer, task.xi)
     return gap / scale
 
 
 @njit(**OPTIONS)
-def copy_out(w, answer):
-    """Occupancy (slot RP) and kernel (slot YY) in the caller's layout."""
+def copy_out(w, answer, xi):
+    """Occupancy (slot RP), kernel (slot YY) in the caller's layout, values and prices."""
     H, S, n_actions = answer.q.shape
+    for j in range(xi.size):
+        answer.xi[j] = xi[j]
     nb, hb = w.E5.shape[1], w.E5.shape[3]
     for h in range(H):
         b, i = place(h, H, hb, nb)
         for s in range(S):
+            answer.V[h, s] = w.V[h, s]
             for a in range(n_actions):
                 answer.q[h, s, a] = w.R4[RP, b, i, a * S + s]
                 if h + 1 < H:
@@ -347,7 +312,7 @@ def copy_out(w, answer):
 
 @njit(**OPTIONS)
 def finish(task, answer, shift):
-    """Undo the shift of c and the units of the hinges; the last step's kernel, which nothing uses, is its box's centre."""
+    """Undo the shift of c and the units of the hinges; the last step's kernel, which nothing uses, is a centre."""
     H, S, n_actions, _ = answer.p.shape
     total = 0.0
     for h in range(H - 1, -1, -1):
@@ -358,11 +323,14 @@ def finish(task, answer, shift):
         answer.xi[j] /= task.data[3, j]
     for s in range(S):
         for a in range(n_actions):
-            low, high = task.lower[H - 1, s, a], task.upper[H - 1, s, a]
-            width = high.sum() - low.sum()
-            share = min(max((1.0 - low.sum()) / width, 0.0), 1.0) if width > 0.0 else 0.0
+            room, width = 1.0, 0.0
             for t in range(S):
-                answer.p[H - 1, s, a, t] = low[t] + share * (high[t] - low[t])
+                room -= task.lower[H - 1, s, a, t]
+                width += task.upper[H - 1, s, a, t] - task.lower[H - 1, s, a, t]
+            share = min(max(room / width, 0.0), 1.0) if width > 0.0 else 0.0
+            for t in range(S):
+                low = task.lower[H - 1, s, a, t]
+                answer.p[H - 1, s, a, t] = low + share * (task.upper[H - 1, s, a, t] - low)
     for h in range(H):
         for s in range(S):
             for a in range(n_actions):

@@ -5,7 +5,7 @@ y = c' - V_h(s) + sigma(V_{h+1}) and v_j = d_j.q + b_j, primal minus dual value 
 
     Euclid   1/2 (q - [y]^+)^2 + q ([y]^+ - y) + q (sigma - p.V_{h+1})                       over the rows
     KL       q (e^r - 1 - r) + q (sigma - p.V_{h+1}),  r = y - log q                          over the rows
-    hinges   W v + rho v^2/2 - xi v + ([xi - W]^+)^2 / (2 rho)  if v > 0,  the same without its first two terms otherwise
+    hinges   W v + rho v^2/2 - xi v + ([xi - W]^+)^2 / (2 rho)  if v > 0,  without the first two terms otherwise
 
 (mu.V_1 telescopes into the rows, which removes every large term.)  An upper bound of what the rounding of q can
 do to the hinge terms is part of the gap: at large W it dominates.
@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import C, LO, OPTIONS, Q, RP, S1, S2, S3, SL, TL, TW, W, YY, place, sort_down
+from omdpd.kernels.interior_layout import LO, OPTIONS, RP, S1, S2, S3, SL, TL, TW, YY, C, Q, W, place, sort_down
 
 # q of a forward pass is off by a few units in the last place, relative to each entry.
 ROUNDING = 4.0 * 2.220446049250313e-16
@@ -121,7 +121,9 @@ def backward(
         if h + 1 < H:
             top = kernel_gap(E5, R4, b, i, V[h + 1], order, scratch)
         else:
-            scratch[:2] = 0.0
+            for r in range(R):
+                scratch[0, r] = 0.0
+                scratch[1, r] = 0.0
         for s in range(S):
             if mass[h, s] <= dead:
                 best = -np.inf
@@ -188,22 +190,27 @@ def divergence_gap(q: float, y: float) -> float:
 
 
 @njit(**OPTIONS)
-def exact_dot(x: Floats, y: Floats, start: float) -> tuple[float, float]:
-    """start + x.y in twice the working precision (Dekker's product, Knuth's sum), and |start| + |x|.|y|."""
+def hinge_gaps(terms: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
+    """Sum of the hinges' terms; v is summed in twice the working precision (Dekker's product, Knuth's sum)."""
     split = 134217729.0
-    high, low, size = start, 0.0, abs(start)
-    for n in range(x.size):
-        p = x[n] * y[n]
-        xs, ys = split * x[n], split * y[n]
-        xh, yh = xs - (xs - x[n]), ys - (ys - y[n])
-        xl, yl = x[n] - xh, y[n] - yh
-        low += xl * yl - (((p - xh * yh) - xl * yh) - xh * yl)
-        total = high + p
-        part = total - high
-        low += (high - (total - part)) + (p - part)
-        high = total
-        size += abs(p)
-    return high + low, size
+    gap = 0.0
+    for j in range(xi.size):
+        high, low, size = data[1, j], 0.0, abs(data[1, j])
+        for b in range(rows.shape[1]):
+            for n in range(rows.shape[2]):
+                x, y = terms[j, b, n], rows[RP, b, n]
+                p = x * y
+                xs, ys = split * x, split * y
+                xh, yh = xs - (xs - x), ys - (ys - y)
+                xl, yl = x - xh, y - yh
+                low += xl * yl - (((p - xh * yh) - xl * yh) - xh * yl)
+                total = high + p
+                part = total - high
+                low += (high - (total - part)) + (p - part)
+                high = total
+                size += abs(p)
+        gap += hinge_gap(high + low, size, xi[j], data[0, j], data[2, j])
+    return gap
 
 
 @njit(**OPTIONS)

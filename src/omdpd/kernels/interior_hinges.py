@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import C, C0, FF, IG, OPTIONS, YY
+from omdpd.kernels.interior_layout import C0, FF, IG, OPTIONS, YY, C, Q
 from omdpd.kernels.interior_newton import solve
 from omdpd.kernels.interior_rows import REDUCE
 
@@ -50,6 +50,36 @@ def price(D: Floats, xi: Floats, rows: Floats) -> None:
 
 
 @njit(**OPTIONS)
+def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> None:
+    """Arguments v and barrier weights |d|.q at the start; prices are zero."""
+    for j in range(D.shape[0]):
+        v, size = hinge[HB, j], 0.0
+        for b in range(D.shape[1]):
+            for n in range(D.shape[2]):
+                v += D[j, b, n] * rows[Q, b, n]
+                size += abs(D[j, b, n]) * rows[Q, b, n]
+        hinge[V_, j] = v
+        hinge[WT, j] = max(size, 1e-12)
+        hinge[XI, j] = 0.0
+
+
+@njit(**OPTIONS)
+def hinge_weight(hinge: Floats) -> float:
+    """Sum of the barrier weights."""
+    total = 0.0
+    for j in range(hinge.shape[1]):
+        total += 2.0 * hinge[WT, j]
+    return total
+
+
+@njit(**OPTIONS)
+def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
+    """Every term at its centred point."""
+    for j in range(hinge.shape[1]):
+        centre_hinge(hinge, j, hinge[V_, j], target, cap)
+
+
+@njit(**OPTIONS)
 def centre_hinge(hinge: Floats, j: int, v: float, target: float, cap: float) -> None:
     """The point with t zeta = u xi = target, t - u = v and zeta + xi = W + rho t.
 
@@ -79,9 +109,18 @@ def centre_hinge(hinge: Floats, j: int, v: float, target: float, cap: float) -> 
 
 @njit(**REDUCE)
 def border(
-    E5: Floats, R4: Floats, rows: Floats, D: Floats, n_actions: int, K: Floats, L: Floats, X: Floats, P: Floats
+    E5: Floats,
+    R4: Floats,
+    rows: Floats,
+    D: Floats,
+    n_actions: int,
+    K: Floats,
+    L: Floats,
+    X: Floats,
+    P: Floats,
+    line: Floats,
 ) -> None:
-    """X_j = M^{-1} B_j, B_j = sum_r (e_s - f) d_j/gamma, and P_j; slot YY still holds f/gamma, dead states have 1/gamma = 0."""
+    """X_j = M^{-1} B_j with B_j = sum_r (e_s - f) d_j/gamma, and P_j; slot YY still holds f/gamma."""
     m, H, S = X.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
     D4 = D.reshape((m, nb + 1, hb, R))
@@ -101,7 +140,7 @@ def border(
                     for r in range(R):
                         total += E5[YY, b, t, i, r] * D4[j, b, i, r]
                     X[j, b * hb + i + 1, t] -= total
-        solve(K, L, X[j])
+        solve(K, L, X[j], line)
         response(E5, R4, D4[j], n_actions, X[j], P4[j])
 
 
@@ -196,11 +235,12 @@ def hinge_residuals(hinge: Floats) -> None:
 
 
 @njit(**OPTIONS)
-def hinge_directions(hinge: Floats, slope: Floats) -> None:
+def hinge_directions(hinge: Floats, dxis: Floats, slope: Floats) -> None:
     """dt, du, dzeta from dxi and the measured d.dq (`slope`); the larger slack closes t - u = v + ..."""
     for j in range(hinge.shape[1]):
         t, u, zeta, xi = hinge[T, j], hinge[U, j], hinge[ZETA, j], hinge[XI, j]
-        rho, dxi = hinge[HR, j], hinge[DXI, j]
+        rho, dxi = hinge[HR, j], dxis[j]
+        hinge[DXI, j] = dxi
         if t <= u:
             hinge[DT_, j] = (hinge[CT, j] - t * zeta - t * hinge[RZ, j] + t * dxi) / (zeta + rho * t)
             hinge[DU, j] = hinge[DT_, j] - slope[j] + hinge[RU, j]
@@ -240,7 +280,7 @@ def correct_hinges(hinge: Floats, target: float) -> None:
 
 @njit(**OPTIONS)
 def advance_hinges(hinge: Floats, step: float) -> None:
-    """Move every term; without curvature the smaller multiplier moves and the other is W minus it, to keep its digits."""
+    """Move every term; without curvature the smaller multiplier moves and the other is W minus it: digits."""
     for j in range(hinge.shape[1]):
         hinge[T, j] += step * hinge[DT_, j]
         hinge[U, j] += step * hinge[DU, j]
@@ -253,3 +293,18 @@ def advance_hinges(hinge: Floats, step: float) -> None:
         else:
             hinge[XI, j] += step * hinge[DXI, j]
             hinge[ZETA, j] = hinge[HW, j] - hinge[XI, j]
+
+
+@njit(**OPTIONS)
+def forget_corrections(hinge: Floats) -> None:
+    """The predictor has no corrector terms."""
+    for j in range(hinge.shape[1]):
+        hinge[CT, j] = 0.0
+        hinge[CU, j] = 0.0
+
+
+@njit(**OPTIONS)
+def add_bias(hinge: Floats) -> None:
+    """v = d.q + b."""
+    for j in range(hinge.shape[1]):
+        hinge[V_, j] += hinge[HB, j]

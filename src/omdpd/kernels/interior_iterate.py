@@ -9,17 +9,16 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.interior_hinges import (
-    CT,
-    CU,
-    DXI,
     G_,
     V_,
-    HB,
+    XI,
+    add_bias,
     advance_hinges,
     border,
     correct_hinges,
     dots,
     dots_of,
+    forget_corrections,
     hinge_directions,
     hinge_products,
     hinge_residuals,
@@ -28,50 +27,55 @@ from omdpd.kernels.interior_hinges import (
     response,
     schur,
     solve_schur,
-    XI,
 )
 from omdpd.kernels.interior_layout import (
-    A,
-    B,
     BLAS_STATES,
-    C,
-    CN,
-    DN,
     DQ,
+    DV,
     GLUE,
     HQ,
     LIVE,
     LO,
     NU,
-    NW,
     OPTIONS,
-    Q,
     RES,
     RR,
     S1,
     TAU,
     VS,
     WD,
+    A,
+    B,
+    C,
+    Q,
 )
-from omdpd.kernels.interior_newton import couple, factor, gram_large, gram_small, scale_rows, solve
+from omdpd.kernels.interior_newton import couple, factor_large, factor_small, gram_large, gram_small, scale_rows, solve
 from omdpd.kernels.interior_rows import (
     advance,
     balance,
     corrector_terms,
     directions,
     moved_terms,
-    multiplier_moves,
     outflow_terms,
     predictor_terms,
-    relative_moves,
+    spread_next,
     spread_own,
     weigh,
 )
-from omdpd.kernels.interior_steps import affine_products, affine_range, complementarity, steepest
+from omdpd.kernels.interior_steps import (
+    affine_moves,
+    affine_products,
+    complementarity,
+    correct_signs,
+    multiplier_moves,
+)
 
 
 class Store(NamedTuple):
-    """Everything an iteration reads and writes; see `interior_layout` for E and rows."""
+    """Everything an iteration reads and writes; see `interior_layout` for E and rows.
+
+    All fields are borrowed, see `interior_layout.borrow`.
+    """
 
     E: Floats
     E5: Floats
@@ -86,6 +90,7 @@ class Store(NamedTuple):
     K: Floats
     G: Floats
     square: Floats
+    line: Floats
     hinge: Floats
     d: Floats
     X: Floats
@@ -94,6 +99,7 @@ class Store(NamedTuple):
     full: Floats
     lower: Floats
     short: Floats
+    dxi: Floats
 
 
 # A proximal term on the entries, relative to the range of V: without it rounding in V is magnified by 1e10.
@@ -105,11 +111,12 @@ FALL = -3.0
 
 
 @njit(**OPTIONS)
-def stationarity(E: Floats, rows: Floats, R4: Floats, V: Floats, kl: bool) -> None:
+def stationarity(E: Floats, E5: Floats, rows: Floats, R4: Floats, V: Floats, kl: bool) -> None:
     """Curvature HQ and minus the residual RES of every row, a and b left out of the latter.
 
-    Euclid: RES = c - V_s + tau - q.  KL, with delta = c - V_s + tau - sum(l a - u b) - log q: where q must grow,
-    log q is linearised; where it must shrink, q = exp(.) is.  Either alone diverges.
+    Euclid: RES = c - V_s + tau - q.  KL, with delta = c - V_s + tau - sum(l a - u b) + nu - log q: where q must grow,
+    log q is linearised; where it must shrink, q = exp(.) is.  Either alone diverges.  A fixed entry has no a, b: its
+    multiplier is the one that makes V - tau vanish, and enters the sum in their place.
     """
     spread_own(R4, VS, V)
     nb, S, N = E.shape[1:]
@@ -121,196 +128,219 @@ def stationarity(E: Floats, rows: Floats, R4: Floats, V: Floats, kl: bool) -> No
                 nu = rows[NU, b, n]
                 rows[HQ, b, n] = 1.0 + nu / rows[Q, b, n] if nu > 0.0 else 1.0
         return
+    spread_next(E5, DV, V)
     for b in range(nb + 1):
         for n in range(N):
             rows[S1, b, n] = 0.0
         if b < nb:
             for t in range(S):
                 for n in range(N):
-                    upper = E[LO, b, t, n] + E[WD, b, t, n]
-                    rows[S1, b, n] += E[LO, b, t, n] * E[A, b, t, n] - upper * E[B, b, t, n]
+                    low, wide = E[LO, b, t, n], E[WD, b, t, n]
+                    free = low * E[A, b, t, n] - (low + wide) * E[B, b, t, n]
+                    rows[S1, b, n] += free if wide > 0.0 else low * (rows[TAU, b, n] - E[DV, b, t, n])
         for n in range(N):
             if rows[LIVE, b, n] > 0.0:
                 q = rows[Q, b, n]
-                delta = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - rows[S1, b, n] - np.log(q)
+                delta = (
+                    rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - (rows[S1, b, n] - rows[NU, b, n]) - np.log(q)
+                )
                 if delta >= 0.0:
-                    rows[HQ, b, n] = 1.0 / q
-                    rows[RES, b, n] = delta + rows[S1, b, n]
+                    curvature, pull = 1.0, delta
                 else:
-                    growth = np.exp(-max(delta, FALL))
-                    rows[HQ, b, n] = growth / q
-                    rows[RES, b, n] = 1.0 - growth + rows[S1, b, n]
+                    curvature = np.exp(-max(delta, FALL))
+                    pull = 1.0 - curvature
+                rows[HQ, b, n] = (curvature + rows[NU, b, n]) / q
+                rows[RES, b, n] = pull + (rows[S1, b, n] - rows[NU, b, n])
 
 
 @njit(**GLUE)
 def build(w: Store, n_actions: int, reg: float, floor: float) -> None:
     """Factor the Newton matrix of the current point, border included."""
-    weigh(w.E, w.rows, reg)
-    scale_rows(w.E, w.rows)
-    if w.V.shape[1] < BLAS_STATES:
-        gram_small(w.E5, w.D)
+    E, E5, rows, R4, D, off, K, G, square = w.E, w.E5, w.rows, w.R4, w.D, w.off, w.K, w.G, w.square
+    weigh(E, rows, reg)
+    scale_rows(E, rows)
+    if D.shape[1] < BLAS_STATES:
+        gram_small(E5, D)
+        couple(E5, R4, n_actions, D, off)
+        factor_small(D, off, K, G, floor)
     else:
-        gram_large(w.E, w.D, w.square)
-    couple(w.E5, w.R4, n_actions, w.D, w.off)
-    factor(w.D, w.off, w.K, w.G, w.square, floor)
+        gram_large(E, D, square)
+        couple(E5, R4, n_actions, D, off)
+        factor_large(D, off, K, G, square, floor)
     if w.d.shape[0] > 0:
-        border(w.E5, w.R4, w.rows, w.d, n_actions, w.K, w.G, w.X, w.P)
-        schur(w.d, w.P, w.rows, w.hinge, w.full, w.lower)
+        d, P = w.d, w.P
+        border(E5, R4, rows, d, n_actions, K, G, w.X, P, w.line)
+        schur(d, P, rows, w.hinge, w.full, w.lower)
 
 
-@njit(**GLUE)
-def net_outflow(w: Store, n_actions: int, out: Floats) -> None:
+@njit(**OPTIONS)
+def net_outflow(E5: Floats, R4: Floats, mu: Floats, n_actions: int, out: Floats) -> None:
     """Outflow minus inflow minus mu of the flow in slots YY and RG, zero at unreachable states."""
     H, S = out.shape
-    nb, hb = w.E5.shape[1], w.E5.shape[3]
-    balance(w.E5, w.R4, S, n_actions, out)
+    nb, hb = E5.shape[1], E5.shape[3]
+    balance(E5, R4, S, n_actions, out)
     for s in range(S):
-        out[0, s] -= w.mu[s]
+        out[0, s] -= mu[s]
     for h in range(H):
         b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
         for s in range(S):
-            if w.R4[LIVE, b, i, s] == 0.0:
+            if R4[LIVE, b, i, s] == 0.0:
                 out[h, s] = 0.0
 
 
 @njit(**OPTIONS)
-def add_prices(w: Store, sign: float, change: Floats) -> None:
+def add_prices(rows: Floats, d: Floats, sign: float, change: Floats) -> None:
     """R += sign sum_j change_j d_j."""
     for j in range(change.size):
-        for b in range(w.rows.shape[1]):
-            for n in range(w.rows.shape[2]):
-                w.rows[RR, b, n] += sign * change[j] * w.d[j, b, n]
+        for b in range(rows.shape[1]):
+            for n in range(rows.shape[2]):
+                rows[RR, b, n] += sign * change[j] * d[j, b, n]
 
 
 @njit(**OPTIONS)
-def shift_values(w: Store, change: Floats) -> None:
+def shift_values(dV: Floats, X: Floats, change: Floats) -> None:
     """dV -= sum_j change_j X_j."""
     for j in range(change.size):
-        for h in range(w.V.shape[0]):
-            for s in range(w.V.shape[1]):
-                w.dV[h, s] -= change[j] * w.X[j, h, s]
+        for h in range(dV.shape[0]):
+            for s in range(dV.shape[1]):
+                dV[h, s] -= change[j] * X[j, h, s]
 
 
 @njit(**GLUE)
 def direct(w: Store, n_actions: int) -> None:
     """All directions for the terms rx, R, t0, g in store."""
-    outflow_terms(w.E, w.rows)
-    net_outflow(w, n_actions, w.dV)
-    solve(w.K, w.G, w.dV)
-    m = w.d.shape[0]
-    if m > 0:
-        response(w.E5, w.R4, w.R4[RR], n_actions, w.dV, w.reply)
-        dots_of(w.d, w.reply.reshape(w.rows.shape[1:]), w.hinge[DXI])
-        for j in range(m):
-            w.hinge[DXI, j] -= w.hinge[G_, j]
-        solve_schur(w.lower, w.hinge[DXI])
-        shift_values(w, w.hinge[DXI])
-        add_prices(w, -1.0, w.hinge[DXI])
-    directions(w.E, w.E5, w.rows, w.R4, w.dV)
-    if m > 0:
-        dots(w.d, w.rows, DQ, w.short)
-        hinge_directions(w.hinge, w.short)
+    E, E5, rows, R4, dV = w.E, w.E5, w.rows, w.R4, w.dV
+    outflow_terms(E, rows)
+    net_outflow(E5, R4, w.mu, n_actions, dV)
+    solve(w.K, w.G, dV, w.line)
+    if w.d.shape[0] > 0:
+        d, reply, hinge, dxi = w.d, w.reply, w.hinge, w.dxi
+        response(E5, R4, R4[RR], n_actions, dV, reply)
+        dots_of(d, reply.reshape(rows.shape[1:]), dxi)
+        subtract(dxi, hinge[G_])
+        solve_schur(w.lower, dxi)
+        shift_values(dV, w.X, dxi)
+        add_prices(rows, d, -1.0, dxi)
+        directions(E, E5, rows, R4, dV)
+        dots(d, rows, DQ, w.short)
+        hinge_directions(hinge, dxi, w.short)
+    else:
+        directions(E, E5, rows, R4, dV)
 
 
 @njit(**GLUE)
 def refine(w: Store, n_actions: int) -> None:
     """Measure how far the moved flow is from balance and take the Newton step that removes it."""
-    moved_terms(w.E, w.rows)
-    net_outflow(w, n_actions, w.extra)
-    solve(w.K, w.G, w.extra)
-    m = w.d.shape[0]
-    if m > 0:
-        w.reply[:] = 0.0
-        response(w.E5, w.R4, w.reply, n_actions, w.extra, w.reply)
-        dots_of(w.d, w.reply.reshape(w.rows.shape[1:]), w.short)
-        solve_schur(w.lower, w.short)
-        shift_values(w, w.short)
-        add_prices(w, -1.0, w.short)
-        for j in range(m):
-            w.hinge[DXI, j] += w.short[j]
-    for h in range(w.V.shape[0]):
-        for s in range(w.V.shape[1]):
-            w.dV[h, s] += w.extra[h, s]
-    directions(w.E, w.E5, w.rows, w.R4, w.dV)
-    if m > 0:
-        dots(w.d, w.rows, DQ, w.short)
-        hinge_directions(w.hinge, w.short)
-
-
-@njit(**OPTIONS)
-def correct_signs(rows: Floats, target: float) -> None:
-    """Corrector term of nu."""
-    for b in range(rows.shape[1]):
-        for n in range(rows.shape[2]):
-            if rows[NW, b, n] > 0.0:
-                x = rows[DQ, b, n] / rows[Q, b, n]
-                rows[CN, b, n] = target * rows[NW, b, n] / rows[Q, b, n] + rows[NU, b, n] * (x * (1.0 + x))
-            else:
-                rows[CN, b, n] = 0.0
-
-
-@njit(**OPTIONS)
-def move_signs(rows: Floats) -> None:
-    """dnu."""
-    for b in range(rows.shape[1]):
-        for n in range(rows.shape[2]):
-            nu = rows[NU, b, n]
-            rows[DN, b, n] = rows[CN, b, n] - nu * (1.0 + rows[DQ, b, n] / rows[Q, b, n]) if nu > 0.0 else 0.0
+    E, E5, rows, R4, dV, extra = w.E, w.E5, w.rows, w.R4, w.dV, w.extra
+    moved_terms(E, rows)
+    net_outflow(E5, R4, w.mu, n_actions, extra)
+    solve(w.K, w.G, extra, w.line)
+    add_scaled(dV, 1.0, extra)
+    if w.d.shape[0] > 0:
+        d, reply, short, dxi = w.d, w.reply, w.short, w.dxi
+        clear(reply)
+        response(E5, R4, reply, n_actions, extra, reply)
+        dots_of(d, reply.reshape(rows.shape[1:]), short)
+        solve_schur(w.lower, short)
+        shift_values(dV, w.X, short)
+        add_prices(rows, d, -1.0, short)
+        for j in range(short.size):
+            dxi[j] += short[j]
+        directions(E, E5, rows, R4, dV)
+        dots(d, rows, DQ, short)
+        hinge_directions(w.hinge, dxi, short)
+    else:
+        directions(E, E5, rows, R4, dV)
 
 
 @njit(**GLUE)
 def measure(w: Store) -> float:
     """Total complementarity; hinge arguments and prices are renewed on the way."""
-    total = complementarity(w.E, w.rows)
+    rows = w.rows
+    total = complementarity(w.E, rows)
     if w.d.shape[0] > 0:
-        dots(w.d, w.rows, Q, w.hinge[V_])
-        for j in range(w.d.shape[0]):
-            w.hinge[V_, j] += w.hinge[HB, j]
-        total += hinge_products(w.hinge)[0]
-    price(w.d, w.hinge[XI], w.rows)
+        d, hinge = w.d, w.hinge
+        dots(d, rows, Q, hinge[V_])
+        add_bias(hinge)
+        price(d, hinge[XI], rows)
+        total += hinge_products(hinge)[0]
     return total
-
-
-@njit(**GLUE)
-def predict(w: Store, n_actions: int, kl: bool, vs: float, now: float) -> float:
-    """Affine direction; returns the complementarity it would reach."""
-    stationarity(w.E, w.rows, w.R4, w.V, kl)
-    build(w, n_actions, PROXIMAL * vs, 1.0 / vs)
-    w.hinge[CT] = 0.0
-    w.hinge[CU] = 0.0
-    hinge_residuals(w.hinge)
-    predictor_terms(w.E, w.E5, w.rows, w.V)
-    direct(w, n_actions)
-    relative_moves(w.E, w.rows)
-    least, most = affine_range(w.E, w.rows)
-    second = affine_products(w.E, w.rows) + hinge_products(w.hinge)[1]
-    step = min(1.0, 1.0 / max(max(-least, 1.0 + most), hinge_steepest(w.hinge)))
-    return (1.0 - step) * now + step * step * second
 
 
 @njit(**GLUE)
 def iterate(w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: float, careful: bool) -> float:
     """Predictor, corrector, step; returns the step length (zero or NaN: the iteration broke down)."""
-    reached = predict(w, n_actions, kl, vs, now)
+    E, rows, hinge, V, dV = w.E, w.rows, w.hinge, w.V, w.dV
+    hinged = hinge.shape[1] > 0
+    stationarity(E, w.E5, rows, w.R4, V, kl)
+    build(w, n_actions, PROXIMAL * vs, 1.0 / vs)
+    if hinged:
+        forget_corrections(hinge)
+        hinge_residuals(hinge)
+    predictor_terms(E, w.E5, rows, V)
+    direct(w, n_actions)
+
+    limit = affine_moves(E, rows)
+    second = affine_products(E, rows)
+    if hinged:
+        limit = max(limit, hinge_steepest(hinge))
+        second += hinge_products(hinge)[1]
+    step = min(1.0, 1.0 / limit)
+    reached = (1.0 - step) * now + step * step * second
     sigma = min(max((max(reached, 0.0) / now) ** 3, 1e-8), 1.0)
     target = sigma * now / weight
-    add_prices(w, 1.0, w.hinge[DXI])
-    correct_signs(w.rows, target)
-    corrector_terms(w.E, w.rows, target)
-    correct_hinges(w.hinge, target)
-    hinge_residuals(w.hinge)
+
+    correct_signs(rows, target)
+    if hinged:
+        add_prices(rows, w.d, 1.0, w.dxi)
+        correct_hinges(hinge, target)
+        hinge_residuals(hinge)
+    corrector_terms(E, rows, target)
     direct(w, n_actions)
     if careful:
         refine(w, n_actions)
-    move_signs(w.rows)
-    multiplier_moves(w.E, w.rows)
-    longest = max(steepest(w.E, w.rows), hinge_steepest(w.hinge))
-    step = min(1.0, min(max(1.0 - 0.1 * now / vs, 0.99), LONGEST) / max(longest, 1e-300))
-    if not (np.isfinite(reached) and np.isfinite(w.dV.sum())):
+    limit = multiplier_moves(E, rows)
+    if hinged:
+        limit = max(limit, hinge_steepest(hinge))
+    step = min(1.0, min(max(1.0 - 0.1 * now / vs, 0.99), LONGEST) / max(limit, 1e-300))
+    if not (np.isfinite(reached) and np.isfinite(add_up(dV))):
         return 0.0
-    advance(w.E, w.rows, step)
-    advance_hinges(w.hinge, step)
-    for h in range(w.V.shape[0]):
-        for s in range(w.V.shape[1]):
-            w.V[h, s] += step * w.dV[h, s]
+    advance(E, rows, step)
+    if hinged:
+        advance_hinges(hinge, step)
+    add_scaled(V, step, dV)
     return step
+
+
+@njit(**OPTIONS)
+def subtract(x: Floats, y: Floats) -> None:
+    """x -= y."""
+    for j in range(x.size):
+        x[j] -= y[j]
+
+
+@njit(**OPTIONS)
+def add_scaled(x: Floats, scale: float, y: Floats) -> None:
+    """x += scale y."""
+    for h in range(x.shape[0]):
+        for s in range(x.shape[1]):
+            x[h, s] += scale * y[h, s]
+
+
+@njit(**OPTIONS)
+def add_up(x: Floats) -> float:
+    """Sum, to see whether everything is finite."""
+    total = 0.0
+    for h in range(x.shape[0]):
+        for s in range(x.shape[1]):
+            total += x[h, s]
+    return total
+
+
+@njit(**OPTIONS)
+def clear(x: Floats) -> None:
+    """x = 0."""
+    for b in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            for r in range(x.shape[2]):
+                x[b, i, r] = 0.0

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from omdpd.arrays import Floats
 
@@ -32,9 +34,8 @@ LANES = 8
 ROWS_PER_BLOCK = 640
 # From this many states on, products of S x S blocks are worth a call to BLAS, which wants one step per block.
 BLAS_STATES = 16
-# An entry this narrow has one possible value to working precision; a row this narrow is a known kernel.
+# An entry this narrow has one possible value to working precision.
 NARROW_ENTRY = 1e-13
-NARROW_ROW = 1e-9
 # Less start mass than this cannot move the objective: the state is treated as unreachable.
 DEAD_MASS = 1e-30
 
@@ -42,6 +43,22 @@ OPTIONS = {"cache": True, "error_model": "numpy"}
 # Functions that only call others are copied into their caller before it is compiled: a compiled call would make the
 # compiler optimise everything below it once more at every level, which is most of a cold start.
 GLUE = {"inline": "always", "error_model": "numpy"}
+
+
+@intrinsic
+def borrow(typingctx, array):
+    """The same array without a share in its memory, so that handing it on costs no atomic count.
+
+    The owner has to outlive it: whoever borrows touches the owner once more at the end.
+    """
+
+    def codegen(context, builder, signature, args):
+        view = context.make_array(signature.return_type)(context, builder, value=args[0])
+        for field in ("meminfo", "parent"):
+            setattr(view, field, cgutils.get_null_value(getattr(view, field).type))
+        return view._getvalue()
+
+    return array(array), codegen
 
 
 @njit(**OPTIONS)
@@ -83,7 +100,10 @@ def load(E5: Floats, R4: Floats, c: Floats, lower: Floats, upper: Floats, shift:
     nb, hb = E5.shape[1], E5.shape[3]
     for h in range(H):
         b, i = place(h, H, hb, nb)
-        shift[h] = c[h].mean()
+        shift[h] = 0.0
+        for s in range(S):
+            for a in range(n_actions):
+                shift[h] += c[h, s, a] / (S * n_actions)
         for s in range(S):
             for a in range(n_actions):
                 r = a * S + s
@@ -96,11 +116,11 @@ def load(E5: Floats, R4: Floats, c: Floats, lower: Floats, upper: Floats, shift:
 
 
 @njit(**OPTIONS)
-def classify(E: Floats, rows: Floats) -> None:
+def classify(E: Floats, rows: Floats, narrow: float) -> None:
     """Working bounds LO, WD, room SL = 1 - sum l, and the centre of the box as a fraction of the width (slot S1).
 
-    Narrow entries keep their lower bound, narrow rows their centre; either way the width becomes zero and nothing
-    is left to decide.  Bounds are tight, so a row with room has at least two free entries.
+    Narrow entries keep their lower bound, rows whose widths sum to less than `narrow` their centre; either way the
+    width becomes zero and nothing is left to decide.  Bounds are tight: a row with room has two free entries or more.
     """
     nb, S, N = E.shape[1:]
     for b in range(nb):
@@ -113,7 +133,7 @@ def classify(E: Floats, rows: Floats) -> None:
                 room -= E[LO, b, t, n]
                 width += E[WD, b, t, n]
             share = min(max(room / width, 0.0), 1.0) if width > 0.0 else 0.0
-            if width < NARROW_ROW or share <= 0.0 or share >= 1.0 or room <= 0.0:
+            if width < narrow or share <= 0.0 or share >= 1.0 or room <= 0.0:
                 for t in range(S):
                     E[LO, b, t, n] += share * E[WD, b, t, n]
                     E[WD, b, t, n] = 0.0
@@ -161,3 +181,11 @@ def support(E5: Floats, b: int, i: int, V: Floats, order: np.ndarray, sigma: Flo
         for r in range(R):
             rest[r] -= max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
     return top
+
+
+@njit(**OPTIONS)
+def copy_row(rows: Floats, source: int, target: int) -> None:
+    """Copy one slot of the rows into another."""
+    for b in range(rows.shape[1]):
+        for n in range(rows.shape[2]):
+            rows[target, b, n] = rows[source, b, n]

@@ -58,28 +58,23 @@ def gram_large(E: Floats, D: Floats, work: Floats) -> None:
                 D[b + 1, t, u] -= work[t, u]
 
 
-@njit(**REDUCE)
+@njit(**OPTIONS)
 def couple(E5: Floats, R4: Floats, n_actions: int, D: Floats, off: Floats) -> None:
-    """Diagonal terms and the blocks beside the diagonal; unreachable states get a unit diagonal."""
+    """Diagonal terms, and the blocks beside the diagonal (transposed); unreachable states get a unit diagonal."""
     H, S = D.shape[0], D.shape[1]
-    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
+    nb, hb = E5.shape[1], E5.shape[3]
     for s in range(S):
         for t in range(S):
             D[0, s, t] = 0.0
     for h in range(H - 1):
         b, i = h // hb, h % hb
         for t in range(S):
-            total = 0.0
-            for r in range(R):
-                total += E5[DD, b, t, i, r]
-            D[h + 1, t, t] += total
-        for s in range(S):
-            for t in range(S):
-                off[h, s, t] = 0.0
-        for t in range(S):
-            for a in range(n_actions):
+            D[h + 1, t, t] += total_of(E5, DD, b, t, i)
+            for s in range(S):
+                off[h, t, s] = -E5[YY, b, t, i, s]
+            for a in range(1, n_actions):
                 for s in range(S):
-                    off[h, s, t] -= E5[YY, b, t, i, a * S + s]
+                    off[h, t, s] -= E5[YY, b, t, i, a * S + s]
     for h in range(H):
         b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
         for s in range(S):
@@ -90,17 +85,71 @@ def couple(E5: Floats, R4: Floats, n_actions: int, D: Floats, off: Floats) -> No
 
 
 @njit(**REDUCE)
+def total_of(E5: Floats, slot: int, b: int, t: int, i: int) -> float:
+    """Sum over the rows of one step."""
+    total = 0.0
+    for r in range(E5.shape[4]):
+        total += E5[slot, b, t, i, r]
+    return total
+
+
+@njit(**OPTIONS)
+def pivot_root(value: float, diagonal: float) -> float:
+    """Square root of a pivot, kept away from zero by rounding of the diagonal it came from."""
+    return np.sqrt(max(value, max(1e-15 * diagonal, 1e-300)))
+
+
+@njit(**OPTIONS)
+def factor_small(D: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> None:
+    """Block Cholesky forward in h by scalar sums, which beat vectors while S is a handful.
+
+    `floor` is the curvature a state without any is given.  L overwrites the lower triangle of D.
+    """
+    H, S = D.shape[0], D.shape[1]
+    for h in range(H):
+        for j in range(S):
+            diagonal = D[h, j, j]
+            total = diagonal + SHIFT * (diagonal + floor)
+            for k in range(j):
+                total -= D[h, j, k] * D[h, j, k]
+            inverse = 1.0 / pivot_root(total, diagonal)
+            K[h, j, j] = inverse
+            for i in range(j + 1, S):
+                total = D[h, i, j]
+                for k in range(j):
+                    total -= D[h, i, k] * D[h, j, k]
+                D[h, i, j] = total * inverse
+        for j in range(S):
+            for i in range(j + 1, S):
+                total = 0.0
+                for k in range(j, i):
+                    total -= D[h, i, k] * K[h, k, j]
+                K[h, i, j] = total * K[h, i, i]
+        if h + 1 < H:
+            for t in range(S):
+                for i in range(S):
+                    total = 0.0
+                    for k in range(i + 1):
+                        total += K[h, i, k] * off[h, t, k]
+                    G[h, i, t] = total
+            for t in range(S):
+                for u in range(t + 1):
+                    total = D[h + 1, t, u]
+                    for k in range(S):
+                        total -= G[h, k, t] * G[h, k, u]
+                    D[h + 1, t, u] = total
+
+
+@njit(**REDUCE)
 def invert_factor(D: Floats, K: Floats, floor: float) -> None:
-    """K = L^{-1} for the Cholesky factor of the lower triangle of D, which L overwrites."""
+    """K = L^{-1} for the Cholesky factor of the lower triangle of D, which L overwrites; row by row, in vectors."""
     S = D.shape[0]
     for j in range(S):
-        pivot = D[j, j] + SHIFT * (D[j, j] + floor)
-        least = pivot * 1e-15
+        diagonal = D[j, j]
+        total = diagonal + SHIFT * (diagonal + floor)
         for k in range(j):
-            pivot -= D[j, k] * D[j, k]
-        pivot = np.sqrt(max(pivot, max(least, 1e-300)))
-        D[j, j] = pivot
-        inverse = 1.0 / pivot
+            total -= D[j, k] * D[j, k]
+        inverse = 1.0 / pivot_root(total, diagonal)
         for i in range(j + 1, S):
             total = D[i, j]
             for k in range(j):
@@ -115,56 +164,35 @@ def invert_factor(D: Floats, K: Floats, floor: float) -> None:
         K[j, j] = inverse
 
 
-@njit(**REDUCE)
-def couple_small(K: Floats, off: Floats, G: Floats, following: Floats) -> None:
-    """G = K off and following -= G^T G (lower triangle)."""
-    S = K.shape[0]
-    for i in range(S):
-        for t in range(S):
-            G[i, t] = 0.0
-        for k in range(i + 1):
-            for t in range(S):
-                G[i, t] += K[i, k] * off[k, t]
-    for k in range(S):
-        for t in range(S):
-            for u in range(t + 1):
-                following[t, u] -= G[k, t] * G[k, u]
-
-
 @njit(**OPTIONS)
-def factor(D: Floats, off: Floats, K: Floats, G: Floats, work: Floats, floor: float) -> None:
-    """Block Cholesky forward in h; `floor` is the curvature a state without any is given."""
+def factor_large(D: Floats, off: Floats, K: Floats, G: Floats, work: Floats, floor: float) -> None:
+    """The same with matrix products."""
     H, S = D.shape[0], D.shape[1]
     for h in range(H):
         invert_factor(D[h], K[h], floor)
         if h + 1 < H:
-            if S < BLAS_STATES:
-                couple_small(K[h], off[h], G[h], D[h + 1])
-            else:
-                np.dot(K[h], off[h], G[h])
-                np.dot(G[h].T, G[h], work)
-                for t in range(S):
-                    for u in range(t + 1):
-                        D[h + 1, t, u] -= work[t, u]
+            np.dot(K[h], off[h].T, G[h])
+            np.dot(G[h].T, G[h], work)
+            for t in range(S):
+                for u in range(t + 1):
+                    D[h + 1, t, u] -= work[t, u]
 
 
-@njit(**REDUCE)
-def solve(K: Floats, G: Floats, x: Floats) -> None:
-    """x <- M^{-1} x, in place."""
+@njit(**OPTIONS)
+def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
+    """x <- M^{-1} x in place, by scalar sums."""
     H, S = x.shape
-    work = np.empty(S)
     for h in range(H):
         for s in range(S):
-            work[s] = x[h, s]
-        if h > 0:
-            for k in range(S):
-                scale = x[h - 1, k]
-                for s in range(S):
-                    work[s] -= G[h - 1, k, s] * scale
+            total = x[h, s]
+            if h > 0:
+                for k in range(S):
+                    total -= G[h - 1, k, s] * x[h - 1, k]
+            line[s] = total
         for s in range(S):
             total = 0.0
             for k in range(s + 1):
-                total += K[h, s, k] * work[k]
+                total += K[h, s, k] * line[k]
             x[h, s] = total
     for h in range(H - 1, -1, -1):
         for s in range(S):
@@ -172,10 +200,50 @@ def solve(K: Floats, G: Floats, x: Floats) -> None:
             if h + 1 < H:
                 for k in range(S):
                     total -= G[h, s, k] * x[h + 1, k]
-            work[s] = total
+            line[s] = total
+        for s in range(S):
+            total = 0.0
+            for k in range(s, S):
+                total += K[h, k, s] * line[k]
+            x[h, s] = total
+
+
+@njit(**REDUCE)
+def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
+    """x <- M^{-1} x in place, by products along the rows of K and G."""
+    H, S = x.shape
+    for h in range(H):
+        for s in range(S):
+            line[s] = x[h, s]
+        if h > 0:
+            for k in range(S):
+                scale = x[h - 1, k]
+                for s in range(S):
+                    line[s] -= G[h - 1, k, s] * scale
+        for s in range(S):
+            total = 0.0
+            for k in range(s + 1):
+                total += K[h, s, k] * line[k]
+            x[h, s] = total
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            total = x[h, s]
+            if h + 1 < H:
+                for k in range(S):
+                    total -= G[h, s, k] * x[h + 1, k]
+            line[s] = total
         for s in range(S):
             x[h, s] = 0.0
         for k in range(S):
-            scale = work[k]
+            scale = line[k]
             for s in range(k + 1):
                 x[h, s] += K[h, k, s] * scale
+
+
+@njit(**OPTIONS)
+def solve(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
+    """x <- M^{-1} x, in place; `line` is scratch of length S."""
+    if x.shape[1] < BLAS_STATES:
+        solve_small(K, G, x, line)
+    else:
+        solve_large(K, G, x, line)

@@ -16,9 +16,6 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.interior_layout import (
-    A,
-    B,
-    C,
     CA,
     CB,
     CN,
@@ -41,7 +38,6 @@ from omdpd.kernels.interior_layout import (
     MS,
     NU,
     OPTIONS,
-    Q,
     RES,
     RG,
     RR,
@@ -53,10 +49,12 @@ from omdpd.kernels.interior_layout import (
     SL,
     T0,
     TAU,
-    VS,
-    W,
     WD,
     YY,
+    A,
+    B,
+    Q,
+    W,
     Z,
 )
 
@@ -272,31 +270,6 @@ def directions(E: Floats, E5: Floats, rows: Floats, R4: Floats, dV: Floats) -> N
                 E[DW, b, t, n] += E[DD, b, t, n] * rows[S2, b, n]
     for n in range(N):
         rows[DQ, nb, n] = (rows[RR, nb, n] - rows[S3, nb, n]) * rows[IG, nb, n]
-
-
-@njit(**OPTIONS)
-def relative_moves(E: Floats, rows: Floats) -> None:
-    """Slots CA, CB: dw/w and dz/z."""
-    nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for t in range(S):
-            for n in range(N):
-                E[CA, b, t, n] = E[DW, b, t, n] * E[IW, b, t, n]
-            for n in range(N):
-                E[CB, b, t, n] = (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n]) * E[IZ, b, t, n]
-
-
-@njit(**OPTIONS)
-def multiplier_moves(E: Floats, rows: Floats) -> None:
-    """Slots CA, CB: da and db from the corrector terms they held."""
-    nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for t in range(S):
-            for n in range(N):
-                E[CA, b, t, n] -= E[A, b, t, n] * (1.0 + E[DW, b, t, n] * E[IW, b, t, n])
-            for n in range(N):
-                y = (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n]) * E[IZ, b, t, n]
-                E[CB, b, t, n] -= E[B, b, t, n] * (1.0 + y)
 
 
 @njit(**OPTIONS)

@@ -3,7 +3,7 @@
 The flow follows the reference policy (mixed with the uniform one) through the centre of every box, or through a point
 near an earlier solution's kernel, so it is feasible from the first iteration.  The values solve, backward in h,
 
-    sum_a [ c + sigma(V_{h+1}) - V_h(s) ]^+ = mass_h(s)      (Euclid)        V = log sum_a exp(c + sigma) - log mass      (KL)
+    sum_a [ c + sigma(V_{h+1}) - V_h(s) ]^+ = mass_h(s)   (Euclid),    V = log sum_a exp(c + sigma) - log mass   (KL)
 
 with the state masses of the reference: the exact dual optimum if those masses were the right ones.
 """
@@ -15,8 +15,6 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.interior_layout import (
-    A,
-    B,
     DEAD_MASS,
     FF,
     ITH,
@@ -28,15 +26,17 @@ from omdpd.kernels.interior_layout import (
     NU,
     NW,
     OPTIONS,
-    Q,
     RT,
     S1,
     S2,
     S3,
     SL,
     TAU,
-    W,
     WD,
+    A,
+    B,
+    Q,
+    W,
     Z,
     place,
     support,
@@ -44,6 +44,8 @@ from omdpd.kernels.interior_layout import (
 
 # Share of the box's centre in a warm start: the earlier kernel sits on faces of the box, the start must not.
 WARM_CENTRE = 0.1
+# Sum of the widths of a row below which q >= 0 is stated on its own.
+NARROW = 0.02
 
 
 @njit(**OPTIONS)
@@ -124,13 +126,22 @@ def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float
 
 
 @njit(**OPTIONS)
-def start_slacks(E: Floats, rows: Floats, kl: bool) -> None:
-    """w, z and their inverses; an upper bound that the lower ones imply has no slack (IZ = 0)."""
+def start_slacks(E: Floats, rows: Floats) -> None:
+    """w, z and their inverses; an upper bound that the lower ones imply has no slack (IZ = 0).
+
+    The slacks of a wide row keep q positive; those of a narrow one weigh too little, so q >= 0 gets its own multiplier.
+    """
     nb, S, N = E.shape[1:]
+    for b in range(nb):
+        for n in range(N):
+            rows[S3, b, n] = 0.0
+        for t in range(S):
+            for n in range(N):
+                rows[S3, b, n] += E[WD, b, t, n]
     for b in range(nb + 1):
         for n in range(N):
-            known = b == nb or rows[SL, b, n] == 0.0
-            rows[NW, b, n] = rows[MS, b, n] if known and not kl else 0.0
+            narrow = b == nb or rows[S3, b, n] < NARROW
+            rows[NW, b, n] = rows[MS, b, n] if narrow else 0.0
             if b < nb:
                 rows[ITH, b, n] = 1.0
                 rows[RT, b, n] = 0.0
@@ -175,11 +186,15 @@ def start_multipliers(E: Floats, E5: Floats, rows: Floats, R4: Floats, V: Floats
 @njit(**OPTIONS)
 def water_fill(
     E5: Floats, gain: Floats, n_actions: int, mass: Floats, kl: bool, V: Floats, order: np.ndarray, scratch: Floats
-) -> None:
-    """V backward in h from the gains of the rows (nb+1, hb, R) and the state masses; mass 0 gives max_a."""
+) -> float:
+    """V backward in h from the gains of the rows (nb+1, hb, R) and the state masses; mass 0 gives max_a.
+
+    Returns the largest V_s - (c + sigma) over the states with mass: how large multipliers of q >= 0 become.
+    """
     H, S = V.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
     sigma, rest = scratch[0], scratch[1]
+    deepest = 0.0
     for h in range(H - 1, -1, -1):
         b, i = place(h, H, hb, nb)
         top = 0.0
@@ -192,6 +207,10 @@ def water_fill(
             sigma[r] += gain[b, i, r] + top
         for s in range(S):
             V[h, s] = level(sigma, s, S, n_actions, mass[h, s], kl)
+            for a in range(n_actions):
+                if mass[h, s] > 0.0:
+                    deepest = max(deepest, V[h, s] - sigma[a * S + s])
+    return deepest
 
 
 @njit(**OPTIONS)
@@ -235,3 +254,14 @@ def value_range(V: Floats, mass: Floats) -> float:
         if high > low:
             widest = max(widest, high - low)
     return widest
+
+
+@njit(**OPTIONS)
+def masses(occupancy: Floats, mass: Floats) -> None:
+    """State masses of an occupancy, negative rounding removed."""
+    H, S, n_actions = occupancy.shape
+    for h in range(H):
+        for s in range(S):
+            mass[h, s] = 0.0
+            for a in range(n_actions):
+                mass[h, s] += max(occupancy[h, s, a], 0.0)

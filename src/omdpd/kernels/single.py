@@ -1,4 +1,16 @@
-"""The mirror step over the occupancy polytope of one known kernel."""
+"""One mirror step over the occupancy polytope of one known kernel, with hinges: the learner's usual case.
+
+    minimise  D(q, c) + sum_j ( W_j t_j + rho_j/2 t_j^2 ),   t_j = [d_j.q + b_j]^+,
+    over q >= 0 with sum_a q_1(s, a) = mu(s),  sum_a q_{h+1}(t, a) = sum_{s,a} p_h(t | s, a) q_h(s, a),
+
+with D = 1/2 |q - c|^2 (Euclid) or sum_r q_r (log q_r - c_r) - q_r (KL, c = log of the reference minus the step).
+A hinge is b = rho = 0; an augmented Lagrangian is W = 0, b = lambda / rho.
+
+Method: Newton on the dual (`single_newton`), which needs one to six steps from the masses of the reference.
+Where it fails (large W, steps of 1e6), the problem is heated: with c, W and rho divided by a large tau it is easy,
+and tau is lowered to one as fast as Newton's method can follow.  Every answer carries its duality gap
+(`single_certificate`) and is the forward pass of a policy, so it is feasible to rounding.
+"""
 
 from __future__ import annotations
 
@@ -6,101 +18,113 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.single_certificate import Best, occupancy_of_slack, offer
+from omdpd.kernels.single_certificate import occupancy_of_slack
 from omdpd.kernels.single_newton import dual_newton, workspace
-from omdpd.kernels.single_problem import Problem, clip_multipliers, dual_slack, scaled_hinges, water_filling
+from omdpd.kernels.single_problem import (
+    Problem,
+    clip_multipliers,
+    heated,
+    hottest,
+    masses_of_mixture,
+    masses_of_occupancy,
+    scaled_hinges,
+    water_filling,
+)
 
 SOLVED, INACCURATE, FAILED = 0, 1, 2
-# Share of the uniform policy in the start.
+# Largest relative gap of an answer called inaccurate rather than failed.
+INACCURATE_GAP = 1e-8
+# Share of the uniform policy in the start: every reachable state then has mass, and V a meaning there.
 MIX = 0.01
-NEWTON_LIMIT = 40
-HOMOTOPY_LIMIT = 400
+# Newton steps at the wanted temperature, and at one on the way, which is followed loosely.
+STEPS, STEPS_HEATED, TOLERANCE_HEATED = 40, 20, 1e-6
+# The temperature falls by the first factor at first, at most by the second, and not slower than by the third.
+COOLING, FASTEST, SLOWEST = 0.1, 0.01, 0.8
+# Newton steps in total after which the best certified point is returned.
+STEPS_IN_TOTAL = 400
 
 
 @njit(cache=True, error_model="numpy")
-def solve_single(c, reference, p, mu, d, W, b, rho, kl, tol, warm, V_warm, xi_warm):
+def solve_single(
+    c: Floats,
+    reference: Floats,
+    p: Floats,
+    mu: Floats,
+    d: Floats,
+    W: Floats,
+    b: Floats,
+    rho: Floats,
+    kl: bool,
+    tol: float,
+    warm: bool,
+    V_warm: Floats,
+    xi_warm: Floats,
+) -> tuple[Floats, Floats, Floats, float, float, int, int]:
+    """Solve the mirror step; return (q, V, xi, gap, scale, iterations, status).
+
+    Parameters
+    ----------
+    c, reference : (H, S, A)
+        Finite linear term, and the occupancy whose masses start the method (it need not be feasible).
+    p, mu : (H, S, A, S), (S,)
+        The kernel, of which the last step is not used, and the initial law.
+    d, W, b, rho : (m, H, S, A), (m,), (m,), (m,)
+        Hinges; m may be zero.  W, rho >= 0.
+    kl, tol : bool, float
+        Geometry; relative gap at which the problem counts as solved.
+    warm, V_warm, xi_warm : bool, (H, S), (m,)
+        If `warm`, start from these hinge multipliers.  V_warm is not used: water-filling with the masses of the
+        reference gives a better V, since it sees the present c.
+
+    Returns
+    -------
+    q : (H, S, A)
+        Forward pass of a policy under p.
+    V, xi : (H, S), (m,)
+        Dual variables; for kl = False, q is near [c - xi.d - V_h(s) + p.V_{h+1}]^+.
+    gap, scale : float
+        Certified duality gap, its rounding included, and max(1, max_h range(V_h), 1e-5 H sum_j W_j max|d_j|).
+    iterations, status : int
+        Newton steps; SOLVED (gap at most tol scale, or rounding), INACCURATE (gap at most 1e-8 scale) or FAILED.
+    """
     H, S, A = c.shape
-    m = W.size
-    last, size = scaled_hinges(d)
-    problem = Problem(c, p, mu, last, W * size, b / size, rho * size**2, kl)
-    work = workspace(H, S, A, m)
-    V, xi = np.empty((H, S)), np.zeros(m)
-    if warm:
-        xi[:] = xi_warm * size
+    rows, size, weight = scaled_hinges(d, W)
+    table, kernel = c.reshape(H, S * A), p.reshape(H, S * A, S)
+    target = Problem(table, kernel, mu, rows, W * size, b / size, rho * size * size, weight, kl)
+    start = reference.reshape(H, S * A)
+    work = workspace(H, S, A, W.size)
+    xi = xi_warm * size if warm else np.zeros(W.size)
+    mass = masses_of_mixture(target, start, MIX)
+    problem, tau, factor = target, 1.0, COOLING
+    reached, reached_xi = 0.0, xi
+    q, V, best_xi, gap, scale, noise = start, mass, xi, np.inf, 1.0, 0.0
+    steps, status = 0, FAILED
+    while steps < STEPS_IN_TOTAL and factor < SLOWEST:
         clip_multipliers(problem, xi)
-    mass = mixed_masses(problem, reference, MIX)
-    water_filling(problem, xi, mass, V)
-    best = Best(np.empty((H, S, A)), V.copy(), xi.copy(), np.array([np.inf, 1.0, 0.0]))
-    iterations = 0
-    tau, factor = 1.0, 0.1
-    good_tau = -1.0
-    solved = False
-    scratch = Best(np.empty((H, S, A)), V.copy(), xi.copy(), np.array([np.inf, 1.0, 0.0]))
-    while True:
-        if tau == 1.0:
-            spent, solved = dual_newton(problem, V, xi, work, best, tol, NEWTON_LIMIT)
-            iterations += spent
-            stage = solved
-        else:
-            scratch.numbers[0] = np.inf
-            softer = Problem(c / tau, p, mu, last, problem.W / tau, problem.b, problem.rho / tau, kl)
-            spent, stage = dual_newton(softer, V, xi, work, scratch, 1e-6, 20)
-            iterations += spent
-        if solved or iterations > HOMOTOPY_LIMIT or factor > 0.8:
+        V_start, y = water_filling(problem, xi, mass)
+        hot = tau > 1.0
+        accuracy, limit = (TOLERANCE_HEATED, STEPS_HEATED) if hot else (tol, STEPS)
+        answer = dual_newton(problem, V_start, xi, y, work, accuracy, limit)
+        if not hot and answer.gap / answer.scale < gap / scale:
+            q, V, best_xi = answer.q, answer.V, answer.xi
+            gap, scale, noise = answer.gap, answer.scale, answer.noise
+        steps += answer.steps
+        if answer.solved and not hot:
+            status = SOLVED
             break
-        if good_tau < 0.0 and not stage:
-            # first: start the homotopy hot
-            if tau > 1.0:
-                break
-            tau = 1.0
-            tau = max(tau, np.abs(c).max())
-            for j in range(m):
-                tau = max(tau, problem.W[j], problem.rho[j])
-            if tau == 1.0:
-                tau = 10.0
-            xi[:] = 0.0
-            softer = Problem(c / tau, p, mu, last, problem.W / tau, problem.b, problem.rho / tau, kl)
-            water_filling(softer, xi, mass, V)
-            continue
-        if stage:
-            good_tau = tau
-            scratch.xi[:] *= tau
-            mass[:] = 0.0
-            for h in range(H):
-                for s in range(S):
-                    for a in range(A):
-                        mass[h, s] += scratch.q[h, s, a]
-            factor = max(factor * factor, 1e-2)
-        else:
+        if answer.solved:
+            reached, reached_xi, factor = tau, answer.xi * tau, max(factor * factor, FASTEST)
+            mass = masses_of_occupancy(answer.q, S)
+        elif reached > 0.0:
             factor = np.sqrt(factor)
-        tau = max(1.0, good_tau * factor)
-        xi[:] = scratch.xi / tau
-        softer = Problem(c / tau, p, mu, last, problem.W / tau, problem.b, problem.rho / tau, kl)
-        clip_multipliers(softer, xi)
-        water_filling(softer, xi, mass, V)
-    gap, scale, noise = best.numbers
-    if solved:
-        status = SOLVED
-    else:
-        status = INACCURATE if gap + noise <= 1e-8 * scale else FAILED
-    return best.q, best.V, best.xi / size, gap + noise, scale, iterations, status
-
-
-@njit(cache=True, error_model="numpy")
-def mixed_masses(problem, reference, mix):
-    """State masses (H, S) of the policy of `reference` mixed with the uniform one."""
-    H, S, A = reference.shape
-    mass = np.zeros((H, S))
-    mass[0] = problem.mu
-    for h in range(H - 1):
-        for s in range(S):
-            total = 0.0
-            for a in range(A):
-                total += max(reference[h, s, a], 0.0)
-            for a in range(A):
-                share = max(reference[h, s, a], 0.0) / total if total > 0.0 else 1.0 / A
-                flow = mass[h, s] * ((1.0 - mix) * share + mix / A)
-                if flow > 0.0:
-                    for t in range(S):
-                        mass[h + 1, t] += flow * problem.p[h, s, a, t]
-    return mass
+        elif hot:
+            break
+        tau = max(1.0, reached * factor) if reached > 0.0 else hottest(target)
+        problem = heated(target, tau)
+        xi = reached_xi / tau if reached > 0.0 else np.zeros(W.size)
+    gap += noise
+    if not gap < np.inf:
+        q, V, gap = occupancy_of_slack(target.p, mu, start, False), np.zeros((H, S)), np.inf
+    if status == FAILED and gap <= INACCURATE_GAP * scale:
+        status = INACCURATE
+    return q.reshape(H, S, A), V, best_xi / size, gap, scale, steps, status

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from omdpd.arrays import Floats
 
-# Bounds met within this fraction of the box (or of the step) count as met.
-ON_BOUND = 1e-15
+# A multiplier of a bound below this fraction of its own terms is rounding.
+MULTIPLIER_FLOOR = 1e-14
+# A pivot below this fraction of its diagonal entry is rounding.
+PIVOT_FLOOR = 1e-14
 
 
 @njit(cache=True, error_model="numpy")
@@ -49,7 +52,7 @@ def box_quadratic(T: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
                     slope += T[j, k] * x[k]
                     size += abs(T[j, k] * x[k])
                 wrong = -slope if x[j] <= low[j] else slope
-                if low[j] < high[j] and wrong > worst and wrong > 1e-14 * size:
+                if low[j] < high[j] and wrong > worst and wrong > MULTIPLIER_FLOOR * size:
                     worst, released = wrong, j
         if released < 0:
             break
@@ -58,7 +61,7 @@ def box_quadratic(T: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
 
 
 @njit(cache=True, error_model="numpy")
-def free_minimiser(T: Floats, g: Floats, x: Floats, free: Floats) -> Floats:
+def free_minimiser(T: Floats, g: Floats, x: Floats, free: npt.NDArray[np.bool_]) -> Floats:
     """The minimiser over the free variables with the others held at x, by Cholesky with floored pivots."""
     m = g.size
     L = np.zeros((m, m))
@@ -77,7 +80,7 @@ def free_minimiser(T: Floats, g: Floats, x: Floats, free: Floats) -> Floats:
                     if free[k]:
                         total -= L[i, k] * L[j, k]
                 if i == j:
-                    L[i, i] = np.sqrt(max(total, 1e-14 * T[i, i] + 1e-300))
+                    L[i, i] = np.sqrt(max(total, PIVOT_FLOOR * T[i, i] + 1e-300))
                 else:
                     L[i, j] = total / L[j, j]
         for k in range(i):

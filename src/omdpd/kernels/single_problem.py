@@ -1,7 +1,8 @@
 """The one-kernel mirror step as data, and the linear maps between its variables.
 
-Every d_j is scaled to largest entry one, so that regularisation and tolerances mean the same for every hinge;
-W, b, rho and xi are scaled with it, which changes neither q nor V nor the objective.
+Rows r = (s, a) of a step are numbered s A + a, so occupancies and slacks are (H, S A), the kernel (H, S A, S)
+and the hinges (H, S A, m).  Every d_j is scaled to largest entry one, so that regularisation and tolerances mean
+the same for every hinge; W, b, rho and xi are scaled with it, which changes neither q nor V nor the objective.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from numba import njit
 
 from omdpd.arrays import Floats
 
+# From this many states on, products go to BLAS; below, its call overhead exceeds the work.
+BLAS_FROM = 16
+# Lets the compiler reorder sums, and with it vectorise them; infinities and NaN keep their meaning.
+REORDERED = {"contract", "reassoc", "nsz"}
 # Exponents are capped here (KL), far above any log-occupancy on the way to the solution.
 LARGEST_EXPONENT = 300.0
 # A state with less mass than this is started as if it had this much (KL), so that its logarithm exists.
@@ -20,7 +25,10 @@ SMALLEST_MASS = 1e-30
 
 
 class Problem(NamedTuple):
-    """Data of one mirror step; `d` has the hinge as its last axis, (H, S, A, m)."""
+    """Data of one mirror step in row layout: c (H, S A), p (H, S A, S), mu (S,), d (H, S A, m), W, b, rho (m,).
+
+    `weight` is sum_j W_j max|d_j|, in which a hinge without entries does not count.
+    """
 
     c: Floats
     p: Floats
@@ -29,24 +37,31 @@ class Problem(NamedTuple):
     W: Floats
     b: Floats
     rho: Floats
+    weight: float
     kl: bool
 
 
 @njit(cache=True, error_model="numpy")
-def scaled_hinges(d: Floats) -> tuple[Floats, Floats]:
-    """d / max|d_j| with the hinge as last axis, and the m scales (one for an empty hinge)."""
+def scaled_hinges(d: Floats, W: Floats) -> tuple[Floats, Floats, float]:
+    """d / max|d_j| in row layout, the m scales (one for a hinge without entries), and sum_j W_j max|d_j|."""
     m, H, S, A = d.shape
     size = np.ones(m)
-    last = np.empty((H, S, A, m))
+    rows = np.empty((H, S * A, m))
+    weight = 0.0
     for j in range(m):
-        largest = np.abs(d[j]).max()
-        if largest > 0.0:
-            size[j] = largest
+        largest = 0.0
         for h in range(H):
             for s in range(S):
                 for a in range(A):
-                    last[h, s, a, j] = d[j, h, s, a] / size[j]
-    return last, size
+                    largest = max(largest, abs(d[j, h, s, a]))
+        if largest > 0.0:
+            size[j] = largest
+            weight += W[j] * largest
+        for h in range(H):
+            for s in range(S):
+                for a in range(A):
+                    rows[h, s * A + a, j] = d[j, h, s, a] / size[j]
+    return rows, size, weight
 
 
 @njit(cache=True, error_model="numpy")
@@ -58,63 +73,87 @@ def clip_multipliers(problem: Problem, xi: Floats) -> None:
             xi[j] = min(xi[j], problem.W[j])
 
 
-@njit(cache=True, error_model="numpy")
-def dual_slack(problem: Problem, V: Floats, xi: Floats, y: Floats) -> None:
-    """y := c - xi.d - V_h(s) + p.V_{h+1}."""
-    H, S, A = y.shape
-    for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                y[h, s, a] = backed_up(problem, V, xi, h, s, a) - V[h, s]
+@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+def expectation(p: Floats, V: Floats, h: int, out: Floats) -> None:
+    """out[h, r] := p_r.V_{h+1} for the rows of step h (0 at the last step)."""
+    H, R, S = p.shape
+    if h + 1 == H:
+        for r in range(R):
+            out[h, r] = 0.0
+    elif S < BLAS_FROM:
+        for r in range(R):
+            total = 0.0
+            for t in range(S):
+                total += p[h, r, t] * V[h + 1, t]
+            out[h, r] = total
+    else:
+        expectation_by_blas(p, V, h, out)
 
 
 @njit(cache=True, error_model="numpy")
-def backed_up(problem: Problem, V: Floats, xi: Floats, h: int, s: int, a: int) -> float:
-    """c - xi.d + p.V_{h+1} of one row."""
-    total = problem.c[h, s, a]
-    for j in range(xi.size):
-        total -= xi[j] * problem.d[h, s, a, j]
-    following = 0.0
-    if h + 1 < V.shape[0]:
-        row = problem.p[h, s, a]
-        for t in range(row.size):
-            following += row[t] * V[h + 1, t]
-    return total + following
+def expectation_by_blas(p: Floats, V: Floats, h: int, out: Floats) -> None:
+    """The same for many states.  Apart, because the views cost more than the arithmetic for few."""
+    np.dot(p[h], V[h + 1], out[h])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", fastmath=REORDERED)
 def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> None:
     """dy := -dV_h(s) + p.dV_{h+1} - dxi.d."""
-    H, S, A = dy.shape
+    H, R = dy.shape
+    S = dV.shape[1]
+    A = R // S
+    p, d = problem.p, problem.d
     for h in range(H):
+        expectation(p, dV, h, dy)
         for s in range(S):
             for a in range(A):
-                total = -dV[h, s]
-                if h + 1 < H:
-                    row = problem.p[h, s, a]
-                    for t in range(S):
-                        total += row[t] * dV[h + 1, t]
+                dy[h, s * A + a] -= dV[h, s]
+        if dxi.size > 0:
+            for r in range(R):
+                total = 0.0
                 for j in range(dxi.size):
-                    total -= dxi[j] * problem.d[h, s, a, j]
-                dy[h, s, a] = total
+                    total += dxi[j] * d[h, r, j]
+                dy[h, r] -= total
 
 
 @njit(cache=True, error_model="numpy")
-def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats) -> None:
-    """V backward in h such that the rows of every state carry its given mass.
+def dual_slack(problem: Problem, V: Floats, xi: Floats) -> Floats:
+    """y = c - xi.d - V_h(s) + p.V_{h+1}."""
+    H, R = problem.c.shape
+    y = np.empty((H, R))
+    change_of_slack(problem, V, xi, y)
+    for h in range(H):
+        for r in range(R):
+            y[h, r] += problem.c[h, r]
+    return y
+
+
+@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+def water_filling(problem: Problem, xi: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    """V backward in h such that the rows of every state carry its given mass (H, S), and the slack y of (V, xi).
 
     Euclid: sum_a [level_a - V]^+ = mass; KL: sum_a exp(level_a - V) = mass, with level = c - xi.d + p.V_{h+1}.
     """
-    H, S, A = problem.c.shape
-    level = np.empty(A)
+    H, S = mass.shape
+    R = problem.c.shape[1]
+    A = R // S
+    V, y, level = np.empty((H, S)), np.empty((H, R)), np.empty(A)
     for h in range(H - 1, -1, -1):
+        expectation(problem.p, V, h, y)
         for s in range(S):
             for a in range(A):
-                level[a] = backed_up(problem, V, xi, h, s, a)
+                r = s * A + a
+                for j in range(xi.size):
+                    y[h, r] -= xi[j] * problem.d[h, r, j]
+                y[h, r] += problem.c[h, r]
+                level[a] = y[h, r]
             if problem.kl:
                 V[h, s] = log_sum_exp(level) - np.log(max(mass[h, s], SMALLEST_MASS))
             else:
                 V[h, s] = water_level(level, mass[h, s])
+            for a in range(A):
+                y[h, s * A + a] -= V[h, s]
+    return V, y
 
 
 @njit(cache=True, error_model="numpy")
@@ -141,8 +180,72 @@ def water_level(level: Floats, mass: float) -> float:
 @njit(cache=True, error_model="numpy")
 def log_sum_exp(level: Floats) -> float:
     """log sum_a exp(level_a) without overflow."""
-    top = level.max()
+    top = level[0]
+    for a in range(1, level.size):
+        top = max(top, level[a])
     total = 0.0
     for a in range(level.size):
         total += np.exp(level[a] - top)
     return top + np.log(total)
+
+
+@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+def masses_of_mixture(problem: Problem, reference: Floats, mix: float) -> Floats:
+    """State masses (H, S) of the policy of `reference` (H, S A) mixed with a share `mix` of the uniform one."""
+    H, R = reference.shape
+    S = problem.mu.size
+    A = R // S
+    mass = np.zeros((H, S))
+    for s in range(S):
+        mass[0, s] = problem.mu[s]
+    for h in range(H - 1):
+        for s in range(S):
+            total = 0.0
+            for a in range(A):
+                total += max(reference[h, s * A + a], 0.0)
+            for a in range(A):
+                r = s * A + a
+                share = max(reference[h, r], 0.0) / total if total > 0.0 else 1.0 / A
+                flow = mass[h, s] * ((1.0 - mix) * share + mix / A)
+                if flow > 0.0:
+                    for t in range(S):
+                        mass[h + 1, t] += flow * problem.p[h, r, t]
+    return mass
+
+
+@njit(cache=True, error_model="numpy")
+def masses_of_occupancy(q: Floats, S: int) -> Floats:
+    """State masses (H, S) of an occupancy (H, S A)."""
+    H, R = q.shape
+    A = R // S
+    mass = np.zeros((H, S))
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                mass[h, s] += q[h, s * A + a]
+    return mass
+
+
+@njit(cache=True, error_model="numpy")
+def hottest(problem: Problem) -> float:
+    """A temperature at which no number of the objective exceeds one."""
+    tau = 10.0
+    for h in range(problem.c.shape[0]):
+        for r in range(problem.c.shape[1]):
+            tau = max(tau, abs(problem.c[h, r]))
+    for j in range(problem.W.size):
+        tau = max(tau, problem.W[j], problem.rho[j])
+    return tau
+
+
+@njit(cache=True, error_model="numpy")
+def heated(problem: Problem, tau: float) -> Problem:
+    """The problem with its linear terms and hinges divided by tau: a regulariser tau times as heavy."""
+    c, W, rho = problem.c.copy(), problem.W.copy(), problem.rho.copy()
+    for h in range(c.shape[0]):
+        for r in range(c.shape[1]):
+            c[h, r] /= tau
+    for j in range(W.size):
+        W[j] /= tau
+        rho[j] /= tau
+    return Problem(c, problem.p, problem.mu, problem.d, W, problem.b, rho, problem.weight / tau, problem.kl)

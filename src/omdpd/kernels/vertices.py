@@ -1,0 +1,302 @@
+"""Linear and penalised programs over a confidence polytope by its vertices, which dynamic programming finds.
+
+    maximise  reward.q   subject to   d_j.q <= 0,                     q in Q(box)         (`plan_by_vertices`)
+    maximise  reward.q - 1/(2 eta) ( [ lam + eta d.q ]^+ )^2,         q in Q(box)         (`penalised_by_vertices`)
+
+A vertex that maximises <table, q> is one optimistic backward pass.  So the first program is solved by the revised
+simplex method on the handful of rows d_j alone, columns being vertices priced by dynamic programming; the second has a
+concave dual in one variable, whose pieces are vertices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from omdpd.arrays import Floats, Integers
+
+OPTIMAL, INFEASIBLE, GAVE_UP = 0, 1, 2
+# Reduced costs below this (values are at most H in size) are rounding.
+PRICED_OUT = 1e-11
+# Steps of the ratio test that differ by less are ties.
+TIE = 1e-13
+# The smallest pivot; a worst excess below `NOTHING` after the first phase is neither zero nor positive for sure.
+LEAST_PIVOT = 1e-11
+NOTHING = 1e-10
+# What a basic column is: a vertex, the worst excess t of the first phase, or (from zero on) the slack of a row.
+VERTEX, EXCESS = -2, -1
+
+
+@njit(cache=True)
+def best_vertex(lower: Floats, upper: Floats, mu: Floats, table: Floats, q: Floats) -> float:
+    """Write into `q` an occupancy of the box that maximises <table, q>; return the maximum."""
+    H, S, A = table.shape
+    V, W = np.zeros(S), np.zeros(S)
+    choice = np.zeros((H, S), dtype=np.int64)
+    rows = np.zeros((H, S, S))
+    order = np.arange(S)
+    for h in range(H - 1, -1, -1):
+        sort_descending(V, order)
+        for s in range(S):
+            best = -np.inf
+            for a in range(A):
+                value = table[h, s, a]
+                if h + 1 < H:
+                    value += support(lower, upper, h, s, a, V, order)
+                if value > best:
+                    best = value
+                    choice[h, s] = a
+            W[s] = best
+            if h + 1 < H:
+                spread(lower, upper, h, s, choice[h, s], V, order, rows)
+        V[:] = W
+    value = 0.0
+    mass = mu.copy()
+    for s in range(S):
+        value += mu[s] * V[s]
+    for h in range(H):
+        W[:] = 0.0
+        for s in range(S):
+            for a in range(A):
+                q[h, s, a] = 0.0
+            q[h, s, choice[h, s]] = mass[s]
+            for t in range(S):
+                W[t] += mass[s] * rows[h, s, t]
+        mass[:] = W
+    return value
+
+
+@njit(cache=True)
+def support(lower, upper, h, s, a, V, order):
+    """max_p p.V over the box of one row, `order` sorting V downwards."""
+    rest, value = 1.0, 0.0
+    for t in range(V.size):
+        rest -= lower[h, s, a, t]
+        value += lower[h, s, a, t] * V[t]
+    for k in range(order.size):
+        if rest <= 0.0:
+            break
+        t = order[k]
+        more = min(upper[h, s, a, t] - lower[h, s, a, t], rest)
+        value += more * V[t]
+        rest -= more
+    return value
+
+
+@njit(cache=True)
+def spread(lower, upper, h, s, a, V, order, rows):
+    """Write into rows[h, s] a law that reaches `support`; states of equal V share in proportion to their room."""
+    rest = 1.0
+    for t in range(V.size):
+        rows[h, s, t] = lower[h, s, a, t]
+        rest -= lower[h, s, a, t]
+    k = 0
+    while rest > 0.0 and k < order.size:
+        end, room = k, 0.0
+        while end < order.size and V[order[end]] == V[order[k]]:
+            room += upper[h, s, a, order[end]] - lower[h, s, a, order[end]]
+            end += 1
+        more = min(room, rest)
+        for place in range(k, end):
+            t = order[place]
+            if room > 0.0:
+                rows[h, s, t] += more * (upper[h, s, a, t] - lower[h, s, a, t]) / room
+        rest -= more
+        k = end
+
+
+@njit(cache=True)
+def sort_descending(V: Floats, order: Integers) -> None:
+    """Make `order` sort V downwards, by insertion: S is small and the order changes little from step to step."""
+    for k in range(1, order.size):
+        t = order[k]
+        place = k
+        while place > 0 and V[order[place - 1]] < V[t]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = t
+
+
+@njit(cache=True)
+def plan_by_vertices(
+    lower: Floats, upper: Floats, mu: Floats, reward: Floats, tables: Floats, most: int
+) -> tuple[Floats, Floats, int, int]:
+    """Maximise reward.q over q in Q(box) with d_j.q <= 0, by at most `most` pivots of the revised simplex method.
+
+    First phase: minimise t with d_j.q <= t, from the unconstrained optimum on.  Returns q, the prices of the tables
+    (>= 0), a status and the number of pivots.  INFEASIBLE: q has the least worst excess and the prices are zero.
+    GAVE_UP: too many pivots, or a worst excess too small to be told from zero.
+    """
+    H, S, A = reward.shape
+    m = tables.shape[0]
+    flat = tables.reshape(m, reward.size)
+    vertices = np.zeros((m + 1, H, S, A))
+    entering = np.zeros((H, S, A))
+    best_vertex(lower, upper, mu, reward, entering)
+    column = column_of(flat, entering)
+    first = 0
+    for j in range(m):
+        if column[j] > column[first]:
+            first = j
+    if m == 0 or column[first] <= 0.0:
+        return entering, np.zeros(m), OPTIMAL, 0
+    # Basis: the slack of every row but `first`, t in its place, and the vertex in the row of sum theta = 1.
+    kind = np.arange(m + 1)
+    kind[first], kind[m] = EXCESS, VERTEX
+    basis = np.eye(m + 1)
+    basis[:, first] = -1.0
+    basis[m, first] = 0.0
+    basis[:, m] = column
+    inverse = np.linalg.inv(basis)
+    x = inverse[:, m].copy()
+    vertices[m] = entering
+    gains = np.zeros(m + 1)
+    gains[m] = np.sum(reward * entering)
+    phase_one, entered = True, EXCESS
+    for pivot in range(most):
+        cost = np.where(kind == EXCESS, 1.0, 0.0) if phase_one else -gains
+        y = cost @ inverse
+        entered, column, gain = price_out(lower, upper, mu, reward, tables, flat, y, kind, phase_one, entering)
+        if entered == EXCESS:
+            return finished(vertices, kind, x, y, phase_one, m, pivot)
+        direction = inverse @ column
+        leaving = ratio_test(x, direction, kind)
+        if leaving < 0:
+            break
+        if kind[leaving] == EXCESS:
+            phase_one = False
+        kind[leaving], gains[leaving] = entered, gain
+        if entered == VERTEX:
+            vertices[leaving] = entering
+        replace_column(inverse, x, direction, leaving)
+    return vertices[m], np.zeros(m), GAVE_UP, most
+
+
+@njit(cache=True)
+def column_of(flat, q):
+    """(d_j.q, 1)."""
+    m = flat.shape[0]
+    column = np.ones(m + 1)
+    column[:m] = flat @ q.ravel()
+    return column
+
+
+@njit(cache=True)
+def price_out(lower, upper, mu, reward, tables, flat, y, kind, phase_one, entering):
+    """The column of most negative reduced cost: (what it is, the column, its gain); EXCESS if there is none."""
+    m = flat.shape[0]
+    table = np.zeros(reward.shape) if phase_one else reward.copy()
+    for j in range(m):
+        if y[j] != 0.0:
+            table += y[j] * tables[j]
+    worst = -PRICED_OUT * (1.0 + np.abs(y).sum())
+    reduced = -(best_vertex(lower, upper, mu, table, entering) + y[m])
+    entered = EXCESS
+    if reduced < worst:
+        worst, entered = reduced, VERTEX
+    for j in range(m):
+        if -y[j] < worst and not np.any(kind == j):
+            worst, entered = -y[j], j
+    if entered == VERTEX:
+        return entered, column_of(flat, entering), np.sum(reward * entering)
+    column = np.zeros(m + 1)
+    if entered >= 0:
+        column[entered] = 1.0
+    return entered, column, 0.0
+
+
+@njit(cache=True)
+def ratio_test(x, direction, kind):
+    """The basic variable that reaches zero first; of ties t, then the largest pivot."""
+    step = np.inf
+    for i in range(x.size):
+        if direction[i] > LEAST_PIVOT:
+            step = min(step, max(x[i], 0.0) / direction[i])
+    leaving = -1
+    for i in range(x.size):
+        if direction[i] > LEAST_PIVOT and max(x[i], 0.0) / direction[i] <= step + TIE:
+            if kind[i] == EXCESS:
+                return i
+            if leaving < 0 or direction[i] > direction[leaving]:
+                leaving = i
+    return leaving
+
+
+@njit(cache=True)
+def replace_column(inverse, x, direction, leaving):
+    """Product-form update of the basis' inverse and of its values."""
+    step = max(x[leaving], 0.0) / direction[leaving]
+    inverse[leaving] /= direction[leaving]
+    for i in range(x.size):
+        if i != leaving:
+            inverse[i] -= direction[i] * inverse[leaving]
+            x[i] = max(x[i] - step * direction[i], 0.0)
+    x[leaving] = step
+
+
+@njit(cache=True)
+def finished(vertices, kind, x, y, phase_one, m, pivots):
+    """The mixture of the basic vertices, with the prices of the rows."""
+    q = np.zeros(vertices.shape[1:])
+    total, excess = 0.0, 0.0
+    for i in range(m + 1):
+        if kind[i] == VERTEX:
+            q += x[i] * vertices[i]
+            total += x[i]
+        elif kind[i] == EXCESS:
+            excess = x[i]
+    q /= total
+    if not phase_one:
+        return q, np.maximum(-y[:m], 0.0), OPTIMAL, pivots
+    return q, np.zeros(m), INFEASIBLE if excess > NOTHING else GAVE_UP, pivots
+
+
+@njit(cache=True)
+def penalised_by_vertices(
+    lower: Floats, upper: Floats, mu: Floats, reward: Floats, table: Floats, lam: float, eta: float, most: int
+) -> tuple[Floats, float, float, int]:
+    """Maximise reward.q - 1/(2 eta) ([lam + eta d.q]^+)^2 over q in Q(box): (q, price, duality gap, vertices met).
+
+    The dual is max_q (reward - y d).q + (y^2/2 - lam y)/eta, to be minimised over y >= 0: the upper envelope of lines
+    plus a parabola.  Two vertices bracket its minimum and are replaced until none lies above them; the answer is their
+    mixture with lam + eta d.q = y.
+    """
+    left, right, met = np.zeros(reward.shape), np.zeros(reward.shape), np.zeros(reward.shape)
+    best_vertex(lower, upper, mu, reward, left)
+    best_vertex(lower, upper, mu, -table, right)
+    value_l, slope_l = np.sum(reward * left), np.sum(table * left)
+    value_r, slope_r = np.sum(reward * right), np.sum(table * right)
+    price, share, count = 0.0, 1.0, 2
+    while count < most:
+        count += 1
+        price, share = bracketed(value_l, slope_l, value_r, slope_r, lam, eta)
+        height = best_vertex(lower, upper, mu, reward - price * table, met)
+        line = max(value_l - price * slope_l, value_r - price * slope_r)
+        if height - line <= 1e-13 * max(1.0, abs(line), price * (abs(slope_l) + abs(slope_r))):
+            break
+        value, slope = np.sum(reward * met), np.sum(table * met)
+        if lam + eta * slope > price:
+            value_l, slope_l = value, slope
+            left[:] = met
+        else:
+            value_r, slope_r = value, slope
+            right[:] = met
+    q = share * left + (1.0 - share) * right
+    reached = max(lam + eta * np.sum(table * q), 0.0)
+    primal = np.sum(reward * q) - 0.5 * reached**2 / eta
+    dual = best_vertex(lower, upper, mu, reward - price * table, met) + (0.5 * price**2 - lam * price) / eta
+    return q, price, max(dual - primal, 0.0), count
+
+
+@njit(cache=True)
+def bracketed(value_l, slope_l, value_r, slope_r, lam, eta):
+    """The minimum over y >= 0 of the two lines' envelope and the parabola: (y, share of the left vertex)."""
+    own_l, own_r = max(lam + eta * slope_l, 0.0), max(lam + eta * slope_r, 0.0)
+    if slope_l <= slope_r:
+        return own_l, 1.0
+    crossing = (value_l - value_r) / (slope_l - slope_r)
+    if own_l <= crossing:
+        return own_l, 1.0
+    if own_r >= crossing:
+        return own_r, 0.0
+    return crossing, ((crossing - lam) / eta - slope_r) / (slope_l - slope_r)
