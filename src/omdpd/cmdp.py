@@ -111,7 +111,7 @@ class CMDP:
         c = as_table("cost", cost, ["constraint", "step", "state", "action"], [None, H, S, A])
         start = np.full(S, 1.0 / S) if initial is None else initial
         mu = as_law("initial", start, ["state"], [S])
-        limits = np.atleast_1d(np.asarray(budget, dtype=np.float64))
+        limits = np.atleast_1d(_numbers("budget", budget))
         limits = np.repeat(limits, c.shape[0]) if limits.shape == (1,) else limits
         b = as_table("budget", limits, ["constraint"], [c.shape[0]])
         scale = _cost_scale(c, b, rescale)
@@ -143,9 +143,10 @@ class CMDP:
         """Excess costs (..., I) in the user's units: what was divided by `cost_scale` is multiplied by it."""
         return np.asarray(excess) * self.cost_scale
 
-    def labelled(self, name: str, labels: Labels = Labels()) -> CMDP:
+    def labelled(self, name: str, labels: Labels | None = None) -> CMDP:
         """The same problem with a name and labels; a list of the wrong length is refused."""
-        H, S, A = self.shape
+        labels = Labels() if labels is None else labels
+        _, S, A = self.shape
         cells = sum(len(row) for row in labels.layout)
         sizes = (("state", len(labels.states), S), ("action", len(labels.actions), A), ("map", cells, S))
         for kind, given, wanted in (*sizes, ("constraint", len(labels.constraints), self.n_constraints)):
@@ -241,10 +242,15 @@ def _by_step(
     transition: npt.ArrayLike, reward: npt.ArrayLike, cost: npt.ArrayLike, horizon: int | None
 ) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic], npt.NDArray[np.generic]]:
     """Repeat stationary tables over the steps; give the cost its constraint axis."""
-    p, r, c = np.asarray(transition), np.asarray(reward), np.asarray(cost)
+    p, r, c = _numbers("transition", transition), _numbers("reward", reward), _numbers("cost", cost)
     if p.ndim == 3:
         if horizon is None:
             raise InvalidInputError("transition has axes (state, action, next state), so a horizon is needed")
+        if r.ndim == 3 and c.ndim == 3:
+            raise InvalidInputError(
+                "cost has 3 axes beside a stationary transition and a reward by step, which could mean constraints or "
+                "steps: give it as (constraint, step, state, action)"
+            )
         H = positive_integer("horizon", horizon)
         c = c[None] if c.ndim == 2 else c
         p = np.broadcast_to(p[None], (H, *p.shape))
@@ -262,6 +268,14 @@ def _by_step(
     if r.ndim != 3 or r.shape != p.shape[:3]:
         raise InvalidInputError(f"reward has shape {r.shape}, but transition asks for {p.shape[:3]}")
     return p, r, c
+
+
+def _numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """`value` as an array, or a sentence if its rows have different lengths."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
 
 
 def _kernel(transition: npt.NDArray[np.generic], shape: tuple[int, int, int]) -> Floats:

@@ -2,20 +2,20 @@
 
 An episode has `horizon` steps, whatever the environment does:
 
-- it ends early (`terminated`): the rest of the episode is spent in one more state, "ended" (number S), where every action
-  earns reward 0 and costs 0;
+- it ends early (`terminated`): the rest of the episode is spent in one more state, "ended" (number S), where every
+  action earns reward 0 and costs 0;
 - it is cut short (`truncated`) before the horizon: refused, because what would have come is not known;
 - the law of the first state is not known: the episode gets one more step in front, spent in one more state, "before"
   (number S + 1), where every action earns 0, costs 0 and leads to the first state.
 
-Costs come from ``info["cost"]``, ``info["costs"]``, the third of six values of `step` (safety-gymnasium), another key of
-`info`, or a function.  Nothing here imports Gymnasium.
+Costs come from ``info["cost"]``, ``info["costs"]``, the third of six values of `step` (safety-gymnasium), another key
+of `info`, or a function.  Gymnasium is needed only to open an environment by its id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from omdpd.kernels.rollout import index_of_uniform
 from omdpd.learners.protocol import Learner, Report
 from omdpd.problem import BanditFeedback, Setting, Trajectory
 from omdpd.session import Session
+from omdpd.worlds.gymnasium import opened
 
 # A learner keeps several tables of H S A S numbers; one of them may have this many at most (1 GiB).
 MOST_ENTRIES = 2**27
@@ -60,7 +61,7 @@ class Task:
     cost
         None (from `info` or the six values of `step`), a key of `info`, or ``cost(state, action, next_state)``.
     initial
-        The law of the first state (S,), if it is known.
+        The law of the first observation of an environment with discrete observations, if it is known.
     reward_range
         The rewards that a learner sees as 0 and 1; it must hold every reward, and 0.
     cost_scale
@@ -68,6 +69,8 @@ class Task:
         lie in [-1, 1].
     state_of, n_states
         For other observations, or to lump states together: the state of an observation, and how many states there are.
+    most_entries
+        Refuse a problem whose H S A S is larger; None for a learner that keeps no table of transitions.
     """
 
     env: Any
@@ -79,6 +82,7 @@ class Task:
     cost_scale: npt.ArrayLike = 1.0
     state_of: Callable[[Any], int] | None = None
     n_states: int | None = None
+    most_entries: int | None = MOST_ENTRIES
 
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
@@ -94,10 +98,11 @@ class Task:
                 "shorter horizon, or make it with a larger max_episode_steps"
             )
         H, S, A = self.setting(None).shape
-        if H * S * A * S > MOST_ENTRIES:
+        if self.most_entries is not None and self.most_entries < H * S * A * S:
             raise InvalidInputError(
-                f"{S} states, {A} actions and {H} steps need tables of {H * S * A * S * 8 / 2**30:.1f} GiB each; choose a "
-                "shorter horizon, or lump states together with state_of"
+                f"{S} states, {A} actions and {H} steps need tables of {H * S * A * S * 8 / 2**30:.1f} GiB each; "
+                "choose a shorter horizon, lump states together with state_of, or (for a learner without a table of "
+                "transitions) pass most_entries=None"
             )
 
     @cached_property
@@ -127,7 +132,11 @@ class Task:
         if self.initial is None:
             mu[S + 1] = 1.0
         else:
-            mu[:S] = as_table("initial", self.initial, ["state"], [S])
+            n = _discrete(self.env, "observation_space", "observations", "; leave initial out")
+            law = as_table("initial", self.initial, ["observation"], [n])
+            start = int(self.env.observation_space.start)
+            for observation in np.flatnonzero(law > 0.0):
+                mu[self._state(start + int(observation))] += law[observation]
         return Setting(self.horizon + before, S + 1 + before, A, self.limits.size, mu, n_episodes, "bandit")
 
     def own_policy(self, policy: Floats) -> Floats:
@@ -136,14 +145,18 @@ class Task:
 
     def play(self, policy: Floats, rng: np.random.Generator, seed: int | None = None) -> Episode:
         """Play one episode of a learner's policy; `seed` goes to the environment's reset."""
+        return self.play_from(self.env.reset(seed=seed)[0], policy, rng)
+
+    def play_from(self, observation: Any, policy: Floats, rng: np.random.Generator) -> Episode:
+        """Play one episode of an environment that was reset and gave `observation`."""
         S, _ = self.sizes
-        uniforms = rng.random(policy.shape[0])
+        uniforms = rng.random((policy.shape[0],))
         states, actions, rewards, costs = [], [], [], []
         first = int(self.initial is None)
         if first:
             states.append(S + 1)
             actions.append(index_of_uniform(policy[0, S + 1], uniforms[0]))
-        s, ended, length = self._state(self.env.reset(seed=seed)[0]), False, 0
+        s, ended, length = self._state(observation), False, 0
         for h in range(self.horizon):
             a = index_of_uniform(policy[first + h, s], uniforms[first + h])
             states.append(s)
@@ -167,8 +180,8 @@ class Task:
         cost = self._cost(answer, info, (s, a, t))
         if truncated and not terminated and h + 1 < self.horizon:
             raise InvalidInputError(
-                f"the environment cut an episode short after {h + 1} steps, before the horizon {self.horizon}; choose a "
-                "shorter horizon, or lift its time limit"
+                f"the environment cut an episode short after {h + 1} steps, before the horizon {self.horizon}; "
+                "choose a shorter horizon, or lift its time limit"
             )
         return (self.sizes[0] if terminated else t), float(answer[1]), cost, bool(terminated)
 
@@ -196,9 +209,7 @@ class Task:
             raise InvalidInputError(f"a step reported {costs.size} costs, but there are {self.limits.size} budgets")
         return costs
 
-    def _episode(
-        self, states: list[int], actions: list[int], rewards: Floats, costs: Floats, length: int
-    ) -> Episode:
+    def _episode(self, states: list[int], actions: list[int], rewards: Floats, costs: Floats, length: int) -> Episode:
         """The episode in a learner's units, with zeros before the first and after the last step that was played."""
         H, first = len(states), int(self.initial is None)
         low, high = self.reward_range
@@ -208,7 +219,8 @@ class Task:
         seen = (all_rewards - low) / (high - low)
         excess = (all_costs - self.limits[:, None] / H) / self.scale[:, None]
         self._refuse("reward", all_rewards, (seen < -1e-9) | (seen > 1.0 + 1e-9), "reward_range")
-        self._refuse("cost", all_costs.max(axis=0), (np.abs(excess) > 1.0 + 1e-9).any(axis=0), "cost_scale")
+        too_far = np.asarray((np.abs(excess) > 1.0 + 1e-9).any(axis=0))
+        self._refuse("cost", all_costs.max(axis=0), too_far, "cost_scale")
         met = Trajectory(np.array(states, dtype=np.int64), np.array(actions, dtype=np.int64))
         feedback = BanditFeedback(met, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0))
         return Episode(feedback, length, float(rewards.sum()), costs.sum(axis=1))
@@ -260,28 +272,76 @@ def learn(
 ) -> Learned:
     """Let `learner` play `n_episodes` of an environment whose table nobody knows.
 
-    `env` is an environment (then `horizon` and `budget` are needed, and the law of its first state is read from
-    ``initial_state_distrib`` if it is published), or a `Task`, which can say more.  The same seed gives the same run.
+    `env` is an environment or its id (then `horizon` and `budget` are needed, and the law of its first state is read
+    from ``initial_state_distrib`` if it is published), or a `Task`, which can say more.  The same seed gives the same
+    run.
     """
     task = env if isinstance(env, Task) else _task(env, horizon, budget, cost)
     session = Session(learner, task.setting(positive_integer("n_episodes", n_episodes)))
     rng = np.random.default_rng(seed)
-    rewards, costs, lengths = [], [], []
+    episodes = []
     for k in range(n_episodes):
-        episode = task.play(session.policy(), rng, seed if k == 0 else None)
-        session.update(episode.feedback)
-        rewards.append(episode.reward)
-        costs.append(episode.costs)
-        lengths.append(episode.length)
+        episodes.append(task.play(session.policy(), rng, seed if k == 0 else None))
+        session.update(episodes[-1].feedback)
+    return _learned(task, session, episodes)
+
+
+def learn_by_context(
+    task: Task,
+    learner: Learner[Any],
+    n_episodes: int,
+    context_of: Callable[[Any], int],
+    n_contexts: int,
+    seed: int = 0,
+) -> tuple[Learned, ...]:
+    """`learn` with one learner per context: what the first observation shows and an episode never changes.
+
+    Each learner sees the states of its own context alone (`state_of` of the task), which is much cheaper, and each
+    keeps the whole budget, which is safe on average too.  A context that changes within an episode is refused.
+    """
+    tasks = [_within(task, context_of, c) for c in range(positive_integer("n_contexts", n_contexts))]
+    sessions = [Session(learner, part.setting(None)) for part in tasks]
+    episodes: list[list[Episode]] = [[] for _ in tasks]
+    rng = np.random.default_rng(seed)
+    for k in range(positive_integer("n_episodes", n_episodes)):
+        observation, _ = task.env.reset(seed=seed if k == 0 else None)
+        c = int(context_of(observation))
+        if not 0 <= c < n_contexts:
+            raise InvalidInputError(f"the observation {observation!r} is in context {c}, but there are {n_contexts}")
+        episodes[c].append(tasks[c].play_from(observation, sessions[c].policy(), rng))
+        sessions[c].update(episodes[c][-1].feedback)
+    return tuple(_learned(*met) for met in zip(tasks, sessions, episodes, strict=True))
+
+
+def _within(task: Task, context_of: Callable[[Any], int], context: int) -> Task:
+    """The task of one context: its law of the first state, and a check that the context stays."""
+
+    def state_of(observation: Any) -> int:
+        if int(context_of(observation)) != context:
+            raise InvalidInputError(f"the observation {observation!r} left the context {context} within an episode")
+        return task._state(observation)
+
+    law = None if task.initial is None else np.array(task.initial, dtype=np.float64)
+    if law is not None:
+        start = int(task.env.observation_space.start)
+        law *= np.array([int(context_of(start + o)) == context for o in range(law.size)])
+        law = law / law.sum() if law.sum() > 0.0 else None
+    return replace(task, state_of=state_of, n_states=task.sizes[0], initial=law)
+
+
+def _learned(task: Task, session: Session, episodes: Sequence[Episode]) -> Learned:
     return Learned(
-        task.own_policy(session.policy()), np.array(rewards), np.array(costs), np.array(lengths), task.limits,
+        task.own_policy(session.policy()),
+        np.array([e.reward for e in episodes]),
+        np.array([e.costs for e in episodes]).reshape(len(episodes), task.limits.size),
+        np.array([e.length for e in episodes], dtype=np.int64),
+        task.limits,
         session.report(),
-    )  # fmt: skip
+    )
 
 
 def _task(env: Any, horizon: int | None, budget: npt.ArrayLike | None, cost: StepCost | str | None) -> Task:
-    if isinstance(env, str):
-        raise InvalidInputError(f"learn needs an environment, not the id {env!r}: pass gymnasium.make({env!r})")
+    env = opened(env)
     if horizon is None or budget is None:
         raise InvalidInputError("learn needs a horizon and a budget, unless it is given a Task")
     law = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)

@@ -129,7 +129,7 @@ def _header(file: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
         if type(value) is not wanted:
             raise InvalidInputError(f"{file}: {key} in its header is {value!r}, but must be a {wanted.__name__}")
         entry: tuple[type, ...] = (int, float) if key in NUMBER_LISTS else (str,)
-        if wanted is list and not all(type(item) in entry for item in value):
+        if isinstance(value, list) and not all(type(item) in entry for item in value):
             raise InvalidInputError(f"{file}: {key} in its header must be a list of {entry[-1].__name__}")
     if header.get("format", FORMAT) != FORMAT:
         raise InvalidInputError(f"{file} has format {header['format']}, but this version reads format {FORMAT}")

@@ -225,8 +225,8 @@ class IntrusionSpec(Settled, frozen=True, tag="intrusion"):
 WORLDS: dict[str, Any] = {
     str(cls.__struct_config__.tag): cls
     for cls in (
-        RandomDirichletSpec, CorrelatedSpec, GarnetSpec, StreamingSpec, InventorySpec, QueueSpec, JobQueueSpec, GridSpec,
-        MarsRoverSpec, FrozenLakeSpec, ParadoxSpec, CyclicSpec, IntrusionSpec,
+        RandomDirichletSpec, CorrelatedSpec, GarnetSpec, StreamingSpec, InventorySpec, QueueSpec, JobQueueSpec,
+        GridSpec, MarsRoverSpec, FrozenLakeSpec, ParadoxSpec, CyclicSpec, IntrusionSpec,
     )
 }  # fmt: skip
 

@@ -46,7 +46,7 @@ def make(
         reward = rng.random((H, S, A))
         cost = rng.uniform(-1.0, 1.0, (I, H, S, A))
         if not binding or is_binding(transition, np.full(S, 1.0 / S), reward, cost):
-            return CMDP.from_arrays(transition, reward, cost)
+            return CMDP.from_arrays(transition, reward, cost).labelled("random_dirichlet")
     raise InvalidInputError(
         f"no binding instance among {MOST_DRAWS} draws with {S} states, {A} actions, {H} steps, {I} constraints"
     )
@@ -63,7 +63,7 @@ def make_correlated(
     initial = np.full(S, 1.0 / S)
     least, greedy = cost_range(transition, initial, reward, cost)
     budget = least + CORRELATED_SHARE * (greedy - least)
-    return CMDP.from_arrays(transition, reward, cost, budget, rescale=True)
+    return CMDP.from_arrays(transition, reward, cost, budget, rescale=True).labelled("correlated")
 
 
 def is_binding(transition: Floats, initial: Floats, reward: Floats, cost: Floats) -> bool:

@@ -1,0 +1,105 @@
+"""The world's own adversary: costs from the scenarios that the world names (a link's price, an intruder's target).
+
+Scenarios keep the world's budgets, are revealed after the episode, and are switched at random, in blocks, cyclically,
+or (`hostile`) chosen against the policy in play.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.arrays import Floats, InvalidInputError
+from omdpd.cmdp import CMDP, Noise, Round, Scenarios
+from omdpd.natures.pool import BLOCK, Switching
+from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.problem import FeedbackKind
+from omdpd.programs import best_policy
+
+
+@dataclass(frozen=True, eq=False)
+class Natural:
+    """The world's scenarios, switched whatever is played."""
+
+    cmdp: CMDP
+    scenarios: Scenarios
+    seed: int
+    switching: Switching = "random"
+    reward_noise: Noise = "two-point"
+    feedback: FeedbackKind = "full"
+    repeats: bool = True
+
+    def draw(self, k: int, occupancy: Floats) -> Round:
+        """The scenario of episode k."""
+        key = self._choice(k)
+        return Round(self.cmdp.reward, self.scenarios.tables[key], key, self.reward_noise)
+
+    def table(self, key: int) -> Floats:
+        """The scenario of that number."""
+        return self.scenarios.tables[key]
+
+    def safety(self) -> Safety:
+        """By the linear program over all scenarios."""
+        return safety_in(self.cmdp, self.scenarios)
+
+    def _choice(self, k: int) -> int:
+        n = len(self.scenarios.tables)
+        if self.switching == "random":
+            return int(episode_rng(self.seed, k).integers(n))
+        return (k // BLOCK if self.switching == "blocks" else k) % n
+
+
+@dataclass(frozen=True, eq=False)
+class Hostile:
+    """From the world's scenarios the one that costs the policy in play the most (ties to the first)."""
+
+    cmdp: CMDP
+    scenarios: Scenarios
+    reward_noise: Noise = "two-point"
+    feedback: FeedbackKind = "full"
+    repeats: bool = True
+
+    def draw(self, k: int, occupancy: Floats) -> Round:
+        """The costliest scenario; with several constraints the one whose largest excess is largest."""
+        tables = self.scenarios.tables
+        worst = int(np.argmax(np.tensordot(tables, occupancy, axes=3).max(axis=1)))
+        return Round(self.cmdp.reward, tables[worst], worst, self.reward_noise)
+
+    def table(self, key: int) -> Floats:
+        """The scenario of that number."""
+        return self.scenarios.tables[key]
+
+    def safety(self) -> Safety:
+        """By the linear program over all scenarios."""
+        return safety_in(self.cmdp, self.scenarios)
+
+
+def make(cmdp: CMDP, seed: int, switching: Switching = "random") -> Natural:
+    """The world's scenarios, switched."""
+    if switching not in ("random", "blocks", "cyclic"):
+        raise InvalidInputError(f"switching is {switching!r}, but must be 'random', 'blocks' or 'cyclic'")
+    return Natural(cmdp, _scenarios(cmdp), seed, switching)
+
+
+def make_hostile(cmdp: CMDP, seed: int) -> Hostile:
+    """The world's scenarios; each episode the one that hurts most."""
+    return Hostile(cmdp, _scenarios(cmdp))
+
+
+def safety_in(cmdp: CMDP, scenarios: Scenarios) -> Safety:
+    """Whether one policy is safe in every scenario."""
+    rows = np.concatenate(list(scenarios.tables))
+    plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, rows)
+    if plan.feasible:
+        return Safety(True, "the linear program over all scenarios has a solution")
+    return Safety(False, f"every policy exceeds a budget in some scenario by at least {plan.violation:.4g}")
+
+
+def _scenarios(cmdp: CMDP) -> Scenarios:
+    if cmdp.scenarios is None:
+        raise InvalidInputError(
+            f"the world {cmdp.name!r} names no scenarios of its own; give some with CMDP.with_scenarios, or use one of "
+            "the natures that draw their own tables: pool, adaptive, drifting, anchored"
+        )
+    return cmdp.scenarios

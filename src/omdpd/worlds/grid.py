@@ -1,0 +1,119 @@
+"""Grids with things in the way: obstacles that cost, and a rover among pits.
+
+`make`: obstacles.
+
+| what | law |
+|---|---|
+| state | a cell of the map (see `maps`); starts at S |
+| action | left, down, right, up; slips to either side with probability `slip` / 2 (0.05) each |
+| reward | 1 for every step that starts at G (one stays there), else 0.2 * (1 - distance to G / largest distance) |
+| cost | 1 for every step that starts on an obstacle O |
+| budget | `budget` (0.5) obstacle steps per episode of `horizon` (12): the short way crosses at least one |
+| scenarios | which obstacles hurt: those of the upper half (1.4 against 0.6), of the lower half, of the left half |
+
+`make_rover`: pits.
+
+| what | law |
+|---|---|
+| reward | 1 on reaching G |
+| cost | 1 on falling into a pit H, where the episode stays |
+| budget | `budget`: the probability of falling (0.1 on the 4x4 map, 0.15 on the 8x8 map) |
+| scenarios | how bad a fall is: pits of the upper half weigh 1.3 and others 0.7, or the other way round |
+
+Sources: the obstacle grids of Triple-Q (2022) and the rover maps of ApproPO (2019) and ConRL (2020), in the small; the
+4x4 map is the common one, the others are ours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from omdpd.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.cmdp import CMDP, Labels
+from omdpd.worlds.maps import ACTIONS, ENDS, Map
+
+OBSTACLES = (
+    "S.O.G",
+    "..O..",
+    "..OO.",
+    "..OO.",
+    ".....",
+)
+ROVER_4X4 = ("SFFF", "FHFH", "FFFH", "HFFG")
+ROVER_8X8 = (
+    "SFFFFFFF",
+    "FFFHFFFF",
+    "FFFFFHFF",
+    "FFHFFFFF",
+    "FFFFHFFH",
+    "FHHFFFFF",
+    "FFFFFHHF",
+    "FFFHFFFG",
+)
+ROVER_MAPS = {"4x4": (ROVER_4X4, 10, 0.1), "8x8": (ROVER_8X8, 18, 0.15)}
+# What a step on the way is worth at most, against 1 for a step at the goal.
+STEP_REWARD = 0.2
+HURTS, SPARES = 1.4, 0.6
+WORSE, MILDER = 1.3, 0.7
+
+
+def make(rows: tuple[str, ...] = OBSTACLES, horizon: int = 12, slip: float = 0.1, budget: float = 0.5) -> CMDP:
+    """The grid with obstacles that can be crossed at a cost."""
+    cells, H = Map(tuple(rows)), positive_integer("horizon", horizon)
+    _needs(cells, "G", "O")
+    transition = cells.kernel(slip)
+    distance = np.abs(_places(cells)[:, None] - _places(cells)[cells.where("G")][None]).sum(axis=2).min(axis=1)
+    on_the_way = STEP_REWARD * (1.0 - distance / distance.max())
+    earned = np.where(cells.where("G"), 1.0, np.where(cells.where("H#"), 0.0, on_the_way))
+    reward = np.repeat(earned[:, None], 4, axis=1)
+    cost = np.repeat(cells.where("O").astype(np.float64)[:, None], 4, axis=1)
+    cmdp = CMDP.from_arrays(transition, reward, cost, budget, cells.start, H, rescale=True)
+    labels = Labels(cells.names, ACTIONS, ("obstacle steps",), cells.rows)
+    weights = _halves(cells, HURTS, SPARES)
+    return cmdp.labelled("grid", labels).with_scenarios({name: w[:, None] * cost for name, w in weights.items()})
+
+
+def make_rover(map: str = "8x8", horizon: int | None = None, slip: float = 0.1, budget: float | None = None) -> CMDP:
+    """The rover among pits, on one of the maps "4x4" and "8x8"."""
+    if map not in ROVER_MAPS:
+        raise InvalidInputError(f"there is no rover map {map!r}; there are {', '.join(ROVER_MAPS)}")
+    rows, steps, risk = ROVER_MAPS[map]
+    cells, H = Map(rows), positive_integer("horizon", steps if horizon is None else horizon)
+    transition = cells.kernel(slip)
+    reward = cells.entering(transition, "G")
+    fall = cells.entering(transition, "H")
+    limit = risk if budget is None else budget
+    cmdp = CMDP.from_arrays(transition, reward, fall, limit, cells.start, H, rescale=True)
+    upper = _places(cells)[:, 0] < len(rows) / 2.0
+    weights = {
+        "upper pits are deep": np.where(upper, WORSE, MILDER),
+        "lower pits are deep": np.where(upper, MILDER, WORSE),
+    }
+    running, pits = ~cells.where(ENDS)[:, None], cells.where("H")
+    return cmdp.labelled("mars_rover", Labels(cells.names, ACTIONS, ("falls",), cells.rows)).with_scenarios(
+        {name: np.where(running, transition @ (w * pits), 0.0) for name, w in weights.items()}
+    )
+
+
+def _places(cells: Map) -> Floats:
+    """Row and column of every cell, (S, 2)."""
+    s = np.arange(cells.n_cells)
+    return np.stack([s // cells.width, s % cells.width], axis=1).astype(np.float64)
+
+
+def _halves(cells: Map, inside: float, outside: float) -> dict[str, Floats]:
+    """A weight per cell for each of three halves of the map."""
+    place = _places(cells)
+    middle = (len(cells.rows) - 1) / 2.0, (cells.width - 1) / 2.0
+    halves = {
+        "upper obstacles hurt": place[:, 0] <= middle[0],
+        "lower obstacles hurt": place[:, 0] >= middle[0],
+        "left obstacles hurt": place[:, 1] <= middle[1],
+    }
+    return {name: np.where(half, inside, outside) for name, half in halves.items()}
+
+
+def _needs(cells: Map, *marks: str) -> None:
+    for mark in marks:
+        if not cells.where(mark).any():
+            raise InvalidInputError(f"the map has no {mark}")
