@@ -11,7 +11,7 @@ from rich.table import Table
 
 from omdpd import __version__, specs
 from omdpd.arrays import InvalidInputError
-from omdpd.commands import bench, experiments
+from omdpd.commands import bench, experiments, learners, worlds
 
 app = typer.Typer(
     add_completion=False,
@@ -27,6 +27,10 @@ for command in (
     experiments.ls,
     experiments.table,
     experiments.plot,
+    learners.learners,
+    worlds.worlds,
+    worlds.show,
+    worlds.check,
     bench.bench,
 ):
     app.command()(command)

@@ -1,9 +1,11 @@
 """One mirror step over a region of occupancies, with its certificate; and the step-size rule of the paper.
 
-    argmin_{q in Q}  eta ( <loss, q> + sum_j w_j [d_j.q]^+ ) + 1/2 |q - reference|^2
+    argmin_{q in Q}  eta ( <loss, q> + sum_j w_j [d_j.q]^+ ) + D(q, reference)
+
+    D = 1/2 |q - reference|^2,   or   D = sum q ln(q / reference) - q + reference      (Kullback-Leibler, per step)
 
 Every step carries a duality gap that was computed without cancellation from an exactly feasible q, so its answer needs
-no trust: 1/2 |q - q*|^2 <= gap.
+no trust: D(q, q*) <= gap.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ import numpy as np
 from omdpd.arrays import Floats, inner
 from omdpd.confidence import Kernel, Region
 from omdpd.kernels.flow import flow_residual
+from omdpd.kernels.interior import solve_box
 from omdpd.kernels.single import solve_single
 
 # The solvers stop at this relative gap; it leaves two orders to the 1e-10 that every step is held to.
 TOLERANCE = 1e-12
+# Weights of the hinges that stand for hard constraints: where they start, and where they end.
+LIGHTEST, HEAVIEST = 10.0, 1e4
 
 
 class Status(IntEnum):
@@ -28,6 +33,13 @@ class Status(IntEnum):
     SOLVED = 0
     ALMOST = 1
     FAILED = 2
+
+
+class Divergence(IntEnum):
+    """What keeps a step near its reference.  KL needs a reference that is positive everywhere: see `smoothed`."""
+
+    EUCLIDEAN = 0
+    KL = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,25 +88,71 @@ class Step:
         return self.gap / self.scale
 
 
-def mirror_step(region: Region, initial: Floats, reference: Floats, loss: Floats, eta: float, hinges: Hinges) -> Step:
+def mirror_step(
+    region: Region,
+    initial: Floats,
+    reference: Floats,
+    loss: Floats,
+    eta: float,
+    hinges: Hinges,
+    divergence: Divergence = Divergence.EUCLIDEAN,
+) -> Step:
     """Solve one step; never raises on numerics: see the status."""
-    c = reference - eta * loss
+    kl = divergence is Divergence.KL
+    c = (np.log(reference) if kl else reference) - eta * loss
     W = eta * hinges.weights
     none = np.zeros(len(W))
     if isinstance(region, Kernel):
         p = region.transition
         cold = np.zeros(reference.shape[:2])
         q, V, xi, gap, scale, iterations, status = solve_single(
-            c, reference, p, initial, hinges.tables, W, none, none, False, TOLERANCE, False, cold, none
+            c, reference, p, initial, hinges.tables, W, none, none, kl, TOLERANCE, False, cold, none
         )
     else:
-        from omdpd.kernels.interior import solve_box
-
         lower, upper = region.lower, region.upper
         q, p, V, xi, gap, scale, iterations, status = solve_box(
-            c, reference, lower, upper, initial, hinges.tables, W, none, none, False, TOLERANCE, False, lower
+            c, reference, lower, upper, initial, hinges.tables, W, none, none, kl, TOLERANCE, False, lower
         )
     return Step(q, p, V, xi, gap, scale, flow_residual(q, p, initial), iterations, Status(status))
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """A step under constraints: the step, the hinge weight it took, and whether the constraints hold exactly."""
+
+    step: Step
+    weight: float
+    exact: bool
+
+
+def constrained_step(
+    region: Region, initial: Floats, reference: Floats, loss: Floats, eta: float, tables: Floats, weight: float
+) -> Projection:
+    """argmin_{q in Q, d_j.q <= 0}  eta <loss, q> + KL(q, reference), by hinges that are heavy enough to be exact.
+
+    A hinge whose multiplier stays below its weight W enforces its constraint as if it were hard.  W starts at `weight`
+    (what an earlier, similar step took) and grows to `HEAVIEST`; if that is not enough, no point of the region meets
+    the constraints (or only at an extreme price), and the step is the one that nearly violates least.
+    """
+    W = min(max(weight, LIGHTEST), HEAVIEST)
+    while True:
+        hinges = Hinges(tables, np.full(len(tables), W / eta))
+        step = mirror_step(region, initial, reference, loss, eta, hinges, Divergence.KL)
+        most = float(step.multipliers.max()) if len(tables) else 0.0
+        exact = most < 0.99 * W and step.status is not Status.FAILED
+        if exact or W >= HEAVIEST:
+            return Projection(step, min(max(2.0 * most, LIGHTEST), HEAVIEST) if exact else W, exact)
+        W = min(10.0 * W, HEAVIEST)
+
+
+def smoothed(occupancy: Floats, share: float) -> Floats:
+    """(1 - g) q + g / (SA): positive everywhere, so that D(., q) <= H ln(SA / g) for Kullback-Leibler.
+
+    >>> smoothed(np.array([[[1.0, 0.0]]]), 0.5)
+    array([[[0.75, 0.25]]])
+    """
+    _, S, A = occupancy.shape
+    return (1.0 - share) * occupancy + share / (S * A)
 
 
 @dataclass(frozen=True)

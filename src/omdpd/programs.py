@@ -17,7 +17,11 @@ import numpy as np
 
 from omdpd.arrays import Floats, Integers
 from omdpd.kernels.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
+from omdpd.kernels.vertices import GAVE_UP, OPTIMAL, plan_by_vertices
 
+# Pricing by dynamic programming beats HiGHS up to about this many tables; and what it may cost before it gives up.
+FEW_TABLES = 12
+MOST_PIVOTS = 300
 # HiGHS' own feasibility tolerances; a plan's rows hold to this.
 ACCURACY = 1e-9
 
@@ -81,6 +85,24 @@ def optimistic_plan(
 ) -> Plan:
     """The best policy and kernel in a box with d_j.q <= 0 for every table: the extended program of OptCMDP."""
     return _plan(_box_rows(lower, upper, initial), reward, tables, basis)
+
+
+def vertex_plan(
+    lower: Floats, upper: Floats, initial: Floats, reward: Floats, tables: Floats, basis: Basis | None = None
+) -> Plan:
+    """`optimistic_plan` for few tables, ten times faster: a simplex method on the tables' rows alone.
+
+    Its columns are vertices of the polytope, found by dynamic programming.  With many tables, or where rounding leaves
+    it undecided, the program goes to HiGHS, from `basis` on.
+    """
+    if len(tables) <= FEW_TABLES:
+        q, prices, status, _ = plan_by_vertices(lower, upper, initial, reward, tables, MOST_PIVOTS)
+        if status != GAVE_UP:
+            excess = tables.reshape(len(tables), q.size) @ q.ravel()
+            violation = float(excess.max()) if len(tables) else 0.0
+            value = float(np.vdot(reward, q))
+            return Plan(q, policy_of_occupancy(q), value, prices, status == OPTIMAL, violation)
+    return optimistic_plan(lower, upper, initial, reward, tables, basis)
 
 
 def best_policy_against(

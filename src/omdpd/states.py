@@ -6,7 +6,34 @@ from dataclasses import is_dataclass
 from types import ModuleType
 
 from omdpd import confidence, estimates, memory, mirror, potential, problem, programs
-from omdpd.learners import omdpd, optcmdp, proximal, sinha_vaze
+from omdpd.learners import (
+    bvops,
+    cautious_lp,
+    cpdpo,
+    dope,
+    germano,
+    greedy_lp,
+    lekeufack_jordan,
+    linear_potential,
+    omdpd,
+    opdop,
+    optaug,
+    optcmdp,
+    optcmdp_bonus,
+    optdual,
+    optpess_lp,
+    optpess_primal_dual,
+    optprimaldual,
+    oracle,
+    proximal,
+    recoo,
+    regularized,
+    sinha_vaze,
+    sops,
+    triple_q,
+    ucpd,
+    uopt_rpgpd,
+)
 from omdpd.packing import class_name
 
 PARTS: tuple[type, ...] = (
@@ -16,10 +43,32 @@ PARTS: tuple[type, ...] = (
 
 # Modules of learners whose dataclasses make up their states.
 LEARNER_MODULES: tuple[ModuleType, ...] = (
+    bvops,
+    cautious_lp,
+    cpdpo,
+    dope,
+    germano,
+    greedy_lp,
+    lekeufack_jordan,
+    linear_potential,
     omdpd,
+    opdop,
+    optaug,
     optcmdp,
+    optcmdp_bonus,
+    optdual,
+    optpess_lp,
+    optpess_primal_dual,
+    optprimaldual,
+    oracle,
     proximal,
+    recoo,
+    regularized,
     sinha_vaze,
+    sops,
+    triple_q,
+    ucpd,
+    uopt_rpgpd,
 )
 
 

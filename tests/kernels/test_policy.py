@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
-from instances import kernel_inside, random_box, random_kernel, random_law, random_policy
-from policy_by_hand import evaluate, exponential
 
+from instances import kernel_inside, random_box, random_kernel, random_law, random_policy
 from omdpd.kernels.box import occupancy_bound
 from omdpd.kernels.flow import occupancy_of_policy
 from omdpd.kernels.policy import (
@@ -13,6 +12,7 @@ from omdpd.kernels.policy import (
     tilted,
     truncated_values,
 )
+from policy_by_hand import evaluate, exponential
 
 H, S, A = 4, 3, 2
 

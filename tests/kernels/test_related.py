@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from instances import random_box, random_law, random_policy
-from upper_occupancy import most_mass
 
+from instances import random_box, random_law, random_policy
 from omdpd.kernels.box import occupancy_bound
 from omdpd.kernels.related import has_doubled, visited_bound
+from upper_occupancy import most_mass
 
 H, S, A = 4, 3, 2
 

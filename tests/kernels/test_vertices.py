@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-from instances import SIZES, kernel_inside, random_box, random_law, random_policy
-from reference_programs import extended_value
 
+from instances import SIZES, kernel_inside, random_box, random_law, random_policy
 from omdpd.kernels.box import optimistic_policy
 from omdpd.kernels.flow import occupancy_of_policy
 from omdpd.kernels.vertices import GAVE_UP, INFEASIBLE, OPTIMAL, best_vertex, penalised_by_vertices, plan_by_vertices
 from omdpd.programs import optimistic_plan, vertex_plan
+from reference_programs import extended_value
 
-H, S, A, I = SIZES
+H, S, A, I = SIZES  # noqa: E741
 
 
 def instance(seed, n_tables, shift=0.0, width=0.2):

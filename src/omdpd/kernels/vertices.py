@@ -129,37 +129,42 @@ def plan_by_vertices(
     """
     H, S, A = reward.shape
     m = tables.shape[0]
-    flat = tables.reshape(m, reward.size)
     vertices = np.zeros((m + 1, H, S, A))
-    entering = np.zeros((H, S, A))
+    gains, column, y, direction = np.zeros(m + 1), np.zeros(m + 1), np.zeros(m + 1), np.zeros(m + 1)
+    entering, priced = np.zeros((H, S, A)), np.zeros((H, S, A))
     best_vertex(lower, upper, mu, reward, entering)
-    column = column_of(flat, entering)
+    gain = fill_column(tables, reward, entering, column)
     first = 0
     for j in range(m):
         if column[j] > column[first]:
             first = j
     if m == 0 or column[first] <= 0.0:
         return entering, np.zeros(m), OPTIMAL, 0
-    # Basis: the slack of every row but `first`, t in its place, and the vertex in the row of sum theta = 1.
-    kind = np.arange(m + 1)
-    kind[first], kind[m] = EXCESS, VERTEX
-    basis = np.eye(m + 1)
-    basis[:, first] = -1.0
-    basis[m, first] = 0.0
-    basis[:, m] = column
-    inverse = np.linalg.inv(basis)
-    x = inverse[:, m].copy()
-    vertices[m] = entering
-    gains = np.zeros(m + 1)
-    gains[m] = np.sum(reward * entering)
-    phase_one, entered = True, EXCESS
+    # From the slacks (and nothing in the row of sum theta = 1): the vertex enters there, then t in the row of `first`.
+    kind, inverse, x = np.arange(m + 1), np.eye(m + 1), np.zeros(m + 1)
+    x[m] = 1.0
+    kind[m], gains[m] = VERTEX, gain
+    copy_table(entering, vertices[m])
+    exchange(inverse, x, column, m, 1.0, -np.inf)
+    for i in range(m):
+        column[i] = -1.0
+    column[m] = 0.0
+    apply(inverse, column, direction)
+    kind[first] = EXCESS
+    exchange(inverse, x, direction, first, x[first] / direction[first], 0.0)
+    phase_one = True
     for pivot in range(most):
-        cost = np.where(kind == EXCESS, 1.0, 0.0) if phase_one else -gains
-        y = cost @ inverse
-        entered, column, gain = price_out(lower, upper, mu, reward, tables, flat, y, kind, phase_one, entering)
+        prices_of(inverse, kind, gains, phase_one, y)
+        entered = price_out(lower, upper, mu, reward, tables, y, kind, phase_one, entering, priced)
         if entered == EXCESS:
             return finished(vertices, kind, x, y, phase_one, m, pivot)
-        direction = inverse @ column
+        if entered == VERTEX:
+            gain = fill_column(tables, reward, entering, column)
+        else:
+            gain = 0.0
+            for i in range(m + 1):
+                column[i] = 1.0 if i == entered else 0.0
+        apply(inverse, column, direction)
         leaving = ratio_test(x, direction, kind)
         if leaving < 0:
             break
@@ -167,42 +172,94 @@ def plan_by_vertices(
             phase_one = False
         kind[leaving], gains[leaving] = entered, gain
         if entered == VERTEX:
-            vertices[leaving] = entering
-        replace_column(inverse, x, direction, leaving)
+            copy_table(entering, vertices[leaving])
+        exchange(inverse, x, direction, leaving, max(x[leaving], 0.0) / direction[leaving], 0.0)
     return vertices[m], np.zeros(m), GAVE_UP, most
 
 
 @njit(cache=True)
-def column_of(flat, q):
-    """(d_j.q, 1)."""
-    m = flat.shape[0]
-    column = np.ones(m + 1)
-    column[:m] = flat @ q.ravel()
-    return column
+def dot(table, q):
+    """<table, q>."""
+    total = 0.0
+    for h in range(q.shape[0]):
+        for s in range(q.shape[1]):
+            for a in range(q.shape[2]):
+                total += table[h, s, a] * q[h, s, a]
+    return total
 
 
 @njit(cache=True)
-def price_out(lower, upper, mu, reward, tables, flat, y, kind, phase_one, entering):
-    """The column of most negative reduced cost: (what it is, the column, its gain); EXCESS if there is none."""
-    m = flat.shape[0]
-    table = np.zeros(reward.shape) if phase_one else reward.copy()
+def copy_table(source, target):
+    """target = source."""
+    for h in range(source.shape[0]):
+        for s in range(source.shape[1]):
+            for a in range(source.shape[2]):
+                target[h, s, a] = source[h, s, a]
+
+
+@njit(cache=True)
+def add_table(scale, source, target):
+    """target += scale * source."""
+    for h in range(source.shape[0]):
+        for s in range(source.shape[1]):
+            for a in range(source.shape[2]):
+                target[h, s, a] += scale * source[h, s, a]
+
+
+@njit(cache=True)
+def fill_column(tables, reward, q, column):
+    """column = (d_j.q, 1); returns reward.q."""
+    m = tables.shape[0]
     for j in range(m):
+        column[j] = dot(tables[j], q)
+    column[m] = 1.0
+    return dot(reward, q)
+
+
+@njit(cache=True)
+def apply(matrix, vector, result):
+    """result = matrix vector."""
+    for i in range(result.size):
+        result[i] = 0.0
+        for j in range(vector.size):
+            result[i] += matrix[i, j] * vector[j]
+
+
+@njit(cache=True)
+def prices_of(inverse, kind, gains, phase_one, y):
+    """y = cost of the basis times its inverse: t costs one in the first phase, a vertex less its gain in the second."""
+    for j in range(y.size):
+        y[j] = 0.0
+    for i in range(y.size):
+        cost = (1.0 if kind[i] == EXCESS else 0.0) if phase_one else -gains[i]
+        for j in range(y.size):
+            y[j] += cost * inverse[i, j]
+
+
+@njit(cache=True)
+def price_out(lower, upper, mu, reward, tables, y, kind, phase_one, entering, priced):
+    """The column of most negative reduced cost, written to `entering` if it is a vertex; EXCESS if there is none."""
+    m = tables.shape[0]
+    size = 1.0
+    copy_table(reward, priced)
+    if phase_one:
+        add_table(-1.0, reward, priced)
+    for j in range(m):
+        size += abs(y[j])
         if y[j] != 0.0:
-            table += y[j] * tables[j]
-    worst = -PRICED_OUT * (1.0 + np.abs(y).sum())
-    reduced = -(best_vertex(lower, upper, mu, table, entering) + y[m])
+            add_table(y[j], tables[j], priced)
+    worst = -PRICED_OUT * (size + abs(y[m]))
+    reduced = -(best_vertex(lower, upper, mu, priced, entering) + y[m])
     entered = EXCESS
     if reduced < worst:
         worst, entered = reduced, VERTEX
     for j in range(m):
-        if -y[j] < worst and not np.any(kind == j):
+        basic = False
+        for i in range(m + 1):
+            basic = basic or kind[i] == j
+        if -y[j] < worst and not basic:
             worst, entered = -y[j], j
-    if entered == VERTEX:
-        return entered, column_of(flat, entering), np.sum(reward * entering)
-    column = np.zeros(m + 1)
-    if entered >= 0:
-        column[entered] = 1.0
-    return entered, column, 0.0
+    return entered
 
 
 @njit(cache=True)
@@ -223,32 +280,37 @@ def ratio_test(x, direction, kind):
 
 
 @njit(cache=True)
-def replace_column(inverse, x, direction, leaving):
-    """Product-form update of the basis' inverse and of its values."""
-    step = max(x[leaving], 0.0) / direction[leaving]
-    inverse[leaving] /= direction[leaving]
+def exchange(inverse, x, direction, leaving, step, least):
+    """A column of this direction enters by `step`: product-form update of the inverse, and values cut at `least`."""
+    pivot = direction[leaving]
+    for j in range(x.size):
+        inverse[leaving, j] /= pivot
     for i in range(x.size):
         if i != leaving:
-            inverse[i] -= direction[i] * inverse[leaving]
-            x[i] = max(x[i] - step * direction[i], 0.0)
+            for j in range(x.size):
+                inverse[i, j] -= direction[i] * inverse[leaving, j]
+            x[i] = max(x[i] - step * direction[i], least)
     x[leaving] = step
 
 
 @njit(cache=True)
 def finished(vertices, kind, x, y, phase_one, m, pivots):
     """The mixture of the basic vertices, with the prices of the rows."""
-    q = np.zeros(vertices.shape[1:])
+    q, prices = np.zeros(vertices.shape[1:]), np.zeros(m)
     total, excess = 0.0, 0.0
     for i in range(m + 1):
         if kind[i] == VERTEX:
-            q += x[i] * vertices[i]
             total += x[i]
         elif kind[i] == EXCESS:
             excess = x[i]
-    q /= total
-    if not phase_one:
-        return q, np.maximum(-y[:m], 0.0), OPTIMAL, pivots
-    return q, np.zeros(m), INFEASIBLE if excess > NOTHING else GAVE_UP, pivots
+    for i in range(m + 1):
+        if kind[i] == VERTEX:
+            add_table(x[i] / total, vertices[i], q)
+    if phase_one:
+        return q, prices, INFEASIBLE if excess > NOTHING else GAVE_UP, pivots
+    for j in range(m):
+        prices[j] = max(-y[j], 0.0)
+    return q, prices, OPTIMAL, pivots
 
 
 @njit(cache=True)
@@ -262,29 +324,37 @@ def penalised_by_vertices(
     mixture with lam + eta d.q = y.
     """
     left, right, met = np.zeros(reward.shape), np.zeros(reward.shape), np.zeros(reward.shape)
+    priced = np.zeros(reward.shape)
     best_vertex(lower, upper, mu, reward, left)
-    best_vertex(lower, upper, mu, -table, right)
-    value_l, slope_l = np.sum(reward * left), np.sum(table * left)
-    value_r, slope_r = np.sum(reward * right), np.sum(table * right)
+    add_table(-1.0, table, priced)
+    best_vertex(lower, upper, mu, priced, right)
+    value_l, slope_l = dot(reward, left), dot(table, left)
+    value_r, slope_r = dot(reward, right), dot(table, right)
     price, share, count = 0.0, 1.0, 2
     while count < most:
         count += 1
         price, share = bracketed(value_l, slope_l, value_r, slope_r, lam, eta)
-        height = best_vertex(lower, upper, mu, reward - price * table, met)
+        copy_table(reward, priced)
+        add_table(-price, table, priced)
+        height = best_vertex(lower, upper, mu, priced, met)
         line = max(value_l - price * slope_l, value_r - price * slope_r)
         if height - line <= 1e-13 * max(1.0, abs(line), price * (abs(slope_l) + abs(slope_r))):
             break
-        value, slope = np.sum(reward * met), np.sum(table * met)
+        value, slope = dot(reward, met), dot(table, met)
         if lam + eta * slope > price:
             value_l, slope_l = value, slope
-            left[:] = met
+            copy_table(met, left)
         else:
             value_r, slope_r = value, slope
-            right[:] = met
-    q = share * left + (1.0 - share) * right
-    reached = max(lam + eta * np.sum(table * q), 0.0)
-    primal = np.sum(reward * q) - 0.5 * reached**2 / eta
-    dual = best_vertex(lower, upper, mu, reward - price * table, met) + (0.5 * price**2 - lam * price) / eta
+            copy_table(met, right)
+    q = np.zeros(reward.shape)
+    add_table(share, left, q)
+    add_table(1.0 - share, right, q)
+    reached = max(lam + eta * dot(table, q), 0.0)
+    primal = dot(reward, q) - 0.5 * reached * reached / eta
+    copy_table(reward, priced)
+    add_table(-price, table, priced)
+    dual = best_vertex(lower, upper, mu, priced, met) + (0.5 * price * price - lam * price) / eta
     return q, price, max(dual - primal, 0.0), count
 
 

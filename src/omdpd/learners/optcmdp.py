@@ -4,7 +4,8 @@
 
 with d~_k under bandit feedback, and with every distinct table revealed so far under full feedback (rows are put into
 the program as they are found violated).  Where the program has no solution the least-violating policy is played, and
-counted.  Source: Efroni, Mannor, Pirotta (2020), Algorithm 1; the cautious form for revealed costs is ours.
+counted.  Source: Efroni, Mannor, Pirotta (2020), Algorithm 1.  The program and its optimism are the paper's; the scales
+below one, what is played where it has no solution, and the cautious form for revealed costs are ours.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from omdpd.learners.protocol import Card, Report
 from omdpd.memory import TableMemory
 from omdpd.mirror import SolveLog
 from omdpd.problem import Feedback, FullFeedback, Setting
-from omdpd.programs import ACCURACY, Basis, Plan, optimistic_plan
+from omdpd.programs import ACCURACY, Basis, Plan, vertex_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +41,14 @@ class State:
 
 @dataclass(frozen=True)
 class OptCMDP:
-    """Optimism by the extended linear program over the confidence box."""
+    """Optimism by the extended linear program over the confidence box; `theory` has the paper's scales of one."""
 
     estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+
+    @staticmethod
+    def theory() -> OptCMDP:
+        """The paper's confidence widths."""
+        return OptCMDP(BoxEstimator())
 
     @property
     def card(self) -> Card:
@@ -63,7 +69,7 @@ class OptCMDP:
 
     def policy(self, state: State) -> Floats:
         """The plan's policy."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, remember a revealed table, replan."""
@@ -101,7 +107,7 @@ class OptCMDP:
             rows = (*rows, *missing)
 
     def _plan(self, state: State, box: Box, reward: Floats, tables: Floats) -> Plan:
-        return optimistic_plan(box.lower, box.upper, state.setting.mu, reward, tables, state.basis)
+        return vertex_plan(box.lower, box.upper, state.setting.mu, reward, tables, state.basis)
 
     def _planned(self, state: State, plan: Plan, rows: tuple[tuple[int, int], ...], solves: int) -> State:
         basis = plan.basis if plan.basis is not None else state.basis

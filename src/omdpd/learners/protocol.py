@@ -50,12 +50,16 @@ class Report:
 
 @dataclass(frozen=True)
 class Card:
-    """One line about a learner for tables: what it needs, what it promises, where it is from."""
+    """One line about a learner for tables: what it needs, what it promises, where it is from.
+
+    `assumptions` are what the guarantee (or the learner itself) needs beyond the feedback.
+    """
 
     summary: str
     feedback: tuple[FeedbackKind, ...]
     guarantee: str
     source: str
+    assumptions: str = "none"
 
 
 State = TypeVar("State")

@@ -1,12 +1,14 @@
-"""Sinha and Vaze's online gradient descent with an exponential potential, given an initial weight of one.
+"""Sinha and Vaze's online gradient descent with an exponential potential.
 
 In raw units, over the confidence polytope of optimistic estimates:
 
-    w_k = exp(V_k / sqrt(HK)),   grad_k = -r~_k + w_k d_k 1{d_k.q_k > 0}
+    w_k = w0 exp(beta V_k),      grad_k = -r~_k + w_k d_k 1{d_k.q_k > 0}
     q_{k+1} = Proj_{Q_k}(q_k - eta_k grad_k),   eta_k = sqrt(H) / sqrt(sum_{i<=k} |grad_i|^2)
 
-The published weight starts at 1/(2 sqrt K), which enforces nothing for a long time; the initial weight of one is ours.
-Source: Sinha, Vaze (NeurIPS 2024), AdaGrad-norm OGD on the surrogate.
+Source: Sinha, Vaze (NeurIPS 2024), AdaGrad-norm OGD on the surrogate.  `published`: w0 = 1/(2 sqrt K) and
+beta = 1/(2 sqrt K 2 G D) with G = sqrt(HSA), which bounds the gradients of reward and cost, and D = sqrt(2H), the
+diameter; its penalty enforces nothing for a long time.  Ours: w0 = 1 and beta = 1/sqrt(HK), the estimates under bandit
+feedback, and the confidence polytope.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
+from omdpd.arrays import Floats
 from omdpd.confidence import BoxEstimator, Estimator
 from omdpd.estimates import Counts
 from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.learners.needs import episodes_of, require_positive
 from omdpd.learners.protocol import Card, Report
 from omdpd.mirror import Hinges, SolveLog, mirror_step
 from omdpd.potential import Potential, positive_part
@@ -42,29 +45,42 @@ class State:
 
 @dataclass(frozen=True)
 class SinhaVaze:
-    """Projected gradient descent on -r~.q + w [d.q]^+ with AdaGrad-norm steps."""
+    """Projected gradient descent on -r~.q + w [d.q]^+ with AdaGrad-norm steps.
+
+    `beta_root` = b makes the growth rate b / sqrt(HK); constants left at None are the published ones.
+    """
 
     estimator: Estimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
-    w0: float = 1.0
+    w0: float | None = 1.0
+    beta_root: float | None = 1.0
+
+    @staticmethod
+    def published() -> SinhaVaze:
+        """The published weight and growth."""
+        return SinhaVaze(w0=None, beta_root=None)
 
     @property
     def card(self) -> Card:
         """The learner's line in the table of learners."""
         return Card(
-            "projected gradient descent, exponential potential, initial weight 1",
+            "projected gradient descent, exponential potential",
             ("bandit", "full"),
             "O~(sqrt K) regret and strong violation (with the published weight, known model)",
             "Sinha, Vaze (NeurIPS 2024)",
+            "a policy safe in every episode exists, known K",
         )
 
     def init(self, setting: Setting) -> State:
         """q_1 = the uniform policy under the uniform kernel."""
         self.estimator.check(setting)
         H, S, A = setting.shape
-        if setting.n_episodes is None:
-            raise InvalidInputError("SinhaVaze's potential needs the number of episodes: set n_episodes")
+        K = episodes_of("SinhaVaze", setting)
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
-        potential = Potential(self.w0, float(1.0 / np.sqrt(H * setting.n_episodes)))
+        slow = 4.0 * np.sqrt(K) * np.sqrt(H * S * A) * np.sqrt(2.0 * H)
+        beta = 1.0 / slow if self.beta_root is None else self.beta_root / np.sqrt(H * K)
+        w0 = 0.5 / np.sqrt(K) if self.w0 is None else self.w0
+        require_positive("SinhaVaze", w0=float(w0), beta=float(beta))
+        potential = Potential(float(w0), float(beta))
         V = np.zeros(setting.n_constraints)
         return State(setting, 0, Counts.empty(setting), potential, q, V, 0.0, float(np.sqrt(H)), SolveLog())
 

@@ -28,7 +28,7 @@ from omdpd.specs.natures import (
     PoolSpec,
     ScaledSpec,
 )
-from omdpd.specs.related import RELATED, RelatedSpec
+from omdpd.specs.related import RELATED, CautiousLPSpec, RelatedSpec
 from omdpd.specs.rivals import RIVALS, OptCMDPSpec, RivalSpec
 from omdpd.specs.worlds import WORLDS, RandomDirichletSpec, WorldSpec
 
@@ -58,10 +58,10 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     record: Literal["thinned", "all"] = "thinned"
 
     def __post_init__(self) -> None:
-        if self.episodes < 1:
-            raise InvalidInputError(f"episodes is {self.episodes}, but must be at least 1")
-        if self.seed < 0:
-            raise InvalidInputError(f"seed is {self.seed}, but must not be negative")
+        if not 1 <= self.episodes <= MOST_INTEGER:
+            raise InvalidInputError(f"episodes is {self.episodes}, but must be between 1 and {MOST_INTEGER}")
+        if not 0 <= self.seed <= 2 * MOST_INTEGER:
+            raise InvalidInputError(f"seed is {self.seed}, but must be between 0 and {2 * MOST_INTEGER}")
 
     @property
     def id(self) -> str:
@@ -75,8 +75,14 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def toml_of(spec: RunSpec | Experiment) -> str:
-    """A spec as a TOML file."""
-    return tomli_w.dumps(msgspec.to_builtins(spec))
+    """A spec as a TOML file; a setting of None is left out, TOML has no word for it."""
+    return tomli_w.dumps(_without_none(msgspec.to_builtins(spec)))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,20 +103,22 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise InvalidInputError(f"{name} is {value}, but must be between {least} and {MOST_INTEGER}")
 
     def runs(self) -> list[RunSpec]:
-        """Every run of the grid."""
-        return [
+        """Every run of the grid, once."""
+        runs = (
             RunSpec(world, nature, learner, self.episodes, seed, self.record)
             for world in self.worlds
             for nature in self.natures
             for seed in range(self.first_seed, self.first_seed + self.seeds)
             for learner in self.learners
             if not left_out(nature, learner)
-        ]
+        )
+        return list(dict.fromkeys(runs))
 
 
 def left_out(nature: NatureSpec, learner: LearnerSpec) -> bool:
     """The cautious linear program grows by a row per episode when no table comes twice: it is left out there."""
-    return isinstance(learner, OptCMDPSpec) and isinstance(nature, AnchoredSpec | DriftingSpec | IndependentSpec)
+    grows = isinstance(learner, OptCMDPSpec | CautiousLPSpec)
+    return grows and isinstance(nature, AnchoredSpec | DriftingSpec | IndependentSpec)
 
 
 def paper(episodes: int, seeds: int, first_seed: int, any_instance: bool, learners: list[str] | None) -> Experiment:

@@ -1,0 +1,113 @@
+"""BV-OPS: bounded violation with an adversarial loss that is met along the trajectory and stochastic costs.
+
+    lhat_k(h,s,a) = (1 - r) 1{met} / (u_k(h,s,a) + gamma),        u_k = largest occupancy of pi_k over the box
+    q_{k+1}       = KL-projection of q_k exp(-eta lhat_k) on { q in Q_k : (d_hat_i - xi).q <= 0 for every i }
+    eta = gamma   = sqrt(H u / (K |X| A)),   u = ln(8 I |X|^2 A K / delta),   |X| = H S
+
+Certain: the estimator, the projection and these constants are those of S-OPS.  From memory: that this method is the
+same loop without a safe policy, and its rates.  Ours: the divergence is taken over (h,s,a) rather than (h,s,a,s'); the
+library's box and cost bonus with their scales (xi is `cost_scale` times the bonus); q_k is mixed with a share 1/K of
+the uniform occupancy so that its logarithm stays bounded; where the set is empty the nearly least-violating point is
+taken and counted.
+Source: Stradi, Castiglioni, Marchesi, Gatti (ICML 2025; arXiv 2403.03672).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import Box, BoxEstimator
+from omdpd.estimates import Counts
+from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.kernels.related import visited_bound
+from omdpd.learners.needs import episodes_of, require_feedback, require_positive
+from omdpd.learners.protocol import Card, Report
+from omdpd.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
+from omdpd.problem import Feedback, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the box of the data so far, the occupancy in play, and the weight that made the last projection exact."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    box: Box
+    q: Floats
+    weight: float
+    log: SolveLog
+    infeasible: int
+
+
+@dataclass(frozen=True)
+class BVOPS:
+    """Exponential weights on importance-weighted losses, projected on the optimistic safe set."""
+
+    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    step_scale: float = 1.0
+
+    @staticmethod
+    def theory() -> BVOPS:
+        """Confidence widths with scales of one."""
+        return BVOPS(BoxEstimator(clip=True, trusting=True))
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "KL projections of importance-weighted losses on an optimistic safe set",
+            ("bandit",),
+            "O~(sqrt K) regret and strong violation for stochastic costs and adversarial loss",
+            "Stradi, Castiglioni, Marchesi, Gatti (ICML 2025)",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """The uniform policy under the uniform kernel; every kernel is possible."""
+        require_feedback("BVOPS", setting, "bandit")
+        require_positive("BVOPS", step_scale=self.step_scale)
+        episodes_of("BVOPS", setting)
+        self.estimator.check(setting)
+        H, S, A = setting.shape
+        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        counts = Counts.empty(setting)
+        box = self.estimator.estimate(setting, counts, 0).region
+        assert isinstance(box, Box)
+        return State(setting, 0, counts, box, q, LIGHTEST, SolveLog(), 0)
+
+    def policy(self, state: State) -> Floats:
+        """The policy of q_k."""
+        return policy_of_occupancy(state.q)
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """Estimate the loss under the box that was in force, then project on the newest safe set."""
+        setting, mu, met = state.setting, state.setting.mu, feedback.trajectory
+        eta = self._step(setting)
+        played = policy_of_occupancy(state.q)
+        bound = visited_bound(played, state.box.lower, state.box.upper, mu, met.states, met.actions)
+        loss = np.zeros(setting.shape)
+        loss[np.arange(setting.horizon), met.states, met.actions] = (1.0 - feedback.rewards) / (bound + eta)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
+        box = believed.region
+        assert isinstance(box, Box)
+        near = smoothed(state.q, 1.0 / episodes_of("BVOPS", setting))
+        found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
+        return replace(
+            state, k=state.k + 1, counts=counts, box=box, q=found.step.occupancy, weight=found.weight,
+            log=state.log.after(found.step), infeasible=state.infeasible + (not found.exact),
+        )  # fmt: skip
+
+    def report(self, state: State) -> Report:
+        """The step, and how often the safe set was empty."""
+        return Report(state.log, self._step(state.setting), infeasible=state.infeasible)
+
+    def _step(self, setting: Setting) -> float:
+        """eta = gamma = sqrt(H u / (K |X| A)), times `step_scale`."""
+        H, S, A = setting.shape
+        K = episodes_of("BVOPS", setting)
+        u = np.log(8.0 * setting.n_constraints * (H * S) ** 2 * A * K / self.estimator.delta)
+        return self.step_scale * float(np.sqrt(u / (K * S * A)))

@@ -1,0 +1,120 @@
+"""The cautious linear program: replan every episode under every cost table that was ever revealed.
+
+    max r~.q  subject to  d.q + b <= 0 for every table d seen so far,   q an occupancy of the region
+
+The region is the empirical kernel (default) or a confidence box, by the estimator; b = (margin . q_k) max|d| is what
+the cautious estimator adds for what is not known yet, with the occupancy of the plan in play (0 for a box).  Tables
+become rows of the program as they are found violated.  Where no point satisfies them all, the one whose largest excess
+is least is played, and counted.  A reference of ours, without a guarantee.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import Box, EmpiricalEstimator, Estimate, Estimator
+from omdpd.estimates import Counts
+from omdpd.learners.needs import require_feedback
+from omdpd.learners.protocol import Card, Report
+from omdpd.memory import TableMemory
+from omdpd.mirror import SolveLog
+from omdpd.problem import Feedback, FullFeedback, Setting
+from omdpd.programs import ACCURACY, FEW_TABLES, Basis, Plan, best_policy, vertex_plan
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the tables seen, (constraint, label) of those that are rows of the program, and the plan in play."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    memory: tuple[TableMemory, ...]
+    rows: tuple[tuple[int, int], ...]
+    q: Floats
+    policy: Floats
+    basis: Basis | None
+    solves: int
+    infeasible: int
+
+
+@dataclass(frozen=True)
+class CautiousLP:
+    """Safe, as far as the estimates go, for everything that was seen."""
+
+    estimator: Estimator = EmpiricalEstimator()
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "linear program with every cost table seen so far",
+            ("full",),
+            "none",
+            "a reference",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """Plan with no data and no table."""
+        require_feedback("CautiousLP", setting, "full")
+        self.estimator.check(setting)
+        seen = (TableMemory(None),) * setting.n_constraints
+        none = np.zeros(setting.shape)
+        return self._replan(State(setting, 0, Counts.empty(setting), seen, (), none, none, None, 0, 0))
+
+    def policy(self, state: State) -> Floats:
+        """The plan's policy."""
+        return state.policy
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """Count, remember the revealed tables, replan."""
+        assert isinstance(feedback, FullFeedback)
+        memory = tuple(kept.meet(table) for kept, table in zip(state.memory, feedback.cost, strict=True))
+        return self._replan(replace(state, k=state.k + 1, counts=state.counts.add(feedback), memory=memory))
+
+    def report(self, state: State) -> Report:
+        """Programs solved, and how many had no solution."""
+        return Report(SolveLog(solves=state.solves), infeasible=state.infeasible)
+
+    def _replan(self, state: State) -> State:
+        """Solve the program, adding violated tables until none is left out."""
+        believed = self.estimator.estimate(state.setting, state.counts, state.k)
+        tables = self._tables(state, believed)
+        rows = tuple(row for row in state.rows if row in tables)
+        solves = 0
+        while True:
+            chosen = np.array([tables[row] for row in rows]).reshape(-1, *state.setting.shape)
+            plan = self._plan(state, believed, chosen)
+            solves += 1
+            bar = max(plan.violation, 0.0) + 10.0 * ACCURACY
+            missing = [row for row, d in tables.items() if row not in rows and np.vdot(d, plan.occupancy) > bar]
+            if not missing:
+                break
+            rows = (*rows, *missing)
+        return replace(
+            state, q=plan.occupancy, policy=plan.policy, rows=rows, solves=state.solves + solves,
+            basis=plan.basis if plan.basis is not None else state.basis,
+            infeasible=state.infeasible + (not plan.feasible),
+        )  # fmt: skip
+
+    def _tables(self, state: State, believed: Estimate) -> dict[tuple[int, int], Floats]:
+        """Every table seen, lifted by the margin."""
+        lift = float(np.vdot(state.q, believed.margin)) / state.setting.horizon
+        return {
+            (i, label): table + lift * float(np.abs(table).max())
+            for i, kept in enumerate(state.memory)
+            for label, table in zip(kept.labels, kept.tables, strict=True)
+        }
+
+    def _plan(self, state: State, believed: Estimate, tables: Floats) -> Plan:
+        """The best plan in the region under the chosen tables."""
+        region, mu = believed.region, state.setting.mu
+        if isinstance(region, Box):
+            return vertex_plan(region.lower, region.upper, mu, believed.reward, tables, state.basis)
+        p = region.transition
+        if len(tables) <= FEW_TABLES:
+            return vertex_plan(p, p, mu, believed.reward, tables)
+        return best_policy(p, mu, believed.reward, tables)

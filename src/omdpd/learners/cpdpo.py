@@ -1,0 +1,125 @@
+"""CPD-PO: a multiplier that is switched on or off, and policy optimisation with dilated bonuses against it.
+
+    lam_{k,i} = (H+1)/xi  if the optimistic cost of pi_k is positive, else 0
+    loss      = ( 1 - r + sum_i lam_{k,i} (1 + d_i) ) / scale            in [0, 1],  scale = 1 + 2 I (H+1)/xi
+    u, w      = largest and least occupancy of pi_k under any kernel of the box
+    Q_k(s,a)  = (loss to go from (s,a)) 1{met} / (u + gamma)
+    b_k(s)    = sum_a pi_k(a|s) (3 gamma H + H (u - w)) / (u + gamma)
+    B_k(s,a)  = b_k(s) + (1 + 1/H) max_{p in box} E_{p, pi_k} B_k(s', a')
+    pi_{k+1}  ~ pi_k exp(-eta (Q_k - B_k)),      eta = min(1/(24 H^3), 1/sqrt(X A H K)),  X = S H,   gamma = 2 eta H
+
+Source: Stradi, Castiglioni, Marchesi, Gatti (ICLR 2025); the primal player is Luo, Wei, Lee (2021).  The two-valued
+dual, the synthetic loss, dilated bonuses and the need of the exact Slater gap are the paper's.  Recalled and not
+compared with it: that the correction of the estimated cost is downwards, eta and gamma.  Signed costs (a cost of [0, 1]
+is (1 + d)/2, so the weight on it is twice (H+1)/xi) and the scales of the estimates are ours.  `eta_scale`,
+`gamma_scale` and `bonus_scale` multiply eta, gamma and b; with the paper's ones nothing moves within thousands of
+episodes (the bonus drowns the losses), and the defaults are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import Box, BoxEstimator
+from omdpd.estimates import Counts
+from omdpd.kernels.box import box_values_of_policy
+from omdpd.kernels.policy import dilated_bonus, occupancy_range, policy_of_logits, tilted
+from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
+from omdpd.learners.protocol import Card, Report
+from omdpd.problem import BanditFeedback, Feedback, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the log-policy in play, the last multipliers and the constants; `k` episodes have been seen."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    logits: Floats
+    lam: Floats
+    large: float
+    eta: float
+
+
+@dataclass(frozen=True)
+class CPDPO:
+    """Policy optimisation against a switched multiplier; `room` must be given."""
+
+    room: float | None = None
+    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    eta_scale: float = 50.0
+    gamma_scale: float = 0.003
+    bonus_scale: float = 0.003
+
+    @staticmethod
+    def theory(room: float) -> CPDPO:
+        """The paper's confidence widths and constants."""
+        return CPDPO(room, BoxEstimator(clip=True), 1.0, 1.0, 1.0)
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "policy optimisation with dilated bonuses against a multiplier switched on and off",
+            ("bandit",),
+            "O~(sqrt K) strong regret and violation",
+            "Stradi, Castiglioni, Marchesi, Gatti (ICLR 2025)",
+            "stochastic costs, known Slater gap, known K",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """The uniform policy."""
+        require_feedback("CPDPO", setting, "bandit")
+        K = episodes_of("CPDPO", setting)
+        H, S, A = setting.shape
+        large = (H + 1.0) / room_of("CPDPO", self.room)
+        require_positive("CPDPO", eta_scale=self.eta_scale, gamma_scale=self.gamma_scale)
+        require_nonnegative("CPDPO", bonus_scale=self.bonus_scale)
+        self.estimator.check(setting)
+        eta = self.eta_scale * min(1.0 / (24.0 * H**3), 1.0 / float(np.sqrt(S * H * A * H * K)))
+        logits = np.full(setting.shape, -np.log(A))
+        return State(setting, 0, Counts.empty(setting), logits, np.zeros(setting.n_constraints), large, eta)
+
+    def policy(self, state: State) -> Floats:
+        """exp of the log-policy."""
+        return policy_of_logits(state.logits)
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """The dual's answer to pi_k, the loss that follows from it, and one step of exponential weights."""
+        assert isinstance(feedback, BanditFeedback)
+        setting, H, eta = state.setting, state.setting.horizon, state.eta
+        policy = policy_of_logits(state.logits)
+        believed = self.estimator.estimate(setting, state.counts, state.k)  # data before episode k
+        box = believed.region
+        assert isinstance(box, Box)
+        lam = np.array([state.large * (self._least_cost(setting, policy, box, d) > 0.0) for d in believed.cost])
+        scale = 1.0 + 2.0 * setting.n_constraints * state.large
+        loss = (1.0 - feedback.rewards + lam @ (1.0 + feedback.costs)) / scale
+        gamma = 2.0 * eta * H * self.gamma_scale
+        w, u = occupancy_range(policy, box.lower, box.upper, setting.mu)
+        bonus = self.bonus_scale * _bonus(policy, u, w, gamma)
+        at = (np.arange(H), feedback.trajectory.states, feedback.trajectory.actions)
+        gains = dilated_bonus(policy, box.lower, box.upper, bonus, 1.0 + 1.0 / H)
+        gains[at] -= np.cumsum(loss[::-1])[::-1] / (u[at] + gamma)
+        return replace(
+            state, k=state.k + 1, counts=state.counts.add(feedback), lam=lam,
+            logits=tilted(state.logits, gains, eta, 1.0),
+        )  # fmt: skip
+
+    def report(self, state: State) -> Report:
+        """The step size and the largest multiplier of the last episode."""
+        return Report(step_size=state.eta, weight=float(state.lam.max()))
+
+    def _least_cost(self, setting: Setting, policy: Floats, box: Box, table: Floats) -> float:
+        """min over the kernels of the box of the policy's cost."""
+        return -float(setting.mu @ box_values_of_policy(policy, box.lower, box.upper, -table)[1][0])
+
+
+def _bonus(policy: Floats, u: Floats, w: Floats, gamma: float) -> Floats:
+    """b(s) = sum_a pi(a|s) (3 gamma H + H (u - w)) / (u + gamma)."""
+    H = len(policy)
+    return (policy * (3.0 * gamma * H + H * (u - w)) / (u + gamma)).sum(axis=-1)

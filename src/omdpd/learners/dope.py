@@ -1,0 +1,115 @@
+"""DOPE: doubly optimistic and pessimistic exploration around a known baseline policy.
+
+    bbar(h,s,a) = sum_s' radius(h,s,a,s')
+    the baseline for K0 = S^2 A H^4 / room^2 episodes, then
+    max (r + (H^2 / room) bbar).q   subject to   (d + H bbar).q <= 0,   q in Q(box);     the baseline if infeasible
+
+Certain: all of this, with room = -V(d, baseline) (K0 up to logarithms).  Ours: rewards and costs, known in the paper,
+are estimated, with bonuses `reward_scale` and `cost_scale` times sqrt(L/n) that make the reward optimistic and the
+cost pessimistic; the library's radius with `transition_scale` (K0 falls with its square, since K0 is when the box is
+small enough); bbar is at most 2, the distance of two laws, and 0 at the last step, which leads nowhere.
+Source: Bura, HasanzadeZonuzy, Kalathil, Shakkottai, Chamberland (NeurIPS 2022).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import confidence_box, log_term, log_term_transition, radius
+from omdpd.estimates import Counts
+from omdpd.learners.needs import SafePolicy, require_feedback, require_nonnegative, safe_policy_of
+from omdpd.learners.protocol import Card, Report
+from omdpd.mirror import SolveLog
+from omdpd.problem import Feedback, Setting
+from omdpd.programs import vertex_plan
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the policy in play, programs solved, and how many had no solution."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    policy: Floats
+    solves: int
+    infeasible: int
+
+
+@dataclass(frozen=True)
+class DOPE:
+    """The extended program with bonuses for the kernel on both sides; `safe` is the baseline."""
+
+    safe: SafePolicy | None = None
+    reward_scale: float = 0.2
+    cost_scale: float = 0.0
+    transition_scale: float = 0.005
+    stationary: bool = False
+    delta: float = 0.01
+
+    @staticmethod
+    def theory(safe: SafePolicy) -> DOPE:
+        """The published bonuses: at usual numbers of episodes nothing but the safe policy is played."""
+        return DOPE(safe, 1.0, 1.0, 1.0)
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "extended linear program, kernel bonuses on reward and cost, baseline policy",
+            ("bandit",),
+            "O~(sqrt K) regret, no violation",
+            "Bura, HasanzadeZonuzy, Kalathil, Shakkottai, Chamberland (NeurIPS 2022)",
+            "a strictly safe policy and its cost are known; rewards and costs too, which are estimated here",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """The baseline."""
+        require_feedback("DOPE", setting, "bandit")
+        scales = {name: getattr(self, name) for name in ("reward_scale", "cost_scale", "transition_scale")}
+        require_nonnegative("DOPE", **scales)
+        safe = safe_policy_of("DOPE", self.safe, setting)
+        return State(setting, 0, Counts.empty(setting), safe.policy, 0, 0)
+
+    def policy(self, state: State) -> Floats:
+        """The plan's policy, or the baseline."""
+        return state.policy
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """Count; after the first episodes replan."""
+        safe = safe_policy_of("DOPE", self.safe, state.setting)
+        state = replace(state, k=state.k + 1, counts=state.counts.add(feedback))
+        if state.k < self.warm_up(state.setting, safe.room):
+            return state
+        counts = state.counts.pooled() if self.stationary else state.counts
+        mu = state.setting.mu
+        reward, cost = self._tables(state.setting, counts, state.k, safe.room)
+        box = confidence_box(counts, self.transition_scale, log_term_transition(state.setting, state.k, self.delta))
+        plan = vertex_plan(box.lower, box.upper, mu, reward, cost)
+        return replace(
+            state, policy=plan.policy if plan.feasible else safe.policy, solves=state.solves + 1,
+            infeasible=state.infeasible + (not plan.feasible),
+        )  # fmt: skip
+
+    def report(self, state: State) -> Report:
+        """Programs solved, and how many had no solution."""
+        return Report(SolveLog(solves=state.solves), infeasible=state.infeasible)
+
+    def warm_up(self, setting: Setting, room: float) -> float:
+        """K0 = S^2 A H^4 / room^2, times the square of the scale of the radius."""
+        H, S, A = setting.shape
+        return self.transition_scale**2 * S**2 * A * H**4 / room**2
+
+    def _tables(self, setting: Setting, counts: Counts, k: int, room: float) -> tuple[Floats, Floats]:
+        """The optimistic reward and the pessimistic costs."""
+        H = setting.horizon
+        n = counts.departures[..., None]
+        Lp = log_term_transition(setting, k, self.delta)
+        bbar = np.minimum(radius(counts.transition_mean(), n, self.transition_scale, Lp).sum(axis=-1), 2.0)
+        bbar[-1] = 0.0
+        width = np.sqrt(log_term(setting, k, self.delta) / np.maximum(counts.visits, 1.0))
+        reward = counts.reward_mean() + self.reward_scale * width + (H**2 / room) * bbar
+        return reward, counts.cost_mean() + self.cost_scale * width + H * bbar

@@ -1,0 +1,111 @@
+"""Best of both worlds: primal-dual gradient descent whose guarantees follow how the costs are drawn.
+
+    grad_k       = -r~_k + sum_i lam_{k,i} d_{k,i}
+    q_{k+1}      = Proj_{Q_epoch}( q_k - eta_k grad_k ),   eta_k = 1 / (Xi_k sqrt k),  Xi_k = max_{j<=k} |grad_j|_inf
+    lam_{k+1}    = clip( lam_k + eta_dual d_k.q_k, 0, K^(1/4) ),  eta_dual = 1 / (H sqrt K)
+
+The set is renewed when the visits of some (h,s,a) have doubled.  Certain: gradient descent for both players, full
+feedback on the costs, the dual's box [0, K^(1/4)]^I, long-term (weak) violation and the rates.  From memory: the
+orders of both step sizes and how the primal one adapts to the losses.  Ours: the reward, shown whole in the paper, is
+met along the trajectory and enters as r~; the library's box with its scales; the two factors on the steps.
+Source: Stradi, Germano, Genalti, Castiglioni, Marchesi, Gatti (ICML 2024; arXiv 2304.14326), PDGD-OPS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import BoxEstimator, Region
+from omdpd.estimates import Counts
+from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.kernels.related import has_doubled
+from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive
+from omdpd.learners.protocol import Card, Report
+from omdpd.mirror import Hinges, SolveLog, mirror_step
+from omdpd.problem import Feedback, FullFeedback, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the visits when the set was last renewed and the set, both players' points, the largest loss so far."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    renewed_at: Floats
+    region: Region
+    q: Floats
+    lam: Floats
+    largest: float
+    eta: float
+    log: SolveLog
+
+
+@dataclass(frozen=True)
+class Germano:
+    """Projected gradient descent against a bounded dual; `primal_scale` and `dual_scale` multiply the steps."""
+
+    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    primal_scale: float = 1.0
+    dual_scale: float = 1.0
+
+    @staticmethod
+    def theory() -> Germano:
+        """Confidence widths with scales of one, not clipped."""
+        return Germano(BoxEstimator())
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "primal-dual projected gradient descent, dual kept below K^(1/4)",
+            ("full",),
+            "weak; stochastic costs: O~(sqrt K), without Slater O~(K^(3/4)); adversarial costs: a fraction of V*",
+            "Stradi, Germano, Genalti, Castiglioni, Marchesi, Gatti (ICML 2024)",
+            "rewards shown whole, which are estimated here",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """The uniform policy under the uniform kernel, a dual of zero, and the set of all kernels."""
+        require_feedback("Germano", setting, "full")
+        require_positive("Germano", primal_scale=self.primal_scale)
+        require_nonnegative("Germano", dual_scale=self.dual_scale)
+        episodes_of("Germano", setting)
+        self.estimator.check(setting)
+        H, S, A = setting.shape
+        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        counts = Counts.empty(setting)
+        region = self.estimator.estimate(setting, counts, 0).region
+        lam = np.zeros(setting.n_constraints)
+        return State(setting, 0, counts, counts.visits, region, q, lam, 0.0, self.primal_scale, SolveLog())
+
+    def policy(self, state: State) -> Floats:
+        """The policy of q_k."""
+        return policy_of_occupancy(state.q)
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """A projected gradient step for the primal, a clipped one for the dual."""
+        assert isinstance(feedback, FullFeedback)
+        setting, d, k = state.setting, feedback.cost, state.k + 1
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, k)
+        new = has_doubled(counts.visits, state.renewed_at)
+        region, renewed_at = (believed.region, counts.visits) if new else (state.region, state.renewed_at)
+        grad = -believed.reward + np.tensordot(state.lam, d, axes=1)
+        largest = max(state.largest, float(np.abs(grad).max()))
+        eta = self.primal_scale / (max(largest, 1e-12) * float(np.sqrt(k)))
+        step = mirror_step(region, setting.mu, state.q, grad, eta, Hinges.none(setting.shape))
+        K = episodes_of("Germano", setting)
+        rise = self.dual_scale / (setting.horizon * np.sqrt(K))
+        lam = np.clip(state.lam + rise * np.tensordot(d, state.q, axes=3), 0.0, K**0.25)
+        return replace(
+            state, k=k, counts=counts, renewed_at=renewed_at, region=region, q=step.occupancy, lam=lam, largest=largest,
+            eta=eta, log=state.log.after(step),
+        )  # fmt: skip
+
+    def report(self, state: State) -> Report:
+        """Step size and the largest dual."""
+        return Report(state.log, state.eta, float(state.lam.max()))

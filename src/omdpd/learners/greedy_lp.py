@@ -1,0 +1,76 @@
+"""The greedy linear program: replan every episode under the running mean of the costs, as if it were the truth.
+
+    max r~.q  subject to  dbar_i.q <= 0,   q an occupancy of the region
+
+dbar is the mean of the tables revealed so far, or the estimate of what was met under bandit feedback.  No caution: with
+tables that change, the mean allows what single tables forbid.  A reference of ours, without a guarantee.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import Box, EmpiricalEstimator, Estimator
+from omdpd.estimates import Counts
+from omdpd.learners.protocol import Card, Report
+from omdpd.mirror import SolveLog
+from omdpd.problem import Feedback, FullFeedback, Setting
+from omdpd.programs import vertex_plan
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the sum of the tables revealed so far (I, H, S, A), and the plan in play."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    shown: Floats
+    policy: Floats
+    solves: int
+    infeasible: int
+
+
+@dataclass(frozen=True)
+class GreedyLP:
+    """Certainty equivalence in the cost."""
+
+    estimator: Estimator = EmpiricalEstimator(kappa=0.0)
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card("linear program under the running mean of the costs", ("bandit", "full"), "none", "a reference")
+
+    def init(self, setting: Setting) -> State:
+        """Plan with no data."""
+        self.estimator.check(setting)
+        none = np.zeros((setting.n_constraints, *setting.shape))
+        return self._replan(State(setting, 0, Counts.empty(setting), none, none[0], 0, 0))
+
+    def policy(self, state: State) -> Floats:
+        """The plan's policy."""
+        return state.policy
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """Count, add up a revealed table, replan."""
+        shown = state.shown + feedback.cost if isinstance(feedback, FullFeedback) else state.shown
+        return self._replan(replace(state, k=state.k + 1, counts=state.counts.add(feedback), shown=shown))
+
+    def report(self, state: State) -> Report:
+        """Programs solved, and how many had no solution."""
+        return Report(SolveLog(solves=state.solves), infeasible=state.infeasible)
+
+    def _replan(self, state: State) -> State:
+        """The best plan under the mean."""
+        setting = state.setting
+        believed = self.estimator.estimate(setting, state.counts, state.k)
+        mean = believed.cost if setting.feedback == "bandit" else state.shown / max(state.k, 1)
+        region = believed.region
+        bounds = (region.lower, region.upper) if isinstance(region, Box) else (region.transition, region.transition)
+        plan = vertex_plan(*bounds, setting.mu, believed.reward, mean)
+        failed = state.infeasible + (not plan.feasible)
+        return replace(state, policy=plan.policy, solves=state.solves + 1, infeasible=failed)

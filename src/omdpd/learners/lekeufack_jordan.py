@@ -1,0 +1,115 @@
+"""Lekeufack and Jordan's optimistic mirror descent, whose prediction is met at the intermediate point.
+
+In raw units, over the confidence polytope of optimistic estimates:
+
+    V_k = V_{k-1} + [d_k.q_k]^+,   w_k = w0 exp(beta V_k)
+    L_k(q) = -r~_k.q + sum_i w_{k,i} [d_{k,i}.q]^+
+    q_hat_{k+1} = argmin_{Q_k} eta_k     <grad L_k(q_k), q>          + 1/2 |q - q_hat_k|^2
+    q_{k+1}     = argmin_{Q_k} eta_{k+1} <grad L^_{k+1}(q_hat_{k+1}), q> + 1/2 |q - q_hat_{k+1}|^2
+
+The prediction L^_{k+1} has the newest reward, the last cost table and the weight w_k.
+
+Source: Lekeufack, Jordan (2024).  The template (surrogate, potential, two steps, prediction at the intermediate point)
+is the paper's.  Recalled and not compared with it: the rule eta = sqrt(H) min(1, 1/(sqrt E + sqrt E')) with E the
+summed squared errors of the predicted gradients.  Ours: w0 = 1 and beta = 1/sqrt(HK), last-value predictions, the
+estimates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import BoxEstimator, Estimator
+from omdpd.estimates import Counts
+from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.learners.needs import episodes_of, require_positive
+from omdpd.learners.protocol import Card, Report
+from omdpd.mirror import Hinges, SolveLog, mirror_step, step_size
+from omdpd.potential import Potential, positive_part
+from omdpd.problem import Feedback, FullFeedback, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, both points, the prediction that made q, the violation so far and the summed prediction errors."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    potential: Potential
+    q: Floats
+    q_hat: Floats
+    hint: Floats
+    V: Floats
+    errors: float
+    eta: float
+    log: SolveLog
+
+
+@dataclass(frozen=True)
+class LekeufackJordan:
+    """Optimistic mirror descent on the surrogate; `beta_root` = b makes the growth rate b / sqrt(HK)."""
+
+    estimator: Estimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    w0: float = 1.0
+    beta_root: float = 1.0
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "optimistic mirror descent, prediction at the intermediate point",
+            ("bandit", "full"),
+            "regret and strong violation of the order of the root of the summed prediction errors (known model)",
+            "Lekeufack, Jordan (2024)",
+            "a policy safe in every episode exists, known K",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """q_1 = q_hat_1 = the uniform policy under the uniform kernel; nothing predicted."""
+        self.estimator.check(setting)
+        H, S, A = setting.shape
+        K = episodes_of("LekeufackJordan", setting)
+        require_positive("LekeufackJordan", w0=self.w0, beta_root=self.beta_root)
+        potential = Potential(self.w0, self.beta_root / float(np.sqrt(H * K)))
+        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        V = np.zeros(setting.n_constraints)
+        eta = step_size(H, 0.0, 0.0)
+        return State(setting, 0, Counts.empty(setting), potential, q, q, np.zeros((H, S, A)), V, 0.0, eta, SolveLog())
+
+    def policy(self, state: State) -> Floats:
+        """The policy of q_k."""
+        return policy_of_occupancy(state.q)
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """The step along the gradient that was met, then the step along the predicted one."""
+        setting, mu = state.setting, state.setting.mu
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
+        r, d = believed.reward, feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
+        V = state.V + positive_part(np.tensordot(d, state.q, axes=3))
+        weights = state.potential.slope(V)
+        grad = _gradient(r, d, weights, state.q)
+        plain = Hinges.none(setting.shape)
+        to_q_hat = mirror_step(believed.region, mu, state.q_hat, grad, state.eta, plain)
+        errors = state.errors + float(((grad - state.hint) ** 2).sum())
+        eta = step_size(setting.horizon, errors, state.errors)
+        hint = _gradient(r, d, weights, to_q_hat.occupancy)
+        to_q = mirror_step(believed.region, mu, to_q_hat.occupancy, hint, eta, plain)
+        return replace(
+            state, k=state.k + 1, counts=counts, q=to_q.occupancy, q_hat=to_q_hat.occupancy, hint=hint, V=V,
+            errors=errors, eta=eta, log=state.log.after(to_q_hat).after(to_q),
+        )  # fmt: skip
+
+    def report(self, state: State) -> Report:
+        """Step size, weight and the certificates of the steps."""
+        return Report(state.log, state.eta, float(state.potential.slope(state.V).max()))
+
+
+def _gradient(reward: Floats, cost: Floats, weights: Floats, q: Floats) -> Floats:
+    """A subgradient of -r.q + sum_i w_i [d_i.q]^+ at q."""
+    active = np.tensordot(cost, q, axes=3) > 0.0
+    return np.tensordot(weights * active, cost, axes=1) - reward

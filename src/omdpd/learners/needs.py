@@ -1,0 +1,85 @@
+"""What learners ask of a setting, each refused with one sentence; and what some of them must be told in advance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.arrays import Floats, InvalidInputError
+from omdpd.problem import FeedbackKind, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class SafePolicy:
+    """A policy (H, S, A) that is known to be strictly safe, and its expected costs V(d_i) < 0, (I,)."""
+
+    policy: Floats
+    cost: Floats
+
+    @property
+    def room(self) -> float:
+        """How far the policy stays below every budget: min_i -V(d_i)."""
+        return float(-self.cost.max())
+
+
+def safe_policy_of(learner: str, safe: SafePolicy | None, setting: Setting) -> SafePolicy:
+    """The policy a learner was given, or the sentence that says what is wrong with it."""
+    if safe is None:
+        raise InvalidInputError(f"{learner} must be given a strictly safe policy and its cost: set safe")
+    if safe.policy.shape != setting.shape or safe.cost.shape != (setting.n_constraints,):
+        raise InvalidInputError(
+            f"{learner}'s safe policy has shape {safe.policy.shape} and cost {safe.cost.shape}, but the setting asks "
+            f"for {setting.shape} and {(setting.n_constraints,)}"
+        )
+    if not safe.cost.max() < 0.0:
+        raise InvalidInputError(
+            f"{learner} needs a policy that is strictly safe, but constraint {int(np.argmax(safe.cost))} of the one it "
+            f"was given costs {float(safe.cost.max()):.6g} above its budget"
+        )
+    return safe
+
+
+def room_of(learner: str, room: float | None) -> float:
+    """The Slater gap a learner was told, or the sentence that asks for it."""
+    if room is None:
+        raise InvalidInputError(f"{learner} must be told by how much some policy stays below every budget: set room")
+    if not room > 0.0:
+        raise InvalidInputError(f"{learner}'s room is {room:.6g}, but must be positive: some policy is strictly safe")
+    return room
+
+
+def episodes_of(learner: str, setting: Setting) -> int:
+    """K, for learners whose constants depend on it."""
+    if setting.n_episodes is None:
+        raise InvalidInputError(f"{learner}'s constants need the number of episodes: set n_episodes")
+    return setting.n_episodes
+
+
+def require_feedback(learner: str, setting: Setting, kind: FeedbackKind) -> None:
+    """Refuse feedback that a learner is not made for."""
+    if setting.feedback == kind:
+        return
+    if kind == "full":
+        raise InvalidInputError(f"{learner} needs the whole cost tables after every episode: feedback must be 'full'")
+    raise InvalidInputError(f"{learner} estimates a fixed mean cost from what it meets: feedback must be 'bandit'")
+
+
+def require_single_constraint(learner: str, setting: Setting) -> None:
+    """Refuse several constraints."""
+    if setting.n_constraints != 1:
+        raise InvalidInputError(f"{learner} is stated for one constraint, but there are {setting.n_constraints}")
+
+
+def require_nonnegative(learner: str, **settings: float) -> None:
+    """Refuse a negative scale, and one that is not a number."""
+    for name, value in settings.items():
+        if not value >= 0.0:
+            raise InvalidInputError(f"{learner}'s {name} is {value}, but must be at least 0")
+
+
+def require_positive(learner: str, **settings: float) -> None:
+    """Refuse a step that does not move."""
+    for name, value in settings.items():
+        if not value > 0.0:
+            raise InvalidInputError(f"{learner}'s {name} is {value}, but must be positive")

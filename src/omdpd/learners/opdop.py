@@ -1,0 +1,122 @@
+"""OPDOP: optimistic primal-dual proximal policy optimisation.
+
+With utilities g = (1 - d) / 2 in [0, 1] and the constraint V(g) >= b = H / 2:
+
+    pi~_k   = (1 - 1/K) pi_{k-1} + (1/K) uniform
+    pi_k    proportional to  pi~_k exp( alpha (Q_r + Y_{k-1} Q_g) )               alpha = sqrt(ln A / (H^2 K))
+    Y_k     = clip( Y_{k-1} + eta (b - V_g(pi_{k-1})), 0, chi )                  eta = 1 / sqrt K,  chi = 2 H / gap
+    Q_r, Q_g from estimates that divide by n + 1, with a bonus beta / sqrt(n + 1), each clipped to [0, H - h + 1]
+
+Certain: all of this.  Ours: the bonus is `reward_scale` (or, for the utility, `cost_scale`) sqrt(L / (n + 1)) plus
+`transition_scale` H sqrt(S L / (n + 1)); the paper's is the last part with an unspecified constant.  The policy just
+played is evaluated with its own episode's data included.  `primal_scale` and `dual_scale` multiply alpha and eta
+(1 is the paper).  `room` is the Slater gap in our units, V(d) <= -room, so gap = room / 2.
+Source: Ding, Wei, Yang, Wang, Jovanovic (AISTATS 2021), tabular case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import log_term
+from omdpd.estimates import Counts
+from omdpd.kernels.policy import policy_of_logits, tilted, truncated_values
+from omdpd.learners.needs import (
+    episodes_of,
+    require_feedback,
+    require_nonnegative,
+    require_single_constraint,
+    room_of,
+)
+from omdpd.learners.protocol import Card, Report
+from omdpd.problem import Feedback, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the policy in play and the dual Y."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    policy: Floats
+    dual: float
+
+
+@dataclass(frozen=True)
+class OPDOP:
+    """Exponential weights on optimistic action values of the Lagrangian."""
+
+    room: float | None = None
+    reward_scale: float = 0.2
+    cost_scale: float = 0.0
+    transition_scale: float = 0.005
+    primal_scale: float = 1.0
+    dual_scale: float = 1.0
+    stationary: bool = False
+    delta: float = 0.01
+
+    @staticmethod
+    def theory(room: float) -> OPDOP:
+        """Bonuses with scales of one."""
+        return OPDOP(room, 1.0, 1.0, 1.0)
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "proximal policy optimisation on optimistic action values, clipped dual",
+            ("bandit",),
+            "O~(sqrt K) weak regret and violation for stochastic costs",
+            "Ding, Wei, Yang, Wang, Jovanovic (AISTATS 2021)",
+            "Slater condition with a known gap; one constraint",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """The uniform policy and a dual of zero."""
+        require_feedback("OPDOP", setting, "bandit")
+        require_single_constraint("OPDOP", setting)
+        names = ("reward_scale", "cost_scale", "transition_scale", "primal_scale", "dual_scale")
+        require_nonnegative("OPDOP", **{name: getattr(self, name) for name in names})
+        episodes_of("OPDOP", setting)
+        room_of("OPDOP", self.room)
+        uniform = np.full(setting.shape, 1.0 / setting.n_actions)
+        return State(setting, 0, Counts.empty(setting), uniform, 0.0)
+
+    def policy(self, state: State) -> Floats:
+        """pi_k."""
+        return state.policy
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """Evaluate the policy just played, then move it and the dual."""
+        setting, H, A = state.setting, state.setting.horizon, state.setting.n_actions
+        K = episodes_of("OPDOP", setting)
+        counts = state.counts.add(feedback)
+        Q_r, Q_g, V_g = self._evaluate(state, counts)
+        alpha = self.primal_scale * float(np.sqrt(np.log(A) / (H**2 * K)))
+        mixed = (1.0 - 1.0 / K) * state.policy + 1.0 / (K * A)
+        policy = policy_of_logits(tilted(np.log(mixed), Q_r + state.dual * Q_g, alpha, 1.0))
+        most = 2.0 * H / (room_of("OPDOP", self.room) / 2.0)
+        dual = state.dual + self.dual_scale * (H / 2.0 - V_g) / float(np.sqrt(K))
+        return replace(state, k=state.k + 1, counts=counts, policy=policy, dual=min(max(dual, 0.0), most))
+
+    def report(self, state: State) -> Report:
+        """The dual in our units: half of Y weighs a unit of d."""
+        return Report(weight=state.dual / 2.0)
+
+    def _evaluate(self, state: State, counts: Counts) -> tuple[Floats, Floats, float]:
+        """Q_r, Q_g and the value of the utility of the policy in play."""
+        setting = state.setting
+        counts = counts.pooled() if self.stationary else counts
+        n = counts.visits + 1.0
+        L = log_term(setting, state.k, self.delta)
+        p = counts.transitions / (counts.departures + 1.0)[..., None]
+        for_kernel = self.transition_scale * setting.horizon * np.sqrt(setting.n_states * L / n)
+        reward = counts.reward_sum / n + self.reward_scale * np.sqrt(L / n) + for_kernel
+        utility = 0.5 * (counts.visits - counts.cost_sum[0]) / n + self.cost_scale * np.sqrt(L / n) + for_kernel
+        Q_r, _ = truncated_values(state.policy, p, reward, 0.0, 0.0, 1.0)
+        Q_g, V_g = truncated_values(state.policy, p, utility, 0.0, 0.0, 1.0)
+        return Q_r, Q_g, float(setting.mu @ V_g[0])

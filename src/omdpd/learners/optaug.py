@@ -1,0 +1,107 @@
+"""OptAug-CMDP: the augmented Lagrangian method on optimistic estimates.
+
+    q_k       = argmax_{q in Q_k}  r~_k.q - sum_i 1/(2 eta_k) ( [ lam_{k,i} + eta_k d~_{k,i}.q ]^+ )^2
+    lam_{k+1} = [ lam_k + eta_k d~_k.q_k ]^+
+
+Source: Mueller, Alatur, Ramponi, He (2023).  The method and its rate are the paper's.  Recalled and not compared with
+it: the growth eta_k = k^2.5.  Ours: eta_k stops at `most_penalty` (beyond it the penalty is as good as a hard
+constraint and digits are lost), the inner problem is solved exactly by dynamic programming where the paper is content
+with an accuracy that improves with k, and the scales of the estimates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import Box, BoxEstimator
+from omdpd.estimates import Counts
+from omdpd.kernels.flow import policy_of_occupancy
+from omdpd.learners.needs import require_feedback, require_positive
+from omdpd.learners.protocol import Card, Report
+from omdpd.mirror import SolveLog
+from omdpd.penalised import penalised_plan
+from omdpd.problem import Feedback, Setting
+
+# A solve whose relative gap is above this is counted as failed.
+FAILED_GAP = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the multipliers after the plan in play, and its policy; `k` episodes have been seen."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    lam: Floats
+    policy: Floats
+    log: SolveLog
+
+
+@dataclass(frozen=True)
+class OptAug:
+    """Augmented Lagrangian with penalty eta_k = min(penalty_scale k^penalty_power, most_penalty)."""
+
+    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    penalty_scale: float = 1.0
+    penalty_power: float = 2.5
+    most_penalty: float = 1e4
+
+    @staticmethod
+    def theory() -> OptAug:
+        """The paper's confidence widths."""
+        return OptAug(BoxEstimator())
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "augmented Lagrangian over the confidence polytope, replanned every episode",
+            ("bandit",),
+            "O~(sqrt K) strong regret and violation",
+            "Mueller, Alatur, Ramponi, He (2023)",
+            "stochastic costs, a Slater policy exists",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """lam_1 = 0, and the plan without data."""
+        require_feedback("OptAug", setting, "bandit")
+        self.estimator.check(setting)
+        require_positive("OptAug", penalty_scale=self.penalty_scale, most_penalty=self.most_penalty)
+        start = State(
+            setting, 0, Counts.empty(setting), np.zeros(setting.n_constraints), np.zeros(setting.shape), SolveLog()
+        )
+        return self._plan(start)
+
+    def policy(self, state: State) -> Floats:
+        """The policy of q_k; uniform where it has no mass."""
+        return state.policy.copy()
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """Count and replan with the newest multipliers."""
+        return self._plan(replace(state, k=state.k + 1, counts=state.counts.add(feedback)))
+
+    def report(self, state: State) -> Report:
+        """Penalty, largest multiplier and the certificates of the solves."""
+        return Report(state.log, self._penalty(state.k), float(state.lam.max()))
+
+    def _plan(self, state: State) -> State:
+        believed = self.estimator.estimate(state.setting, state.counts, state.k)
+        box = believed.region
+        assert isinstance(box, Box)
+        plan = penalised_plan(
+            box.lower, box.upper, state.setting.mu, believed.reward, believed.cost, state.lam, self._penalty(state.k)
+        )
+        log = state.log
+        log = replace(
+            log, solves=log.solves + 1, failures=log.failures + (plan.relative_gap > FAILED_GAP),
+            iterations=log.iterations + plan.vertices, max_gap=max(log.max_gap, plan.relative_gap),
+        )  # fmt: skip
+        return replace(state, lam=plan.prices, policy=policy_of_occupancy(plan.occupancy), log=log)
+
+    def _penalty(self, k: int) -> float:
+        """eta of one-based episode k + 1."""
+        return min(self.penalty_scale * (k + 1.0) ** self.penalty_power, self.most_penalty)

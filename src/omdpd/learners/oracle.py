@@ -1,0 +1,64 @@
+"""The oracle: knows the model and plays the best safe policy from the first episode.  A line to compare with.
+
+    max r.q  subject to  d_j.q <= 0 for every table j,  q an occupancy of the true kernel
+
+Nothing is learnt, so what remains is the regret and the violation of the best fixed policy: zero where one is safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omdpd.arrays import Floats, InvalidInputError
+from omdpd.learners.protocol import Card, Report
+from omdpd.problem import Feedback, Setting
+from omdpd.programs import best_policy
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The policy, found once."""
+
+    policy: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """Built from the true `transition` (H, S, A, S), mean `reward` (H, S, A) and cost `tables` (n, H, S, A).
+
+    The tables are all that may come, budgets taken off: the means where costs are stochastic, every table of a pool
+    where they are picked.  Where no policy satisfies them all, the one whose largest excess is least is played.
+    """
+
+    transition: Floats | None = None
+    reward: Floats | None = None
+    tables: Floats | None = None
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "plays the best safe policy", ("bandit", "full"), "none to learn", "a reference", "the model is known"
+        )
+
+    def init(self, setting: Setting) -> State:
+        """Solve the program."""
+        if self.transition is None or self.reward is None or self.tables is None:
+            raise InvalidInputError("Oracle must be given the model: pass transition, reward and tables")
+        H, S, A = setting.shape
+        shapes = (self.transition.shape, self.reward.shape, self.tables.shape[1:])
+        if shapes != ((H, S, A, S), (H, S, A), (H, S, A)):
+            raise InvalidInputError(f"the oracle's tables do not fit a setting of shape {(H, S, A)}")
+        return State(best_policy(self.transition, setting.mu, self.reward, self.tables).policy)
+
+    def policy(self, state: State) -> Floats:
+        """The best safe policy."""
+        return state.policy
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """There is nothing to learn."""
+        return state
+
+    def report(self, state: State) -> Report:
+        """Nothing is solved on the way."""
+        return Report()

@@ -1,0 +1,150 @@
+"""S-OPS: no violation in any episode, with a strictly safe policy that is known in advance.
+
+    lhat_k(h,s,a) = (1 - r) 1{met} / (u_k(h,s,a) + gamma),   u_k = largest occupancy of the played policy in the box
+    q_{k+1}       = KL-projection of q_k exp(-eta lhat_k) on { q in Q_k : (d_hat_i - xi).q <= 0 for every i }
+    w_i           = max over the box of the value of d_hat_i + xi under the policy of q_{k+1}
+    share         = max over i with w_i > 0 of w_i / (w_i - V(d_i, safe policy))           1 where the set is empty
+    played        = the safe policy with that share, the policy of q_{k+1} with the rest
+
+    eta = gamma   = sqrt(H u / (K |X| A)),   u = ln(8 I |X|^2 A K / delta),   |X| = H S
+
+Certain: all of the above in the published form (costs in [0,1], a coin per episode).  Ours: costs in [-1,1], for which
+w_i is the exact worst value over the box instead of a sum of upper occupancies; the mixture is played as one policy,
+the one whose occupancy under the empirical kernel is the mixture of the two occupancies, so that every episode has the
+mixture's cost (to the accuracy of that kernel) and no coin is needed; the divergence over (h,s,a); the library's box
+and bonus with their scales (xi is `cost_scale` times the bonus, and 1 where nothing was seen); a share 1/K of the
+uniform occupancy in q_k.
+Source: Stradi, Castiglioni, Marchesi, Gatti (ICML 2025; arXiv 2403.03672).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats
+from omdpd.confidence import Box, BoxEstimator, log_term
+from omdpd.estimates import Counts
+from omdpd.kernels.box import box_values_of_policy
+from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.kernels.related import visited_bound
+from omdpd.learners.needs import SafePolicy, episodes_of, require_feedback, require_positive, safe_policy_of
+from omdpd.learners.protocol import Card, Report
+from omdpd.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
+from omdpd.problem import Feedback, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the box, the projected occupancy, the policy in play with the safe policy's share in it."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    box: Box
+    q: Floats
+    policy: Floats
+    share: float
+    weight: float
+    log: SolveLog
+    infeasible: int
+
+
+@dataclass(frozen=True)
+class SOPS:
+    """Exponential weights on importance-weighted losses, mixed with the `safe` policy until the mixture is safe."""
+
+    safe: SafePolicy | None = None
+    estimator: BoxEstimator = BoxEstimator(0.2, 0.02, 0.005, clip=True, trusting=True)
+    step_scale: float = 1.0
+
+    @staticmethod
+    def theory(safe: SafePolicy) -> SOPS:
+        """Confidence widths with scales of one."""
+        return SOPS(safe, BoxEstimator(clip=True, trusting=True))
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "KL projections on an optimistic safe set, mixed with a known safe policy",
+            ("bandit",),
+            "O~(sqrt K) regret, no violation, for stochastic costs and adversarial loss",
+            "Stradi, Castiglioni, Marchesi, Gatti (ICML 2025)",
+            "a strictly safe policy and its cost are known",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """The uniform occupancy, mixed with the safe policy as if it cost all there is."""
+        require_feedback("SOPS", setting, "bandit")
+        require_positive("SOPS", step_scale=self.step_scale)
+        episodes_of("SOPS", setting)
+        safe_policy_of("SOPS", self.safe, setting)
+        self.estimator.check(setting)
+        H, S, A = setting.shape
+        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        counts = Counts.empty(setting)
+        box = self.estimator.estimate(setting, counts, 0).region
+        assert isinstance(box, Box)
+        return self._mixed(State(setting, 0, counts, box, q, q, 1.0, LIGHTEST, SolveLog(), 0), True)
+
+    def policy(self, state: State) -> Floats:
+        """The mixture."""
+        return state.policy
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """Estimate the loss under the box that was in force, project on the newest safe set, mix."""
+        setting, mu, met = state.setting, state.setting.mu, feedback.trajectory
+        eta = self._step(setting)
+        bound = visited_bound(state.policy, state.box.lower, state.box.upper, mu, met.states, met.actions)
+        loss = np.zeros(setting.shape)
+        loss[np.arange(setting.horizon), met.states, met.actions] = (1.0 - feedback.rewards) / (bound + eta)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
+        box = believed.region
+        assert isinstance(box, Box)
+        near = smoothed(state.q, 1.0 / episodes_of("SOPS", setting))
+        found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
+        projected = replace(
+            state, k=state.k + 1, counts=counts, box=box, q=found.step.occupancy, weight=found.weight,
+            log=state.log.after(found.step), infeasible=state.infeasible + (not found.exact),
+        )  # fmt: skip
+        return self._mixed(projected, found.exact)
+
+    def report(self, state: State) -> Report:
+        """The step, the safe policy's share as the weight, and how often the safe set was empty."""
+        return Report(state.log, self._step(state.setting), state.share, infeasible=state.infeasible)
+
+    def _mixed(self, state: State, exact: bool) -> State:
+        """The least share of the safe policy that makes the mixture safe at worst, and the mixture."""
+        safe = safe_policy_of("SOPS", self.safe, state.setting)
+        mu, counts = state.setting.mu, state.counts
+        bold = policy_of_occupancy(state.q)
+        share = 1.0
+        if exact:
+            worst = np.array([self._worst(state, bold, d) for d in self._pessimistic(state)])
+            share = float(np.max(np.maximum(worst, 0.0) / (np.maximum(worst, 0.0) - safe.cost)))
+        p = (counts.pooled() if self.estimator.stationary else counts).transition_mean()
+        q = share * occupancy_of_policy(safe.policy, p, mu) + (1.0 - share) * occupancy_of_policy(bold, p, mu)
+        policy = policy_of_occupancy(q)
+        unreached = q.sum(axis=-1, keepdims=True) <= 0.0
+        return replace(state, share=share, policy=np.where(unreached, safe.policy, policy))
+
+    def _pessimistic(self, state: State) -> Floats:
+        """d_hat + xi in [-1, 1], and 1 where nothing was seen."""
+        counts = state.counts.pooled() if self.estimator.stationary else state.counts
+        L = log_term(state.setting, state.k, self.estimator.delta)
+        xi = self.estimator.cost_scale * np.sqrt(L / np.maximum(counts.visits, 1.0))
+        return np.where(counts.visits > 0.0, np.clip(counts.cost_mean() + xi, -1.0, 1.0), 1.0)
+
+    def _worst(self, state: State, policy: Floats, table: Floats) -> float:
+        """The largest value of the table over the box."""
+        return float(state.setting.mu @ box_values_of_policy(policy, state.box.lower, state.box.upper, table)[1][0])
+
+    def _step(self, setting: Setting) -> float:
+        """eta = gamma = sqrt(H u / (K |X| A)), times `step_scale`."""
+        H, S, A = setting.shape
+        K = episodes_of("SOPS", setting)
+        u = np.log(8.0 * setting.n_constraints * (H * S) ** 2 * A * K / self.estimator.delta)
+        return self.step_scale * float(np.sqrt(u / (K * S * A)))

@@ -1,0 +1,103 @@
+"""UOpt-RPGPD: the regularised primal-dual method with steps and temperature that fall by themselves.
+
+    eta_k = (k+3)^-a,   tau_k = (k+3)^-b         k = 0, 1, ..., no knowledge of K
+    Q_k       = TPE_{tau_k}(r~_k, pi_k) - sum_i lam_{k,i} TPE(d~_{k,i}, pi_k)
+    pi_{k+1}  ~ pi_k^(1 - eta_k tau_k) exp(eta_k Q_k)
+    lam_{k+1} = [ lam_k + eta_k ( V_k(d~, pi_{k+1}) - tau_k lam_k ) ]^+            with the new policy
+
+Source: Kitamura et al. (2024), the update and a = 0.53, b = 0.4 as in the authors' released experiment, where rewards
+and utilities are known.  Ours: estimated tables with bonuses, signed costs, and by default the bonuses that every
+learner gets; `published` has the iterated-logarithm bonus with the experiment's factor of 0.001.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd.arrays import Floats, InvalidInputError
+from omdpd.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
+from omdpd.estimates import Counts
+from omdpd.kernels.policy import policy_of_logits, tilted, truncated_values
+from omdpd.learners.needs import require_feedback
+from omdpd.learners.protocol import Card, Report
+from omdpd.problem import Feedback, Setting
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Counts, the log-policy in play and the multipliers; `k` episodes have been seen."""
+
+    setting: Setting
+    k: int
+    counts: Counts
+    logits: Floats
+    lam: Floats
+
+
+@dataclass(frozen=True)
+class UOptRPGPD:
+    """Regularised policy gradient primal-dual with uniform (anytime) constants."""
+
+    bonus: Bonus = BernsteinBonus()
+    eta_power: float = 0.53
+    tau_power: float = 0.4
+
+    @staticmethod
+    def published() -> UOptRPGPD:
+        """The bonus of the released experiment."""
+        return UOptRPGPD(IteratedLogBonus())
+
+    @property
+    def card(self) -> Card:
+        """The learner's line in the table of learners."""
+        return Card(
+            "regularised primal-dual with falling steps and temperature",
+            ("bandit",),
+            "uniform PAC, hence last-iterate convergence and O~(K^(6/7)) strong regret and violation",
+            "Kitamura et al. (2024)",
+            "stochastic costs, a Slater policy exists",
+        )
+
+    def init(self, setting: Setting) -> State:
+        """The uniform policy, lam = 0."""
+        require_feedback("UOptRPGPD", setting, "bandit")
+        self.bonus.check(setting)
+        if not 0.5 < self.eta_power < 1.0 or not 0.0 < self.tau_power < min(0.5, 1.0 - self.eta_power):
+            raise InvalidInputError(
+                "the powers must satisfy 1/2 < eta_power < 1, 0 < tau_power < min(1/2, 1 - eta_power)"
+            )
+        logits = np.full(setting.shape, -np.log(setting.n_actions))
+        return State(setting, 0, Counts.empty(setting), logits, np.zeros(setting.n_constraints))
+
+    def policy(self, state: State) -> Floats:
+        """exp of the log-policy."""
+        return policy_of_logits(state.logits)
+
+    def update(self, state: State, feedback: Feedback) -> State:
+        """One step of the policy, then one of the multipliers against the new policy."""
+        setting = state.setting
+        counts = state.counts.add(feedback)
+        believed = self.bonus.estimate(setting, counts, state.k + 1)
+        eta, tau = self._steps(state.k)
+        policy, p = policy_of_logits(state.logits), believed.transition
+        entropic = 1.0 + tau * float(np.log(setting.n_actions))
+        gains, _ = truncated_values(policy, p, believed.reward, tau, 0.0, entropic)
+        for i, table in enumerate(believed.cost):
+            gains -= state.lam[i] * truncated_values(policy, p, table, 0.0, -1.0, 1.0)[0]
+        logits = tilted(state.logits, gains, eta, 1.0 - eta * tau)
+        new = policy_of_logits(logits)
+        lam = np.empty_like(state.lam)
+        for i, table in enumerate(believed.cost):
+            cost = float(setting.mu @ truncated_values(new, p, table, 0.0, -1.0, 1.0)[1][0])
+            lam[i] = max(state.lam[i] + eta * (cost - tau * state.lam[i]), 0.0)
+        return replace(state, k=state.k + 1, counts=counts, logits=logits, lam=lam)
+
+    def report(self, state: State) -> Report:
+        """The next step size and the largest multiplier."""
+        return Report(step_size=self._steps(state.k)[0], weight=float(state.lam.max()))
+
+    def _steps(self, k: int) -> tuple[float, float]:
+        """eta_k and tau_k."""
+        return (k + 3.0) ** -self.eta_power, (k + 3.0) ** -self.tau_power

@@ -1,0 +1,89 @@
+import math
+
+import numpy as np
+import pytest
+
+from instances import bandit, random_cmdp
+from omdpd.arrays import InvalidInputError
+from omdpd.kernels.box import best_kernel, box_values_of_policy, occupancy_bound
+from omdpd.learners.cpdpo import CPDPO
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, optimistic_tables
+from policy_by_hand import exponential
+from trivial_world import late_averages
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K, ROOM = 50, 0.5
+
+
+def least_occupancy(policy, box, mu):
+    """min over kernels of the box of q_h(s, a), one target at a time with the worst kernel of every step."""
+    least = np.zeros(policy.shape)
+    for h in range(H):
+        for s in range(S):
+            reach = np.eye(S)[s]
+            for g in reversed(range(h)):
+                worst = best_kernel(box.lower[g], box.upper[g], -reach)
+                reach = (policy[g] * (worst @ reach)).sum(-1)
+            least[h, s] = (mu @ reach) * policy[h, s]
+    return least
+
+
+def test_episodes_go_line_by_line():
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
+    learner, rng = CPDPO(ROOM, eta_scale=40.0, gamma_scale=0.1, bonus_scale=0.2), np.random.default_rng(1)
+    setting = cmdp.setting(K, "bandit")
+    state, counts = learner.init(setting), PlainCounts(H, S, A, I)
+    pi, large = np.full((H, S, A), 1 / A), (H + 1) / ROOM
+    eta = 40.0 * min(1 / (24 * H**3), 1 / math.sqrt(S * H * A * H * K))
+    gamma, switched = 0.1 * 2 * eta * H, 0
+    for _ in range(25):
+        assert np.allclose(learner.policy(state), pi, rtol=0, atol=1e-9)
+        _, d, _, _, box = optimistic_tables(counts, K)
+        met = bandit(rng, cmdp, learner.policy(state))
+        cost = [-setting.mu @ box_values_of_policy(pi, box.lower, box.upper, -d[i])[1][0] for i in range(I)]
+        lam = large * (np.array(cost) > 0)
+        switched += bool(lam.any())
+        u, w = occupancy_bound(pi, box.lower, box.upper, setting.mu), least_occupancy(pi, box, setting.mu)
+        loss = (1 - met.rewards + lam @ (1 + met.costs)) / (1 + 2 * I * large)
+        assert np.all((loss >= 0) & (loss <= 1))
+        b = 0.2 * (pi * (3 * gamma * H + H * (u - w)) / (u + gamma)).sum(-1)
+        B = np.repeat(b[:, :, None], A, axis=2)
+        for h in reversed(range(H - 1)):
+            follow = (pi[h + 1] * B[h + 1]).sum(-1)
+            B[h] += (1 + 1 / H) * best_kernel(box.lower[h], box.upper[h], follow) @ follow
+        gains = B
+        for h, (s, a) in enumerate(zip(met.trajectory.states, met.trajectory.actions, strict=True)):
+            gains[h, s, a] -= loss[h:].sum() / (u[h, s, a] + gamma)
+        counts.add(met)
+        state = learner.update(state, met)
+        assert np.array_equal(state.lam, lam)
+        pi = exponential(pi, gains, eta)
+    assert 0 < switched < 25
+
+
+def test_the_trivial_world_is_learnt():
+    # The method is slow: it has to beat the uniform policy clearly, and stay safe doing so.
+    value, _, violation = late_averages(CPDPO(0.6), "bandit", 3000)
+    assert value > 1.8
+    assert violation < 0.3
+
+
+def test_theory_has_the_papers_constants():
+    state = CPDPO.theory(ROOM).init(Setting(H, S, A, n_episodes=K))
+    assert state.eta == pytest.approx(min(1 / (24 * H**3), 1 / math.sqrt(S * H * A * H * K)))
+    assert state.large == pytest.approx((H + 1) / ROOM)
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "word"),
+    [
+        (CPDPO(), Setting(H, S, A, n_episodes=K), "room"),
+        (CPDPO(ROOM), Setting(H, S, A), "n_episodes"),
+        (CPDPO(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
+        (CPDPO(ROOM, bonus_scale=-1.0), Setting(H, S, A, n_episodes=K), "bonus_scale"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
+    with pytest.raises(InvalidInputError, match=word):
+        learner.init(setting)

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from instances import bandit, random_cmdp
+from omdpd.arrays import InvalidInputError
+from omdpd.assumptions import known_safe_policy
+from omdpd.learners.dope import DOPE
+from omdpd.learners.needs import SafePolicy
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, box_of, logarithms
+from reference_programs import extended_value
+from trivial_world import BEST, known_safe, late_averages
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K = 100
+FINE = SafePolicy(np.full((H, S, A), 1 / A), np.array([-0.25]))
+
+
+def pinned(policy):
+    """q_h(s, .) proportional to the policy, as tables with a hair of room for rounding."""
+    rows = []
+    for h, s, a in np.ndindex(policy.shape):
+        row = np.zeros(policy.shape)
+        row[h, s] = -policy[h, s, a]
+        row[h, s, a] += 1.0
+        rows += [row - 1e-9 / H, -row - 1e-9 / H]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("n_constraints", [1, I])
+def test_every_plan_is_the_baseline_or_an_optimum_of_the_extended_program(n_constraints):
+    cmdp = random_cmdp(np.random.default_rng(2), H, S, A, n_constraints, budget=0.7)
+    safe = known_safe_policy("DOPE", cmdp)
+    learner = DOPE(safe, 0.2, 0.01, 0.002)
+    setting = cmdp.setting(K, "bandit")
+    rng = np.random.default_rng(3)
+    state, counts = learner.init(setting), PlainCounts(H, S, A, n_constraints)
+    L, Lp = logarithms((H, S, A), n_constraints, K)
+    solves = planned = 0
+    for k in range(1, 31):
+        met = bandit(rng, cmdp, learner.policy(state))
+        counts.add(met)
+        state = learner.update(state, met)
+        policy = learner.policy(state)
+        if k < 0.002**2 * S**2 * A * H**4 / safe.room**2:
+            assert np.array_equal(policy, safe.policy)
+            continue
+        solves += 1
+        n, m = np.maximum(counts.n, 1), np.maximum(counts.moves.sum(-1), 1)[..., None]
+        p = np.where(counts.moves.sum(-1, keepdims=True) > 0, counts.moves / m, 1 / S)
+        bbar = 0.002 * (2 * np.sqrt(p * (1 - p) * Lp / m) + 14 / 3 * Lp / m).sum(-1)
+        bbar = np.minimum(bbar, 2.0)
+        bbar[-1] = 0.0
+        r = counts.reward / n + 0.2 * np.sqrt(L / n) + H**2 / safe.room * bbar
+        d = counts.cost / n + 0.01 * np.sqrt(L / n) + H * bbar
+        box = box_of(counts, 0.002, Lp)
+        value, _ = extended_value(box, setting.mu, r, d)
+        if value is None:
+            assert np.array_equal(policy, safe.policy)
+            continue
+        planned += 1
+        same, _ = extended_value(box, setting.mu, r, np.concatenate([d, pinned(policy)]))
+        assert same == pytest.approx(value, abs=1e-5)
+    said = learner.report(state)
+    assert (said.log.solves, said.infeasible) == (solves, solves - planned)
+    assert planned > 0
+
+
+def test_the_published_first_phase_is_long():
+    assert DOPE(transition_scale=1.0).warm_up(Setting(5, 5, 3, n_episodes=K), 0.5) == 5**2 * 3 * 5**4 / 0.25
+
+
+def test_the_trivial_world_is_solved_with_hardly_any_violation():
+    value, _, violation = late_averages(DOPE(known_safe()), "bandit", 400)
+    assert value > 0.9 * BEST
+    assert violation < 0.02
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "why"),
+    [
+        (DOPE(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
+        (DOPE(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
+        (DOPE(FINE, transition_scale=-1.0), Setting(H, S, A, n_episodes=K), "transition_scale is -1"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused(learner, setting, why):
+    with pytest.raises(InvalidInputError, match=why):
+        learner.init(setting)
+
+
+@pytest.mark.slow
+def test_regret_per_episode_falls_with_the_number_of_episodes():
+    values = [late_averages(DOPE(known_safe()), "bandit", episodes)[0] for episodes in (100, 3200)]
+    assert BEST - values[1] < 0.5 * (BEST - values[0])

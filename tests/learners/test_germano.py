@@ -1,0 +1,69 @@
+import math
+
+import numpy as np
+import pytest
+
+from instances import forward, random_cmdp, revealed
+from omdpd.arrays import InvalidInputError
+from omdpd.learners.germano import Germano
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, Solves, dot, optimistic_tables
+from trivial_world import BEST, late_averages
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K = 16
+
+
+def test_both_players_move_as_they_should():
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I)
+    learner = Germano(dual_scale=30.0)
+    setting = cmdp.setting(K, "full")
+    rng = np.random.default_rng(1)
+    tables = np.random.default_rng(2).uniform(-0.6, 1.0, (12, I, H, S, A))
+    state, counts = learner.init(setting), PlainCounts(H, S, A, I)
+    q = forward(np.full((H, S, A), 1 / A), np.full((H, S, A, S), 1 / S), setting.mu)
+    lam, at_renewal, region, largest, capped = np.zeros(I), np.zeros((H, S, A)), None, 0.0, 0
+    for k, d in enumerate(tables, start=1):
+        met = revealed(rng, cmdp, learner.policy(state), d)
+        counts.add(met)
+        r, _, _, _, newest = optimistic_tables(counts, K)
+        if region is None or np.any(counts.n - at_renewal >= np.maximum(at_renewal, 1)):
+            region, at_renewal = newest, counts.n.copy()
+        grad = -r + sum(lam[i] * d[i] for i in range(I))
+        largest = max(largest, np.abs(grad).max())
+        eta = 1 / (largest * math.sqrt(k))
+        state = learner.update(state, met)
+        Solves(region, setting.mu, q, eta).check(state.q, -grad, [])
+        lam = np.array([min(max(lam[i] + 30 / (H * math.sqrt(K)) * dot(d[i], q), 0.0), K**0.25) for i in range(I)])
+        capped += bool((lam == K**0.25).any())
+        assert np.allclose(state.lam, lam)
+        assert state.eta == pytest.approx(eta)
+        q = state.q
+    assert capped
+    assert learner.report(state).log.failures == 0
+
+
+def test_the_trivial_world_is_solved():
+    value, excess, _ = late_averages(Germano(), "full", 400)
+    assert value > 0.9 * BEST
+    assert excess < 0.1
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "why"),
+    [
+        (Germano(), Setting(H, S, A, n_episodes=K), "whole cost tables"),
+        (Germano(), Setting(H, S, A, feedback="full"), "set n_episodes"),
+        (Germano(primal_scale=0.0), Setting(H, S, A, n_episodes=K, feedback="full"), "primal_scale is 0"),
+        (Germano(dual_scale=-1.0), Setting(H, S, A, n_episodes=K, feedback="full"), "dual_scale is -1"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused(learner, setting, why):
+    with pytest.raises(InvalidInputError, match=why):
+        learner.init(setting)
+
+
+@pytest.mark.slow
+def test_weak_violation_per_episode_falls_with_the_number_of_episodes():
+    excess = [late_averages(Germano(), "full", episodes)[1] for episodes in (400, 6400)]
+    assert excess[1] < max(excess[0], 0.02)

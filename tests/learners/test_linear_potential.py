@@ -1,0 +1,58 @@
+import math
+
+import numpy as np
+import pytest
+
+from instances import bandit, forward, random_cmdp, revealed
+from omdpd.arrays import InvalidInputError
+from omdpd.learners.linear_potential import LinearPotential
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, Solves, dot, optimistic_tables
+from trivial_world import BEST, late_averages
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K = 50
+
+
+@pytest.mark.parametrize("kind", ["bandit", "full"])
+def test_the_linear_potential_goes_line_by_line(kind):
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
+    learner = LinearPotential(dual_scale=3.0)
+    setting = cmdp.setting(K, kind)
+    rng = np.random.default_rng(1)
+    tables = np.random.default_rng(2).uniform(-0.7, 1.0, (10, I, H, S, A))
+    state, counts = learner.init(setting), PlainCounts(H, S, A, I)
+    q = forward(np.full((H, S, A), 1 / A), np.full((H, S, A, S), 1 / S), setting.mu)
+    lam, squares = np.zeros(I), 0.0
+    for table in tables:
+        policy = learner.policy(state)
+        met = bandit(rng, cmdp, policy) if kind == "bandit" else revealed(rng, cmdp, policy, table)
+        counts.add(met)
+        r, d, _, _, region = optimistic_tables(counts, K)
+        d = met.cost if kind == "full" else d
+        lam = np.maximum(lam + 3.0 * np.array([dot(x, q) for x in d]) / math.sqrt(H * K), 0.0)
+        grad = -r + sum(lam[i] * d[i] for i in range(I))
+        squares += float((grad**2).sum())
+        state = learner.update(state, met)
+        Solves(region, setting.mu, q, math.sqrt(H / squares)).check(state.q, -grad, [])
+        assert np.allclose(state.lam, lam)
+        q = state.q
+    assert learner.report(state).weight == pytest.approx(lam.max())
+
+
+def test_the_trivial_world_is_solved():
+    value, excess, _ = late_averages(LinearPotential(), "full", 400)
+    assert value > 0.95 * BEST
+    assert excess < 0.1
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "why"),
+    [
+        (LinearPotential(), Setting(H, S, A), "set n_episodes"),
+        (LinearPotential(dual_scale=-1.0), Setting(H, S, A, n_episodes=K), "dual_scale is -1"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused(learner, setting, why):
+    with pytest.raises(InvalidInputError, match=why):
+        learner.init(setting)

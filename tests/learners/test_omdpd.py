@@ -1,0 +1,214 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from instances import bandit, forward, random_box, random_cmdp, random_policy, revealed
+from omdpd.arrays import InvalidInputError
+from omdpd.confidence import BoxEstimator, Kernel
+from omdpd.learners.omdpd import OMDPD, AsPrinted, LastGradient, Surrogate
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, Solves, dot, kernel_of, optimistic_tables, theory_tables
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K = 50
+SIZE = S * A * H
+
+
+def cmdp_of(seed, n_constraints=I):
+    return random_cmdp(np.random.default_rng((seed, 1)), H, S, A, n_constraints, budget=-0.8)
+
+
+def theory_constants(n_constraints):
+    L = math.log(6 * (n_constraints + 1) * SIZE * K / 0.01)
+    beta = SIZE / (8 * math.sqrt(H) * math.sqrt(6 * SIZE * K))
+    return 1 / (2 * (1 + math.sqrt(L)) * SIZE), beta, beta
+
+
+def tuned_constants(_):
+    return 0.1, 1.0, 10 / math.sqrt(H * K)
+
+
+def tuned_tables(counts, K):
+    r, d, _, _, region = optimistic_tables(counts, K)
+    return r, d, region
+
+
+PRESETS = {
+    "theory": (OMDPD.theory(), theory_constants, theory_tables),
+    "tuned": (OMDPD.tuned(), tuned_constants, tuned_tables),
+}
+
+
+def follow(learner, constants, tables_of, cmdp, feedback_of, kind, episodes, known=None):
+    """Sections 3-5 of the definition, line by line, from the raw feedback; every solve by the general solver."""
+    alpha, w0, beta = constants
+    setting = cmdp.setting(K, kind)
+    mu = setting.mu
+    n_constraints = setting.n_constraints
+    state = learner.init(setting)
+    counts = PlainCounts(H, S, A, n_constraints)
+    start = np.full((H, S, A, S), 1 / S) if known is None else known.transition
+    q = q_hat = forward(np.full((H, S, A), 1 / A), start, mu)
+    lam, last, E, E_before = np.zeros(n_constraints), np.zeros((H, S, A)), 0.0, 0.0
+    eta = math.sqrt(H)
+    active_seen = set()
+    for k in range(1, episodes + 1):
+        assert np.allclose(state.q, q, rtol=0, atol=1e-12)
+        assert np.allclose(state.q_hat, q_hat, rtol=0, atol=1e-12)
+        assert math.isclose(state.eta, eta, rel_tol=1e-9)
+        feedback = feedback_of(learner.policy(state), k)
+        counts.add(feedback)
+        if known is None:
+            r, d, region = tables_of(counts, K)
+        else:
+            r, d, region = known.reward, known.excess, Kernel(known.transition)
+        d = feedback.cost if kind == "full" else d
+        lam = lam + alpha * np.array([max(dot(d[i], q), 0.0) for i in range(n_constraints)])
+        slope = w0 * np.exp(beta * lam)
+
+        def gradient(at, r=r, d=d, slope=slope):
+            return alpha * (-r + sum(slope[i] * d[i] * (dot(d[i], at) > 0) for i in range(n_constraints)))
+
+        active_seen |= {dot(d[i], q) > 0 for i in range(n_constraints)}
+        grad = gradient(q)
+        state = learner.update(state, feedback)
+        assert np.allclose(state.lam, lam, rtol=1e-12, atol=1e-15)
+        assert np.allclose(state.grad, grad, rtol=1e-10, atol=1e-12)
+        Solves(region, mu, q_hat, eta).check(state.q_hat, -grad, [])
+        E_before, E = E, E + float(((grad - last) ** 2).sum())
+        roots = math.sqrt(E) + math.sqrt(E_before)
+        eta = math.sqrt(H) * min(1 / roots if roots > 0 else math.inf, 1)
+        hint = grad if learner.hint == LastGradient() else gradient(state.q_hat) - (state.q_hat - q)
+        Solves(region, mu, state.q_hat, eta).check(state.q, -hint, [])
+        q, q_hat, last = state.q, state.q_hat, grad
+    assert learner.report(state).log.solves == 2 * episodes
+    assert learner.report(state).log.failures == 0
+    assert learner.report(state).weight == pytest.approx(slope.max())
+    return state, active_seen
+
+
+@pytest.mark.parametrize("hint", [LastGradient(), AsPrinted()], ids=["last gradient", "as printed"])
+@pytest.mark.parametrize("kind", ["bandit", "full"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_episodes_go_line_by_line(preset, kind, hint):
+    base, constants, tables_of = PRESETS[preset]
+    learner = replace(base, hint=hint)
+    cmdp = cmdp_of(0)
+    rng = np.random.default_rng(1)
+    tables = np.random.default_rng(2).uniform(-0.7, 1.0, (8, I, H, S, A))
+
+    def feedback_of(policy, k):
+        return bandit(rng, cmdp, policy) if kind == "bandit" else revealed(rng, cmdp, policy, tables[k - 1])
+
+    _, active = follow(learner, constants(I), tables_of, cmdp, feedback_of, kind, 8)
+    if kind == "full":
+        assert active == {True, False}
+
+
+@pytest.mark.parametrize("n_constraints", [1, 3])
+def test_the_theorems_constants(n_constraints):
+    setting = Setting(H, S, A, n_constraints, n_episodes=K)
+    state = OMDPD.theory().init(setting)
+    alpha, w0, beta = theory_constants(n_constraints)
+    assert state.alpha == pytest.approx(alpha, rel=1e-13)
+    assert state.potential.w0 == pytest.approx(w0, rel=1e-13)
+    assert state.potential.beta == pytest.approx(beta, rel=1e-13)
+    assert state.diameter == H
+
+
+def test_at_the_papers_size_the_theorems_penalty_stays_near_nothing():
+    state = OMDPD.theory().init(Setting(5, 5, 3, n_episodes=3000))
+    most = state.alpha * 5 * 3000  # lam if every episode violated by H
+    assert state.potential.slope(np.zeros(1))[0] == pytest.approx(0.0036, abs=2e-4)
+    assert state.potential.slope(np.array([most]))[0] < 0.05
+
+
+def test_the_tuned_constants():
+    state = OMDPD.tuned().init(Setting(5, 5, 3, n_episodes=3000))
+    assert state.alpha == 0.1
+    assert state.potential.w0 == 1.0
+    assert state.alpha * state.potential.beta == pytest.approx(1 / math.sqrt(5 * 3000))
+    assert OMDPD.tuned().estimator == BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+
+
+def test_the_papers_diameter_is_an_option():
+    state = OMDPD(diameter=SIZE / 2).init(Setting(H, S, A, n_episodes=K))
+    assert state.eta == pytest.approx(math.sqrt(SIZE / 2))
+    assert state.potential.beta == pytest.approx(SIZE / (8 * math.sqrt(SIZE / 2) * math.sqrt(6 * SIZE * K)))
+
+
+def known_constants(n_constraints):
+    alpha, _, _ = theory_constants(n_constraints)
+    beta = 2 * SIZE / (3.5 * math.sqrt(H) * math.sqrt(2 * SIZE * K))
+    return alpha, beta, beta
+
+
+@pytest.mark.parametrize("kind", ["bandit", "full"])
+def test_a_known_model_goes_line_by_line(kind):
+    cmdp = cmdp_of(3)
+    learner = OMDPD.known_model(cmdp.transition, cmdp.reward, cmdp.excess if kind == "bandit" else None)
+    rng = np.random.default_rng(4)
+    tables = np.random.default_rng(5).uniform(-0.7, 1.0, (6, I, H, S, A))
+
+    def feedback_of(policy, k):
+        return bandit(rng, cmdp, policy) if kind == "bandit" else revealed(rng, cmdp, policy, tables[k - 1])
+
+    follow(learner, known_constants(I), None, cmdp, feedback_of, kind, 6, known=cmdp)
+
+
+def test_the_surrogates_gradient_keeps_the_indicator():
+    reward, cost = np.full((1, 1, 2), 0.5), np.array([[[[1.0, -1.0]]], [[[-1.0, 1.0]]]])
+    f = Surrogate(2.0, reward, cost, np.array([3.0, 5.0]), np.zeros((1, 1, 2)))
+    assert np.array_equal(f.gradient(np.array([[[0.7, 0.3]]])).ravel(), [2 * (-0.5 + 3), 2 * (-0.5 - 3)])
+    assert np.array_equal(f.gradient(np.array([[[0.3, 0.7]]])).ravel(), [2 * (-0.5 - 5), 2 * (-0.5 + 5)])
+    assert np.array_equal(f.gradient(np.array([[[0.5, 0.5]]])).ravel(), [-1.0, -1.0])
+
+
+def test_the_printed_hint_is_the_gradient_at_the_new_point_with_the_concave_quadratic():
+    rng = np.random.default_rng(6)
+    met_at, q_hat = rng.random((1, 2, 2)), rng.random((1, 2, 2))
+    f = Surrogate(0.5, rng.random((1, 2, 2)), np.ones((1, 1, 2, 2)), np.array([2.0]), met_at)
+    expected = 0.5 * (-f.reward + 2.0) - (q_hat - met_at)
+    assert np.allclose(AsPrinted().predict(f, np.zeros((1, 2, 2)), q_hat), expected, rtol=0.0, atol=1e-15)
+    assert np.array_equal(LastGradient().predict(f, met_at, q_hat), met_at)
+
+
+def test_nested_boxes_lie_inside_each_other_unless_empty():
+    cmdp = cmdp_of(7)
+    learner = replace(OMDPD.tuned(), nested=True, estimator=BoxEstimator(0.2, 0.0, 0.2, clip=True, trusting=True))
+    rng = np.random.default_rng(8)
+    state = learner.init(cmdp.setting(K, "bandit"))
+    earlier = None
+    rows = fell_back = 0
+    for _ in range(8):
+        state = learner.update(state, bandit(rng, cmdp, learner.policy(state)))
+        if earlier is not None:
+            inside = (state.box.lower >= earlier.lower - 1e-12) & (state.box.upper <= earlier.upper + 1e-12)
+            rows += inside[..., 0].size
+            fell_back += int((~inside.all(axis=-1)).sum())
+        earlier = state.box
+    assert fell_back <= 0.05 * rows
+
+
+def test_the_mean_of_the_box_is_where_a_run_starts():
+    setting = Setting(H, S, A, I, initial=[0.2, 0.3, 0.5], n_episodes=K)
+    state = OMDPD.theory().init(setting)
+    expected = forward(np.full((H, S, A), 0.5), kernel_of(PlainCounts(H, S, A, I)).transition, setting.mu)
+    assert np.allclose(state.q, expected, rtol=0.0, atol=1e-15)
+    assert np.allclose(OMDPD.theory().policy(state), 0.5, rtol=0.0, atol=1e-15)
+
+
+def test_the_number_of_episodes_is_needed():
+    with pytest.raises(InvalidInputError, match="set n_episodes"):
+        OMDPD.theory().init(Setting(H, S, A))
+
+
+def test_the_check_used_here_notices_a_point_that_is_not_the_minimiser():
+    rng = np.random.default_rng(9)
+    box, inside = random_box(rng, H, S, A)
+    mu = np.full(S, 1 / S)
+    reference, wrong = (forward(random_policy(rng, H, S, A), inside, mu) for _ in range(2))
+    with pytest.raises(AssertionError):
+        Solves(box, mu, reference, 1.0).check(wrong, rng.random((H, S, A)), [])

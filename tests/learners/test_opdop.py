@@ -1,0 +1,80 @@
+import math
+
+import numpy as np
+import pytest
+
+from instances import bandit, random_cmdp
+from omdpd.arrays import InvalidInputError
+from omdpd.learners.opdop import OPDOP
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, logarithms
+from trivial_world import BEST, late_averages
+
+H, S, A = 4, 3, 2
+K = 60
+
+
+def evaluate(policy, p, table):
+    """Q clipped to [0, H - h], and the first values."""
+    Q, V = np.zeros((H, S, A)), np.zeros(S)
+    for h in range(H - 1, -1, -1):
+        Q[h] = np.clip(table[h] + p[h] @ V, 0.0, H - h)
+        V = (policy[h] * Q[h]).sum(axis=1)
+    return Q, V
+
+
+def test_exponential_weights_and_dual_are_worked_out_again():
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, 1, budget=-0.6)
+    learner = OPDOP(0.8, 0.2, 0.1, 0.01, 30.0, 40.0)
+    setting = cmdp.setting(K, "bandit")
+    rng = np.random.default_rng(1)
+    state, counts = learner.init(setting), PlainCounts(H, S, A, 1)
+    policy, Y, duals = np.full((H, S, A), 1 / A), 0.0, []
+    L, _ = logarithms((H, S, A), 1, K)
+    for _ in range(30):
+        assert np.allclose(learner.policy(state), policy, atol=1e-10)
+        met = bandit(rng, cmdp, policy)
+        counts.add(met)
+        n = counts.n + 1
+        p = counts.moves / (counts.moves.sum(-1, keepdims=True) + 1)
+        extra = 0.01 * H * np.sqrt(S * L / n)
+        r = counts.reward / n + 0.2 * np.sqrt(L / n) + extra
+        g = (counts.n - counts.cost[0]) / 2 / n + 0.1 * np.sqrt(L / n) + extra
+        Q_r, _ = evaluate(policy, p, r)
+        Q_g, V_g = evaluate(policy, p, g)
+        alpha = 30 * math.sqrt(math.log(A) / (H**2 * K))
+        raw = ((1 - 1 / K) * policy + 1 / (K * A)) * np.exp(alpha * (Q_r + Y * Q_g))
+        policy = raw / raw.sum(-1, keepdims=True)
+        Y = min(max(Y + 40 / math.sqrt(K) * (H / 2 - setting.mu @ V_g), 0.0), 2 * H / 0.4)
+        duals.append(Y)
+        state = learner.update(state, met)
+        assert state.dual == pytest.approx(Y, abs=1e-9)
+    assert max(duals) > 0.0
+    assert learner.report(state).weight == pytest.approx(Y / 2)
+
+
+def test_the_trivial_world_is_solved_on_average():
+    value, excess, _ = late_averages(OPDOP(room=1.2, primal_scale=4.0, dual_scale=2.0), "bandit", 2000)
+    assert value > 0.9 * BEST
+    assert excess < 0.15
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "why"),
+    [
+        (OPDOP(), Setting(H, S, A, n_episodes=K), "set room"),
+        (OPDOP(room=0.5), Setting(H, S, A), "set n_episodes"),
+        (OPDOP(room=0.5), Setting(H, S, A, 2, n_episodes=K), "one constraint, but there are 2"),
+        (OPDOP(room=0.5), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
+        (OPDOP(0.5, dual_scale=-1.0), Setting(H, S, A, n_episodes=K), "dual_scale is -1"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused(learner, setting, why):
+    with pytest.raises(InvalidInputError, match=why):
+        learner.init(setting)
+
+
+@pytest.mark.slow
+def test_regret_per_episode_falls_with_the_number_of_episodes():
+    values = [late_averages(OPDOP(room=1.2), "bandit", episodes)[0] for episodes in (200, 6400)]
+    assert abs(BEST - values[1]) < abs(BEST - values[0])

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from instances import bandit, random_cmdp
+from omdpd.arrays import InvalidInputError
+from omdpd.kernels.box import box_values_of_policy
+from omdpd.learners.optaug import OptAug
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, optimistic_tables
+from test_penalised import by_general_solver, objective
+from trivial_world import BEST, late_averages
+
+H, S, A = 4, 3, 2
+K = 50
+
+
+@pytest.mark.parametrize("n_constraints", [1, 2])
+def test_every_plan_maximises_the_augmented_lagrangian(n_constraints):
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, n_constraints, budget=-0.8)
+    learner, rng = OptAug(penalty_power=0.5, most_penalty=4.0), np.random.default_rng(1)
+    setting = cmdp.setting(K, "bandit")
+    state, counts, before = learner.init(setting), PlainCounts(H, S, A, n_constraints), np.zeros(n_constraints)
+    for k in range(20):
+        r, d, _, _, box = optimistic_tables(counts, K)
+        eta = min((k + 1) ** 0.5, 4.0)
+        expected = by_general_solver(box, setting.mu, r, d, before, eta)
+        best = objective(expected, r, d, before, eta)
+        policy = learner.policy(state)
+        # The multipliers after the plan are those of the general solver's plan ...
+        reached = np.maximum(before + eta * np.tensordot(d, expected, axes=3), 0.0)
+        assert np.allclose(state.lam, reached, rtol=0, atol=1e-4)
+        # ... and the policy with the kernel that suits the Lagrangian best is worth as much as that plan.
+        table = r - np.tensordot(state.lam, d, axes=1)
+        value = setting.mu @ box_values_of_policy(policy, box.lower, box.upper, table)[1][0]
+        assert value + (0.5 * state.lam @ state.lam - before @ state.lam) / eta == pytest.approx(best, abs=1e-5)
+        before = state.lam
+        met = bandit(rng, cmdp, policy)
+        counts.add(met)
+        state = learner.update(state, met)
+    said = learner.report(state)
+    assert said.log.solves == 21
+    assert said.log.failures == 0
+    assert said.log.max_gap <= 1e-8
+    assert before.max() > 0.0
+
+
+def test_the_trivial_world_is_solved():
+    value, _, violation = late_averages(OptAug(), "bandit", 600)
+    assert value > 0.95 * BEST
+    assert violation < 0.1
+
+
+def test_the_penalty_grows_and_stops():
+    learner = OptAug()
+    state = learner.init(Setting(H, S, A))
+    assert learner.report(state).step_size == 1.0
+    assert OptAug(most_penalty=7.0)._penalty(99) == 7.0
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "word"),
+    [
+        (OptAug(), Setting(H, S, A, feedback="full"), "'bandit'"),
+        (OptAug(penalty_scale=0.0), Setting(H, S, A), "penalty_scale"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
+    with pytest.raises(InvalidInputError, match=word):
+        learner.init(setting)

@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+
+from instances import bandit, forward, random_cmdp, random_policy, revealed
+from omdpd.kernels.box import box_values_of_policy
+from omdpd.learners.optcmdp import OptCMDP
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, dot, optimistic_tables, remember
+from reference_programs import extended_value
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K = 50
+
+
+def best_cost(region, policy, mu, table):
+    """The least cost of a policy under any kernel of the box."""
+    return -float(mu @ box_values_of_policy(policy, region.lower, region.upper, -table)[1][0])
+
+
+def check_plan(state, policy, region, mu, r, tables):
+    """The policy in play belongs to an optimal point of the extended program; returns whether it was feasible.
+
+    Maximise r.q over the box and the policy's own action probabilities: pinning the policy keeps the optimum.
+    """
+    value, _ = extended_value(region, mu, r, tables)
+    if value is None:
+        least, _ = extended_value(region, mu, r, tables, worst=True)
+        pinned, _ = pinned_value(region, mu, r, tables, policy, worst=True)
+        assert pinned == pytest.approx(least, abs=1e-6)
+        return False
+    pinned, _ = pinned_value(region, mu, r, tables, policy, worst=False)
+    assert pinned == pytest.approx(value, abs=1e-6)
+    return True
+
+
+def pinned_value(region, mu, r, tables, policy, worst):
+    """The extended program with q_h(s, .) proportional to the policy: two inequalities a pair, as further tables."""
+    rows = []
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                row = np.zeros((H, S, A))
+                row[h, s] = -policy[h, s, a]
+                row[h, s, a] += 1.0
+                rows += [row - 1e-9 / H, -row - 1e-9 / H]  # a hair of room for rounding
+    if not worst:
+        return extended_value(region, mu, r, np.concatenate([tables, rows]))
+    # With `worst` the excess would also be allowed in the pinning rows: scale them up until it is not worth it.
+    return extended_value(region, mu, r, np.concatenate([tables, 1e4 * np.array(rows)]), worst=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_plan_under_bandit_feedback_is_an_optimum_of_the_extended_program(seed):
+    cmdp = random_cmdp(np.random.default_rng((seed, 0)), H, S, A, I, budget=-0.6)
+    learner = OptCMDP()
+    setting = cmdp.setting(K, "bandit")
+    rng = np.random.default_rng((seed, 1))
+    state, counts, infeasible = learner.init(setting), PlainCounts(H, S, A, I), 0
+    for k in range(10):
+        r, d, _, _, region = optimistic_tables(counts, K)
+        policy = learner.policy(state)
+        infeasible += not check_plan(state, policy, region, setting.mu, r, d)
+        said = learner.report(state)
+        assert said.log.solves == k + 1
+        assert said.infeasible == infeasible
+        met = bandit(rng, cmdp, policy)
+        counts.add(met)
+        state = learner.update(state, met)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_plan_under_full_feedback_satisfies_every_table_seen_so_far(seed):
+    cmdp = random_cmdp(np.random.default_rng((seed, 2)), H, S, A, I)
+    learner = OptCMDP()
+    setting = cmdp.setting(K, "full")
+    rng = np.random.default_rng((seed, 3))
+    safe = forward(random_policy(rng, H, S, A), cmdp.transition, cmdp.initial)
+    pool = rng.uniform(-0.6, 0.6, (6, I, H, S, A))
+    pool -= (np.tensordot(pool, safe, axes=3) / H)[..., None, None, None] + 0.02
+    sequence = [pool[0], pool[1], 0.5 * pool[0], np.zeros_like(pool[0]), 0.5 * pool[2], pool[2], *pool[3:], pool[0]]
+    state, counts = learner.init(setting), PlainCounts(H, S, A, I)
+    kept = [[] for _ in range(I)]
+    for table in sequence:
+        r, _, _, _, region = optimistic_tables(counts, K)
+        tables = np.array([d for one in kept for d in one]).reshape(-1, H, S, A)
+        policy = learner.policy(state)
+        assert check_plan(state, policy, region, setting.mu, r, tables)
+        for d in tables:
+            assert best_cost(region, policy, setting.mu, d) <= 1e-6
+        met = revealed(rng, cmdp, policy, table)
+        counts.add(met)
+        kept = [remember(one, d, 10**6) for one, d in zip(kept, table, strict=True)]
+        state = learner.update(state, met)
+    assert learner.report(state).infeasible == 0
+    assert len(state.rows) <= sum(len(one) for one in kept)
+
+
+def test_tables_that_contradict_each_other_are_counted_and_the_least_violating_policy_is_played():
+    cmdp = random_cmdp(np.random.default_rng(4), H, S, A)
+    learner = OptCMDP()
+    rng = np.random.default_rng(5)
+    state = learner.init(cmdp.setting(K, "full"))
+    cheap = np.full((1, H, S, A), 0.25)
+    cheap[..., 1] = 0.75
+    for _ in range(3):
+        state = learner.update(state, revealed(rng, cmdp, learner.policy(state), cheap))
+    assert learner.report(state).infeasible == 3
+    assert np.allclose(
+        learner.policy(state)[..., 0][forward(learner.policy(state), cmdp.transition, cmdp.initial).sum(-1) > 0], 1.0
+    )
+    assert dot(cheap[0], forward(learner.policy(state), cmdp.transition, cmdp.initial)) == pytest.approx(0.25 * H)
+
+
+def test_only_violated_tables_become_rows():
+    cmdp = random_cmdp(np.random.default_rng(6), H, S, A)
+    learner = OptCMDP()
+    rng = np.random.default_rng(7)
+    state = learner.init(cmdp.setting(K, "full"))
+    for k in range(4):
+        harmless = -np.abs(rng.random((1, H, S, A))) - 0.01 * k
+        state = learner.update(state, revealed(rng, cmdp, learner.policy(state), harmless / np.abs(harmless).max()))
+    assert state.rows == ()
+    assert len(state.memory[0].tables) == 4
+
+
+def test_an_unknown_number_of_episodes_is_fine():
+    learner = OptCMDP()
+    state = learner.init(Setting(H, S, A))
+    assert np.allclose(learner.policy(state).sum(axis=-1), 1.0)

@@ -1,0 +1,83 @@
+import math
+
+import numpy as np
+import pytest
+
+from instances import bandit, forward, random_cmdp
+from omdpd.arrays import InvalidInputError
+from omdpd.assumptions import known_safe_policy
+from omdpd.learners.needs import SafePolicy
+from omdpd.learners.optpess_lp import OptPessLP
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, dot, kernel_of
+from reference_programs import dual_value
+from trivial_world import BEST, known_safe, late_averages
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K = 60
+FINE = SafePolicy(np.full((H, S, A), 1 / A), np.array([-0.25]))
+
+
+CASES = [((0.2, 0.0, 0.005), 1), ((0.3, 0.01, 0.002), I), ((1.0, 1.0, 1.0), 1)]
+
+
+@pytest.mark.parametrize(("scales", "n_constraints"), CASES)
+def test_every_plan_is_the_safe_policy_or_an_optimum_of_the_pessimistic_program(scales, n_constraints):
+    cmdp = random_cmdp(np.random.default_rng(2), H, S, A, n_constraints, budget=0.7)
+    safe = known_safe_policy("OptPessLP", cmdp)
+    learner = OptPessLP(safe, *scales)
+    setting = cmdp.setting(K, "bandit")
+    rng = np.random.default_rng(3)
+    state, counts = learner.init(setting), PlainCounts(H, S, A, n_constraints)
+    Z = math.log(16 * S**2 * A * H * K / 0.01)
+    solves = infeasible = 0
+    for _ in range(40):
+        met = bandit(rng, cmdp, learner.policy(state))
+        counts.add(met)
+        state = learner.update(state, met)
+        n, p = np.maximum(counts.n, 1), kernel_of(counts).transition
+        beta = np.sqrt(Z / n)
+        r = counts.reward / n + (scales[0] + scales[2] * (S * H + 4 * H * (1 + S * H) / safe.room)) * beta
+        d = counts.cost / n + (scales[1] + scales[2] * H * S) * beta
+        q0 = forward(safe.policy, p, setting.mu)
+        policy = learner.policy(state)
+        if any(dot(d[i], q0) >= safe.cost[i] / 2 for i in range(n_constraints)):
+            assert np.array_equal(policy, safe.policy)
+            continue
+        solves += 1
+        best, _ = dual_value(p, setting.mu, r, d)
+        if best is None:
+            infeasible += 1
+            assert np.array_equal(policy, safe.policy)
+            continue
+        q = forward(policy, p, setting.mu)
+        assert dot(r, q) == pytest.approx(best, abs=1e-6)
+        assert max(dot(d[i], q) for i in range(n_constraints)) <= 1e-7
+    said = learner.report(state)
+    assert (said.log.solves, said.infeasible) == (solves, infeasible)
+    assert (solves > 0) == (scales[2] < 1.0)  # with the published bonuses nothing but the safe policy is ever played
+
+
+def test_the_trivial_world_is_solved_with_hardly_any_violation():
+    value, _, violation = late_averages(OptPessLP(known_safe()), "bandit", 400)
+    assert value > 0.9 * BEST
+    assert violation < 0.02
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "why"),
+    [
+        (OptPessLP(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
+        (OptPessLP(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
+        (OptPessLP(FINE, reward_scale=-1.0), Setting(H, S, A, n_episodes=K), "reward_scale is -1"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused(learner, setting, why):
+    with pytest.raises(InvalidInputError, match=why):
+        learner.init(setting)
+
+
+@pytest.mark.slow
+def test_regret_per_episode_falls_with_the_number_of_episodes():
+    values = [late_averages(OptPessLP(known_safe()), "bandit", episodes)[0] for episodes in (100, 3200)]
+    assert BEST - values[1] < 0.5 * (BEST - values[0])

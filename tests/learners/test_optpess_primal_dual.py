@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import pytest
+
+from instances import bandit, random_cmdp
+from omdpd.arrays import InvalidInputError
+from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
+from omdpd.problem import Setting
+from plain_loop import PlainCounts, kernel_of
+from trivial_world import BEST, late_averages
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K = 60
+
+
+def plain_greedy(p, r, d, prices, mu):
+    """The truncated backward pass, one state at a time."""
+    V_r, V_d, policy = np.zeros(S), np.zeros((I, S)), np.zeros((H, S, A))
+    for h in range(H - 1, -1, -1):
+        left = H - h
+        Q_r = np.minimum(r[h] + p[h] @ V_r, left)
+        Q_d = np.array([np.clip(d[i, h] + p[h] @ V_d[i], -left, left) for i in range(I)])
+        score = Q_r - np.tensordot(prices, Q_d, axes=1)
+        chosen = score.argmax(axis=1)
+        policy[h, np.arange(S), chosen] = 1.0
+        V_r, V_d = Q_r[np.arange(S), chosen], Q_d[:, np.arange(S), chosen]
+    return policy, V_d @ mu
+
+
+def test_plans_and_dual_are_worked_out_again():
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.6)
+    learner = OptPessPrimalDual(0.3, 0.2, 0.1, 0.01, 1e-3)
+    setting = cmdp.setting(K, "bandit")
+    rng = np.random.default_rng(1)
+    state, counts, lam = learner.init(setting), PlainCounts(H, S, A, I), np.zeros(I)
+    Z = math.log(16 * S**2 * A * H * K / 0.01)
+    priced = 0
+    for k in range(1, 31):
+        n = np.maximum(counts.n, 1)
+        beta = np.sqrt(Z / n)
+        r = counts.reward / n + (0.2 + 0.01 * H * S) * beta
+        d = counts.cost / n - (0.1 + 0.01 * H * S) * beta
+        policy, costs = plain_greedy(kernel_of(counts).transition, r, d, lam / (0.3 * H * math.sqrt(k)), setting.mu)
+        assert np.array_equal(learner.policy(state), policy)
+        met = bandit(rng, cmdp, policy)
+        counts.add(met)
+        log = math.log(k / 0.01)
+        eps = 1e-3 * 5 * H**2 * math.sqrt(S**3 * A) * (log + 1) / math.sqrt(k * log)
+        lam = np.maximum(lam + costs + eps, 0.0)
+        priced += bool(lam.any())
+        state = learner.update(state, met)
+        assert np.allclose(state.lam, lam, atol=1e-10)
+    assert priced
+    assert learner.report(state).weight == pytest.approx(lam.max() / (0.3 * H * math.sqrt(31)))
+
+
+def test_the_trivial_world_is_solved_on_average():
+    value, excess, _ = late_averages(OptPessPrimalDual(room=1.2), "bandit", 2000)
+    assert value > 0.95 * BEST
+    assert excess < 0.1
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "why"),
+    [
+        (OptPessPrimalDual(), Setting(H, S, A, n_episodes=K), "set room"),
+        (OptPessPrimalDual(room=0.0), Setting(H, S, A, n_episodes=K), "must be positive"),
+        (OptPessPrimalDual(room=0.5), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
+        (OptPessPrimalDual(0.5, tightening_scale=-1.0), Setting(H, S, A), "tightening_scale is -1"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused(learner, setting, why):
+    with pytest.raises(InvalidInputError, match=why):
+        learner.init(setting)
+
+
+@pytest.mark.slow
+def test_weak_violation_per_episode_falls_with_the_number_of_episodes():
+    excess = [late_averages(OptPessPrimalDual(room=1.2), "bandit", episodes)[1] for episodes in (400, 12800)]
+    assert excess[1] < excess[0]

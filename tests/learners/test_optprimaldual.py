@@ -1,0 +1,69 @@
+import math
+
+import numpy as np
+import pytest
+
+from instances import bandit, random_cmdp
+from omdpd.arrays import InvalidInputError
+from omdpd.bonuses import BernsteinBonus
+from omdpd.learners.optprimaldual import OptPrimalDual
+from omdpd.problem import Setting
+from plain_loop import PlainCounts
+from policy_by_hand import bonus_tables, evaluate, exponential
+from trivial_world import BEST, late_averages
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K, ROOM = 50, 0.5
+# Without a margin for the kernel a few dozen episodes are enough for the multipliers to move.
+SCALES = (0.2, 0.0, 0.0)
+
+
+def test_episodes_go_line_by_line():
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
+    learner = OptPrimalDual(ROOM, BernsteinBonus(*SCALES), primal_scale=30.0, dual_scale=2.0)
+    rng = np.random.default_rng(1)
+    setting = cmdp.setting(K, "bandit")
+    state, counts = learner.init(setting), PlainCounts(H, S, A, I)
+    pi, lam, rho = np.full((H, S, A), 1 / A), np.zeros(I), H / ROOM
+    step = 30.0 * math.sqrt(2 * math.log(A) / (H**2 * (1 + I * rho) ** 2 * K))
+    for _ in range(40):
+        assert np.allclose(learner.policy(state), pi, rtol=0, atol=1e-10)
+        assert np.allclose(state.lam, lam, rtol=0, atol=1e-10)
+        met = bandit(rng, cmdp, learner.policy(state))
+        counts.add(met)
+        state = learner.update(state, met)
+        r, d, p = bonus_tables(counts, K, SCALES)
+        Q, _ = evaluate(pi, p, r, 0.0, 0.0, 1.0)
+        new = lam.copy()
+        for i in range(I):
+            Q_i, V_i = evaluate(pi, p, d[i], 0.0, -1.0, 1.0)
+            Q = Q - lam[i] * Q_i
+            new[i] = min(max(lam[i] + 2.0 * rho / (H * math.sqrt(I * K)) * setting.mu @ V_i, 0.0), rho)
+        pi, lam = exponential(pi, Q, step), new
+    assert lam.max() > 0.0
+
+
+def test_the_trivial_world_is_solved_on_average():
+    value, excess, _ = late_averages(OptPrimalDual(0.6), "bandit", 1500)
+    assert value > 0.9 * BEST
+    assert excess < 0.2
+
+
+def test_theory_has_the_papers_steps():
+    state = OptPrimalDual.theory(ROOM).init(Setting(H, S, A, n_episodes=K))
+    assert state.primal_rate == pytest.approx(math.sqrt(2 * math.log(A) / K) / (H * (1 + H / ROOM)))
+    assert state.dual_rate == pytest.approx(1 / (ROOM * math.sqrt(K)))
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "word"),
+    [
+        (OptPrimalDual(), Setting(H, S, A, n_episodes=K), "room"),
+        (OptPrimalDual(ROOM), Setting(H, S, A), "n_episodes"),
+        (OptPrimalDual(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
+        (OptPrimalDual(ROOM, primal_scale=-1.0), Setting(H, S, A, n_episodes=K), "primal_scale"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
+    with pytest.raises(InvalidInputError, match=word):
+        learner.init(setting)

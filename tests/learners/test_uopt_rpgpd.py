@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from instances import bandit, random_cmdp
+from omdpd.arrays import InvalidInputError
+from omdpd.bonuses import BernsteinBonus, IteratedLogBonus
+from omdpd.learners.uopt_rpgpd import UOptRPGPD
+from omdpd.problem import Setting
+from plain_loop import PlainCounts
+from policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
+from trivial_world import BEST, late_averages
+
+H, S, A, I = 4, 3, 2, 2  # noqa: E741
+K = 50
+# Without a margin for the kernel a few dozen episodes are enough for the multipliers to move.
+SCALES = (0.2, 0.0, 0.0)
+
+
+def test_episodes_go_line_by_line():
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
+    learner, rng = UOptRPGPD(BernsteinBonus(*SCALES)), np.random.default_rng(1)
+    setting = cmdp.setting(K, "bandit")
+    state, counts = learner.init(setting), PlainCounts(H, S, A, I)
+    pi, lam = np.full((H, S, A), 1 / A), np.zeros(I)
+    for k in range(40):
+        assert np.allclose(learner.policy(state), pi, rtol=0, atol=1e-10)
+        assert np.allclose(state.lam, lam, rtol=0, atol=1e-10)
+        met = bandit(rng, cmdp, learner.policy(state))
+        counts.add(met)
+        state = learner.update(state, met)
+        r, d, p = bonus_tables(counts, K, SCALES)
+        eta, tau = (k + 3) ** -0.53, (k + 3) ** -0.4
+        Q, _ = evaluate(pi, p, r, tau, 0.0, cut_of_entropy(tau, A))
+        for i in range(I):
+            Q = Q - lam[i] * evaluate(pi, p, d[i], 0.0, -1.0, 1.0)[0]
+        pi = exponential(pi, Q, eta, 1 - eta * tau)
+        cost = np.array([setting.mu @ evaluate(pi, p, d[i], 0.0, -1.0, 1.0)[1] for i in range(I)])
+        lam = np.maximum(lam + eta * (cost - tau * lam), 0.0)
+    assert lam.max() > 0.0
+
+
+def test_the_trivial_world_is_solved():
+    value, _, violation = late_averages(UOptRPGPD(), "bandit", 2000)
+    assert value > 0.85 * BEST
+    assert violation < 0.2
+
+
+def test_the_published_bonus_is_an_option_and_k_need_not_be_known():
+    learner = UOptRPGPD.published()
+    assert isinstance(learner.bonus, IteratedLogBonus)
+    state = learner.init(Setting(H, S, A))
+    assert np.allclose(learner.policy(state), 1 / A)
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "word"),
+    [
+        (UOptRPGPD(), Setting(H, S, A, feedback="full"), "'bandit'"),
+        (UOptRPGPD(eta_power=0.4), Setting(H, S, A), "eta_power"),
+        (UOptRPGPD(tau_power=0.6), Setting(H, S, A), "tau_power"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
+    with pytest.raises(InvalidInputError, match=word):
+        learner.init(setting)
