@@ -53,3 +53,9 @@ $(VENV)/.base: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/.base
+
+# Kill a running sweep N times at random moments; every run must end as if nothing had happened.
+.PHONY: chaos
+chaos: N = 200
+chaos: $(VENV)/.dev
+	$(BIN)/python benchmarks/chaos.py $(N)

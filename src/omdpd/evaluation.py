@@ -22,8 +22,10 @@ from omdpd.programs import best_policy_against, least_total_violation
 
 # Where an exponent starts to be measured: the slope is taken between K / 4 and K.
 EXPONENT_START = 4
-# Up to this many table entries (256 MB) are kept in memory while the comparator is found; beyond, they are made anew.
-MOST_NUMBERS = 2**25
+# Up to this many table entries (32 MB) are kept in memory while the comparator is found; beyond, they are made anew.
+MOST_NUMBERS = 2**22
+# Up to this many table entries the best policy in hindsight is found, by a program with a row per table.
+MOST_HINDSIGHT = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +111,9 @@ def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
     against = best_policy_against(cmdp.transition, cmdp.initial, cmdp.reward, chunks)
     plan, rows = against.plan, against.rows
     if not plan.feasible:
-        paid = None if kept is None else least_total_violation(cmdp.transition, cmdp.initial, np.concatenate(kept))
+        paid = None
+        if kept is not None and len(keys) * cmdp.excess.size <= MOST_HINDSIGHT:
+            paid = least_total_violation(cmdp.transition, cmdp.initial, np.concatenate(kept))
         return Comparator(False, None, rows[:0], np.zeros(0), paid)
     priced = plan.multipliers > 0.0
     return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0)

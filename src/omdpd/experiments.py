@@ -31,11 +31,15 @@ def run_experiment(
     executor: Executor,
     watch: Callable[[Sequence[RunSpec]], None] = lambda done: None,
     metrics: Mapping[str, Metric] | None = None,
+    shared_disk: bool = True,
 ) -> list[dict[str, Any]]:
-    """Play every run that is not finished yet, then write summaries and figure; returns the summaries."""
+    """Play every run that is not finished yet, then write summaries and figure; returns the summaries.
+
+    Without a shared disk workers play in temporary folders, and their files are written into `folder` here.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "experiment.toml", toml_of(experiment).encode())
-    summaries = run_all(experiment.runs(), folder / "runs", executor, watch, metrics)
+    summaries = run_all(experiment.runs(), folder / "runs", executor, watch, metrics, shared_disk)
     write_summaries(summaries, folder)
     draw_experiment(experiment, folder, summaries)
     return summaries

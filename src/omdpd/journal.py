@@ -1,36 +1,72 @@
 """An append-only journal of feedback with snapshots of the state: what a session keeps on disk.
 
-    session.json          whose session this is: a fingerprint of learner and setting
+    session.json          whose session this is: the format, and a fingerprint of learner and setting
     snapshot.json         the last snapshot: episodes, the state's tree, its arrays' file and checksum
     state-<k>.npz         the snapshot's arrays
-    journal-<k>.log       every feedback since episode k: length, checksum, content
+    journal-<k>.log       every feedback since episode k: header, content, end mark
     lock                  held by the process that has the session open
 
 An entry is on disk before `append` returns.  A tail that was cut off by a crash was never acknowledged: it is dropped.
+Damage anywhere else means that something acknowledged is lost: it is refused, never skipped.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
 import os
+import re
 import struct
+import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 
+from omdpd.contents import Arrays, arrays_of_npz, npz_of_arrays
+from omdpd.durable import (
+    Lock,
+    RecordError,
+    json_bytes,
+    read_bounded,
+    read_json,
+    sweep,
+    sync_folder,
+    write_atomically,
+)
 from omdpd.packing import Tree
 from omdpd.problem import BanditFeedback, Feedback, FullFeedback, Trajectory
-from omdpd.records import RecordError, arrays_of_npz, npz_of_arrays, read_json, write_atomically
 
-HEADER = struct.Struct("<Q32s")  # length and SHA-256 of an entry
+FORMAT = 2
+# An entry: its episode, its length and SHA-256, then a checksum of these three; the content; the end mark.
+FACTS = struct.Struct("<QQ32s")
+HEADER_SIZE = FACTS.size + 4
+# Not zero, so that a tail the system had made room for but never filled is seen to be unfinished.
+END = b"\n"
+MADE = re.compile(r"(state-\d{9,}\.npz|journal-\d{9,}\.log)")
 
 
 class SessionLockedError(RecordError):
     """Another process has the session open."""
+
+
+class _Claim(msgspec.Struct, forbid_unknown_fields=True):
+    format: int
+    fingerprint: str
+
+
+class _Snapshot(msgspec.Struct, forbid_unknown_fields=True):
+    episodes: int
+    file: str
+    sha256: str
+    tree: Any
+
+    def __post_init__(self) -> None:
+        if self.file != f"state-{self.episodes:09d}.npz":
+            raise ValueError(f"it names {self.file!r}, which is not its own state")
 
 
 class Journal:
@@ -39,92 +75,149 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(path / "lock")
+        self._lock = Lock(path / "lock")
+        if not self._lock.acquire():
+            raise SessionLockedError(f"{path} is open in another process; one session has one owner")
         self._log: BinaryIO | None = None
+        self._episodes = 0
+        self._end = 0
 
     def close(self) -> None:
         """Let go of the files and the lock."""
         if self._log is not None:
             self._log.close()
             self._log = None
-        self._lock.close()
+        self._lock.release()
 
     def claim(self, fingerprint: str) -> None:
         """Make the folder this learner's and setting's, or refuse one that is somebody else's."""
-        known = read_json(self.path / "session.json")
-        if known is None:
-            write_atomically(self.path / "session.json", json.dumps({"fingerprint": fingerprint}).encode())
-        elif known.get("fingerprint") != fingerprint:
+        file = self.path / "session.json"
+        content = read_json(file)
+        if content is None:
+            strange = [other.name for other in self.path.iterdir() if MADE.fullmatch(other.name)]
+            if any(name != _log_name(0) for name in strange) or (self.path / "snapshot.json").exists():
+                raise RecordError(f"{file} is missing, but {self.path} holds a session")
+            self._begin(0)
+            write_atomically(file, json_bytes({"format": FORMAT, "fingerprint": fingerprint}))
+            return
+        if content.get("format") != FORMAT:
+            raise RecordError(f"{file} has format {content.get('format')!r}, but this version reads format {FORMAT}")
+        if _converted(content, _Claim, file).fingerprint != fingerprint:
             raise RecordError(f"{self.path} holds a session of another learner or setting")
 
-    def snapshot(self) -> tuple[int, Tree, dict[str, np.ndarray[Any, Any]]] | None:
+    def snapshot(self) -> tuple[int, Tree, Arrays] | None:
         """The last snapshot: episodes, tree and arrays; None if there is none."""
-        kept = read_json(self.path / "snapshot.json")
-        if kept is None:
+        file = self.path / "snapshot.json"
+        content = read_json(file)
+        if content is None:
             return None
-        content = (self.path / Path(kept["file"]).name).read_bytes()
-        if hashlib.sha256(content).hexdigest() != kept["sha256"]:
-            raise RecordError(f"{self.path / kept['file']} is damaged: its checksum is not the one that was written")
-        return int(kept["episodes"]), kept["tree"], arrays_of_npz(content, kept["file"])
+        kept = _converted(content, _Snapshot, file)
+        state = self.path / kept.file
+        arrays = read_bounded(state)
+        if hashlib.sha256(arrays).hexdigest() != kept.sha256:
+            raise RecordError(f"{state} is damaged: its checksum is not the one that was written")
+        return kept.episodes, kept.tree, arrays_of_npz(arrays, str(state))
 
     def replay(self, episodes: int) -> Iterator[Feedback]:
         """The feedback since a snapshot of `episodes`; then the journal is ready for more."""
-        file = self.path / f"journal-{episodes:09d}.log"
-        content = file.read_bytes() if file.exists() else b""
-        good = 0
-        for entry, end in _entries(content):
-            good = end
-            yield _decoded(entry, file.name)
-        self._log = open(file, "ab")  # noqa: SIM115  (open until `close` or the next snapshot)
-        if good < len(content):
-            self._log.truncate(good)
-            os.fsync(self._log.fileno())
+        file = self.path / _log_name(episodes)
+        content = read_bounded(file)
+        self._episodes, self._end = episodes, 0
+        for entry, end in _entries(content, episodes, file):
+            feedback = _decoded(entry, f"{file}, episode {self._episodes}")
+            self._episodes, self._end = self._episodes + 1, end
+            yield feedback
+        log = open(file, "r+b", buffering=0)  # noqa: SIM115  (open until `close` or the next snapshot)
+        self._log = log
+        if self._end < len(content):
+            log.truncate(self._end)
+            os.fsync(log.fileno())
+        log.seek(self._end)
+        known = {file.name, f"state-{episodes:09d}.npz"}
+        sweep(self.path, known, lambda name: bool(MADE.fullmatch(name)))
 
     def append(self, feedback: Feedback) -> None:
-        """Write one feedback; it is durable when this returns."""
+        """Write one feedback; it is durable when this returns, and not there if this raises."""
         assert self._log is not None, "a journal is replayed before it is written"
-        content = _encoded(feedback)
-        self._log.write(HEADER.pack(len(content), hashlib.sha256(content).digest()) + content)
-        self._log.flush()
-        os.fsync(self._log.fileno())
+        entry = _framed(self._episodes, _encoded(feedback))
+        try:
+            if self._log.write(entry) != len(entry):
+                raise OSError(f"{self.path} is full: the feedback could not be written")
+            os.fsync(self._log.fileno())
+        except BaseException:
+            # Half an entry must not stay before the next one.
+            with suppress(OSError):
+                self._log.truncate(self._end)
+                self._log.seek(self._end)
+            raise
+        self._episodes, self._end = self._episodes + 1, self._end + len(entry)
 
     def take_snapshot(self, episodes: int, tree: Tree, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
         """Keep the state, begin a new journal, and drop what is no longer needed."""
         name = f"state-{episodes:09d}.npz"
         checksum = write_atomically(self.path / name, npz_of_arrays(arrays))
+        # The new journal is there before the snapshot that needs it: one that is missing then means damage.
+        self._begin(episodes)
         kept = {"episodes": episodes, "file": name, "sha256": checksum, "tree": tree}
-        write_atomically(self.path / "snapshot.json", json.dumps(kept, allow_nan=False).encode())
+        write_atomically(self.path / "snapshot.json", json_bytes(kept))
         if self._log is not None:
             self._log.close()
-        self._log = open(self.path / f"journal-{episodes:09d}.log", "ab")  # noqa: SIM115
-        for old in (*self.path.glob("state-*.npz"), *self.path.glob("journal-*.log")):
-            if f"{episodes:09d}" not in old.name:
-                old.unlink()
+        self._log = open(self.path / _log_name(episodes), "r+b", buffering=0)  # noqa: SIM115
+        self._episodes, self._end = episodes, 0
+        known = {name, _log_name(episodes)}
+        sweep(self.path, known, lambda other: bool(MADE.fullmatch(other)))
+
+    def _begin(self, episodes: int) -> None:
+        """An empty journal, durable."""
+        with open(self.path / _log_name(episodes), "wb") as log:
+            os.fsync(log.fileno())
+        sync_folder(self.path)
 
 
-def _locked(file: Path) -> BinaryIO:
-    """An exclusive lock that the system lets go when its owner dies."""
-    import fcntl
-
-    handle = open(file, "ab")  # noqa: SIM115  (the lock lives as long as the handle)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        handle.close()
-        raise SessionLockedError(f"{file.parent} is open in another process; one session has one owner") from None
-    return handle
+def _log_name(episodes: int) -> str:
+    return f"journal-{episodes:09d}.log"
 
 
-def _entries(content: bytes) -> Iterator[tuple[bytes, int]]:
-    """The whole entries of a journal and where each ends; stops at a tail that was cut off."""
-    place = 0
-    while place + HEADER.size <= len(content):
-        length, checksum = HEADER.unpack_from(content, place)
-        entry = content[place + HEADER.size : place + HEADER.size + length]
-        if len(entry) < length or hashlib.sha256(entry).digest() != checksum:
+def _framed(episode: int, content: bytes) -> bytes:
+    facts = FACTS.pack(episode, len(content), hashlib.sha256(content).digest())
+    return facts + zlib.crc32(facts).to_bytes(4, "little") + content + END
+
+
+def _entries(content: bytes, first: int, file: Path) -> Iterator[tuple[bytes, int]]:
+    """The whole entries of a journal and where each ends; stops at a tail that was cut off, refuses other damage."""
+    place, episode = 0, first
+    while place + HEADER_SIZE <= len(content):
+        facts = content[place : place + FACTS.size]
+        start = place + HEADER_SIZE
+        if zlib.crc32(facts).to_bytes(4, "little") != content[place + FACTS.size : start]:
+            if not any(content[place:]):
+                return
+            raise _damaged(file, place, episode, "its header is not what was written")
+        number, length, checksum = FACTS.unpack(facts)
+        if number != episode:
+            raise _damaged(file, place, episode, f"an entry of episode {number} stands in its place")
+        end = start + length + len(END)
+        if end > len(content) or not any(content[end - 1 :]):
             return
-        place += HEADER.size + length
+        entry = content[start : end - 1]
+        if hashlib.sha256(entry).digest() != checksum or content[end - 1 : end] != END:
+            raise _damaged(file, place, episode, "its checksum is not the one that was written")
+        place, episode = end, episode + 1
         yield entry, place
+
+
+def _damaged(file: Path, place: int, episode: int, why: str) -> RecordError:
+    return RecordError(
+        f"{file} is damaged at episode {episode} (byte {place}): {why}; to go on without this and all later episodes, "
+        f"cut the file to {place} bytes"
+    )
+
+
+def _converted(content: dict[str, Any], kind: type[Any], file: Path) -> Any:
+    try:
+        return msgspec.convert(content, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RecordError(f"{file} is damaged: {error}") from None
 
 
 def _encoded(feedback: Feedback) -> bytes:
@@ -137,7 +230,10 @@ def _encoded(feedback: Feedback) -> bytes:
 
 def _decoded(entry: bytes, name: str) -> Feedback:
     stored = arrays_of_npz(entry, name)
-    met = Trajectory(stored["states"], stored["actions"])
-    if "cost" in stored:
-        return FullFeedback(met, stored["rewards"], stored["cost"])
-    return BanditFeedback(met, stored["rewards"], stored["costs"])
+    try:
+        met = Trajectory(stored["states"], stored["actions"])
+        if "cost" in stored:
+            return FullFeedback(met, stored["rewards"], stored["cost"])
+        return BanditFeedback(met, stored["rewards"], stored["costs"])
+    except KeyError as error:
+        raise RecordError(f"{name} holds no {error.args[0]}, so it is no feedback") from None

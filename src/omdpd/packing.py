@@ -46,7 +46,11 @@ def unpack(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], classes: Mapp
     stored = tree["fields"]
     if set(stored) != wanted:
         raise InvalidInputError(f"the stored {cls.__name__} does not have the fields of this version")
-    return cls(**{key: unpack(item, arrays, classes) for key, item in stored.items()})
+    # Not through its constructor: what was stored is taken as it is, to the last bit, and not worked out again.
+    value: Any = object.__new__(cls)
+    for key, item in stored.items():
+        object.__setattr__(value, key, unpack(item, arrays, classes))
+    return value
 
 
 def class_name(cls: type) -> str:

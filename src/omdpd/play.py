@@ -5,7 +5,9 @@ A run's result depends on its parts and its seeds alone: not on the machine's ot
 
 from __future__ import annotations
 
+import math
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +26,9 @@ from omdpd.simulate import play_episode
 
 # A user's own number of an episode: a function of the world, the round and the policy that was played.
 Metric = Callable[[CMDP, Round, Floats], float]
+
+# Whole numbers as ranges (first, last + 1).
+KeyRanges = tuple[tuple[int, int], ...]
 
 # Runs up to this long record every episode; longer ones a grid that is even at first and then logarithmic.
 FULL_RECORD = 10_000
@@ -46,12 +51,13 @@ class Scene:
 class Progress:
     """A run between two episodes: everything that is needed to go on.
 
-    `keys` are the tables met, for a nature that repeats them (otherwise every episode has its own).
+    `keys` are the tables met, for a nature that repeats them (otherwise every episode has its own), as ranges
+    (first, last + 1): tables are met in order or are few, so that this stays small however long the run is.
     """
 
     learner_state: Any
     totals: Totals
-    keys: tuple[int, ...]
+    keys: KeyRanges
     seconds: float
 
     @property
@@ -98,8 +104,7 @@ def play(
         state = learner.update(now.learner_state, feedback)
         judged = assess(round_, occupancy)
         totals = now.totals.after(judged, occupancy, scene.episodes)
-        new = nature.repeats and round_.key not in now.keys
-        keys = (*now.keys, round_.key) if new else now.keys
+        keys = with_key(now.keys, round_.key) if nature.repeats else now.keys
         now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began)
         row = None
         if recorded(k + 1):
@@ -123,7 +128,28 @@ def _holds(scene: Scene, believed: Estimate) -> bool:
 
 def met_comparator(scene: Scene, end: Progress) -> Comparator:
     """The comparator over the tables that the run met."""
-    return comparator(scene.cmdp, scene.nature, sorted(end.keys) if scene.nature.repeats else range(end.k))
+    if not scene.nature.repeats:
+        return comparator(scene.cmdp, scene.nature, range(end.k))
+    keys = (
+        range(*end.keys[0]) if len(end.keys) == 1 else [key for first, stop in end.keys for key in range(first, stop)]
+    )
+    return comparator(scene.cmdp, scene.nature, keys)
+
+
+def with_key(ranges: KeyRanges, key: int) -> KeyRanges:
+    """The ranges with one more key: sorted, apart from one another.
+
+    >>> with_key(((0, 2), (3, 4)), 2)
+    ((0, 4),)
+    """
+    place = bisect_right(ranges, (key, math.inf))
+    if place and key < ranges[place - 1][1]:
+        return ranges
+    joins_left = place > 0 and ranges[place - 1][1] == key
+    joins_right = place < len(ranges) and ranges[place][0] == key + 1
+    first = ranges[place - 1][0] if joins_left else key
+    stop = ranges[place][1] if joins_right else key + 1
+    return (*ranges[: place - joins_left], (first, stop), *ranges[place + joins_right :])
 
 
 def seed_of(stream: np.random.SeedSequence) -> int:

@@ -2,11 +2,12 @@
 
 One folder per run:
 
-    spec.toml          what ran                        provenance.json   versions and platform
+    spec.toml          what ran                        provenance.json   versions, platform, commit
     rows-<n>.parquet   recorded episodes, in parts     values-<n>.parquet   the true value of every episode
     state-<n>.npz      arrays of the state
     commit.json        the one truth: which parts and which state belong together, with checksums
     summary.json       the scores, once the run is finished        error.json   why it failed, if it did
+    lock               held by the process that plays the run
 
 Files are written beside their name, synced and moved into place; a file that `commit.json` does not name does not
 count.  So a run that is killed at any moment loses only the work since its last commit.
@@ -15,31 +16,45 @@ count.  So a run that is killed at any moment loses only the work since its last
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import os
-import platform
-import sys
-import zipfile
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from omdpd.arrays import Floats, InvalidInputError
+from omdpd.arrays import Floats
+from omdpd.contents import Arrays, arrays_of_npz, npz_of_arrays, parquet_of_table, table_of_parquet, write_merged
+from omdpd.durable import (
+    MOST_JSON_BYTES,
+    Lock,
+    RecordError,
+    json_bytes,
+    read_bounded,
+    read_json,
+    replacing,
+    sweep,
+    write_atomically,
+)
 from omdpd.packing import Tree
+from omdpd.provenance import provenance
 
-# A state larger than this is refused before anything is allocated for it.
-MOST_STATE_BYTES = 4 * 2**30
+__all__ = [
+    "Commit", "RecordError", "RunFolder", "arrays_of_npz", "npz_of_arrays", "provenance", "read_json",
+    "write_atomically",
+]  # fmt: skip
 
-
-class RecordError(InvalidInputError):
-    """A file of a run cannot be used; the message says which one and why."""
+# The layout of a run folder; another number is refused.
+FORMAT = 2
+# With this many parts the next commit first merges them: a long run stays a handful of files.
+MOST_PARTS = 64
+PART_NAME = re.compile(r"(rows-\d{6,}\.parquet|values-\d{6,}\.parquet|state-\d{6,}\.npz)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +63,37 @@ class Commit:
 
     episodes: int
     tree: Tree
-    arrays: dict[str, np.ndarray[Any, Any]]
+    arrays: Arrays
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that counts: its name, checksum and size."""
+
+    file: str
+    sha256: str
+    size: int
+
+    def __post_init__(self) -> None:
+        if not PART_NAME.fullmatch(self.file):
+            raise ValueError(f"it names {self.file!r}, which is not the name of a part")
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of commit.json."""
+
+    format: int
+    number: int
+    episodes: int
+    columns: tuple[str, ...]
+    rows: tuple[Part, ...]
+    values: tuple[Part, ...]
+    state: Part
+    tree: Any
+
+    @property
+    def files(self) -> set[str]:
+        """Everything that counts."""
+        return {part.file for part in (*self.rows, *self.values, self.state)}
 
 
 @dataclass(frozen=True)
@@ -58,172 +103,196 @@ class RunFolder:
     path: Path
 
     def create(self, spec_toml: str) -> None:
-        """Make the folder with its spec and provenance; what is there already is kept."""
+        """Make the folder with its spec and provenance; what is there already is kept, if it is the same run."""
         self.path.mkdir(parents=True, exist_ok=True)
-        if not (self.path / "spec.toml").exists():
-            write_atomically(self.path / "provenance.json", _json(provenance()))
-            write_atomically(self.path / "spec.toml", spec_toml.encode())
+        file = self.path / "spec.toml"
+        if not os.path.lexists(file):
+            write_atomically(self.path / "provenance.json", json_bytes(provenance()))
+            write_atomically(file, spec_toml.encode())
+        elif read_toml(file) != tomllib.loads(spec_toml):
+            raise RecordError(f"{file} is not the spec of this run; move the folder away to run it anew")
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Keep other processes from playing this run meanwhile; what a dead one left behind is removed."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = Lock(self.path / "lock")
+        lock.wait()
+        try:
+            self.tidy()
+            yield
+        finally:
+            lock.release()
+
+    def tidy(self) -> None:
+        """Remove half-written files, and parts that no commit names."""
+        manifest = self.manifest()
+        sweep(self.path, set() if manifest is None else manifest.files, lambda name: bool(PART_NAME.fullmatch(name)))
 
     def clear(self) -> None:
         """Forget everything the run did."""
         for file in self.path.glob("*"):
-            if file.name != "spec.toml" and file.is_file():
+            if file.name not in ("spec.toml", "lock") and (file.is_file() or file.is_symlink()):
                 file.unlink()
 
     @property
     def summary(self) -> dict[str, Any] | None:
         """The scores, if the run is finished."""
-        return self._read_json("summary.json")
+        return read_json(self.path / "summary.json")
 
     @property
     def error(self) -> dict[str, Any] | None:
         """Why the run failed, if it did."""
-        return self._read_json("error.json")
+        return read_json(self.path / "error.json")
 
     @property
     def episodes(self) -> int:
         """How many episodes are committed."""
-        manifest = self._read_json("commit.json")
-        return 0 if manifest is None else int(manifest["episodes"])
+        manifest = self.manifest()
+        return 0 if manifest is None else manifest.episodes
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns of the committed rows."""
+        manifest = self.manifest()
+        return None if manifest is None else manifest.columns
+
+    def manifest(self) -> Manifest | None:
+        """What counts, checked; None if nothing was committed."""
+        file = self.path / "commit.json"
+        content = read_json(file)
+        if content is None:
+            return None
+        if content.get("format") != FORMAT:
+            raise RecordError(f"{file} has format {content.get('format')!r}, but this version reads format {FORMAT}")
+        try:
+            manifest = msgspec.convert(content, Manifest)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise RecordError(f"{file} is damaged: {error}") from None
+        if manifest.episodes < 0 or manifest.number < 1:
+            raise RecordError(f"{file} is damaged: it counts {manifest.episodes} episodes in {manifest.number} commits")
+        return manifest
 
     def commit(self, rows: pa.Table, values: pa.Table, done: Commit) -> None:
         """Add a part of rows and of values and replace the state, all or nothing."""
-        manifest = self._read_json("commit.json") or {"rows": [], "values": [], "number": 0}
-        number = manifest["number"] + 1
-        new = {
-            "number": number,
-            "episodes": done.episodes,
-            "rows": [*manifest["rows"], self._write(f"rows-{number:06d}.parquet", _parquet(rows))],
-            "values": [*manifest["values"], self._write(f"values-{number:06d}.parquet", _parquet(values))],
-            "state": self._write(f"state-{number:06d}.npz", npz_of_arrays(done.arrays)),
-            "tree": done.tree,
-        }
-        write_atomically(self.path / "commit.json", _json(new))
-        old = manifest.get("state")
-        if old is not None:
-            (self.path / old["file"]).unlink(missing_ok=True)
+        if (before := self.manifest()) is not None and len(before.values) >= MOST_PARTS:
+            self.compact()
+            before = self.manifest()
+        number = 1 if before is None else before.number + 1
+        new = Manifest(
+            format=FORMAT,
+            number=number,
+            episodes=done.episodes,
+            columns=tuple(rows.column_names),
+            rows=(*(() if before is None else before.rows), *self._part("rows", number, rows)),
+            values=(*(() if before is None else before.values), *self._part("values", number, values)),
+            state=self._write(f"state-{number:06d}.npz", npz_of_arrays(done.arrays)),
+            tree=done.tree,
+        )
+        self._replace(before, new)
+
+    def compact(self) -> None:
+        """Merge the parts into one of rows and one of values; nothing else changes."""
+        before = self.manifest()
+        if before is None or (len(before.rows) <= 1 and len(before.values) <= 1):
+            return
+        number = before.number + 1
+        rows = (self._merged(f"rows-{number:06d}.parquet", before.rows, before.episodes),) if before.rows else ()
+        values = self._merged(f"values-{number:06d}.parquet", before.values, before.episodes)
+        self._replace(before, msgspec.structs.replace(before, number=number, rows=rows, values=(values,)))
 
     def last_commit(self) -> Commit | None:
         """The state to go on from, checked; None if nothing was committed."""
-        manifest = self._read_json("commit.json")
+        manifest = self.manifest()
         if manifest is None:
             return None
-        content = self._checked(manifest["state"])
-        return Commit(int(manifest["episodes"]), manifest["tree"], arrays_of_npz(content, manifest["state"]["file"]))
+        file = str(self.path / manifest.state.file)
+        return Commit(manifest.episodes, manifest.tree, arrays_of_npz(self._checked(manifest.state), file))
 
     def rows(self) -> pa.Table | None:
         """All committed rows, checked; None if there are none."""
-        return self._table("rows")
+        manifest = self.manifest()
+        if manifest is None or not manifest.rows:
+            return None
+        return _joined(list(self._tables(manifest.rows, manifest.episodes)), self.path)
+
+    def last_rows(self) -> pa.Table | None:
+        """The last part of the rows; None if there is none."""
+        manifest = self.manifest()
+        if manifest is None or not manifest.rows:
+            return None
+        return next(self._tables(manifest.rows[-1:], manifest.episodes))
 
     def values(self) -> Floats:
         """The true value of every committed episode, checked."""
-        table = self._table("values")
-        return np.zeros(0) if table is None else table["value"].to_numpy()
+        manifest = self.manifest()
+        if manifest is None:
+            return np.zeros(0)
+        table = _joined(list(self._tables(manifest.values, manifest.episodes)), self.path)
+        if table.column_names != ["value"] or table.num_rows != manifest.episodes:
+            raise RecordError(f"{self.path} is damaged: it has {table.num_rows} values of {manifest.episodes} episodes")
+        return table["value"].to_numpy()
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the scores; from now on the run counts as finished."""
-        write_atomically(self.path / "summary.json", _json(summary))
+        write_atomically(self.path / "summary.json", json_bytes(summary))
         (self.path / "error.json").unlink(missing_ok=True)
 
     def fail(self, error: Mapping[str, Any]) -> None:
         """Write why the run failed."""
-        write_atomically(self.path / "error.json", _json(error))
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path / "error.json", json_bytes(error))
 
-    def _table(self, kind: str) -> pa.Table | None:
-        manifest = self._read_json("commit.json")
-        if manifest is None:
-            return None
-        parts = [_read_parquet(self._checked(part), part["file"]) for part in manifest[kind]]
-        return pa.concat_tables(parts)
+    def _replace(self, before: Manifest | None, new: Manifest) -> None:
+        """From now on `new` counts; what only `before` named goes."""
+        content = json_bytes(msgspec.to_builtins(new))
+        if len(content) > MOST_JSON_BYTES:
+            raise RecordError(f"the state of {self.path} takes {len(content)} bytes of JSON, more than can be kept")
+        write_atomically(self.path / "commit.json", content)
+        for name in set() if before is None else before.files - new.files:
+            with suppress(OSError):
+                (self.path / name).unlink()
 
-    def _write(self, name: str, content: bytes) -> dict[str, str]:
-        return {"file": name, "sha256": write_atomically(self.path / name, content)}
+    def _part(self, kind: str, number: int, table: pa.Table) -> Sequence[Part]:
+        """A part of the table; none for a table without rows."""
+        if table.num_rows == 0:
+            return ()
+        return (self._write(f"{kind}-{number:06d}.parquet", parquet_of_table(table)),)
 
-    def _read_json(self, name: str) -> dict[str, Any] | None:
-        return read_json(self.path / name)
+    def _write(self, name: str, content: bytes) -> Part:
+        return Part(name, write_atomically(self.path / name, content), len(content))
 
-    def _checked(self, entry: Mapping[str, Any]) -> bytes:
-        file = self.path / Path(entry["file"]).name
-        try:
-            content = file.read_bytes()
-        except OSError as error:
-            raise RecordError(f"{file} cannot be read: {error}") from None
-        if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+    def _merged(self, name: str, parts: Sequence[Part], most_rows: int) -> Part:
+        file = self.path / name
+        with replacing(file) as sink:
+            write_merged(self._tables(parts, most_rows), sink)
+        content = read_bounded(file)
+        return Part(name, hashlib.sha256(content).hexdigest(), len(content))
+
+    def _tables(self, parts: Sequence[Part], most_rows: int) -> Iterator[pa.Table]:
+        for part in parts:
+            yield table_of_parquet(self._checked(part), str(self.path / part.file), most_rows)
+
+    def _checked(self, part: Part) -> bytes:
+        file = self.path / part.file
+        content = read_bounded(file)
+        if len(content) != part.size or hashlib.sha256(content).hexdigest() != part.sha256:
             raise RecordError(f"{file} is damaged: its checksum is not the one that was committed")
         return content
 
 
-def write_atomically(file: Path, content: bytes) -> str:
-    """Write a file so that it is there whole or not at all, even after a crash; return its checksum."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    with open(beside, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(beside, file)
-    folder = os.open(file.parent, os.O_RDONLY)
+def read_toml(file: Path) -> dict[str, Any]:
+    """The content of a small TOML file."""
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-    return hashlib.sha256(content).hexdigest()
+        return tomllib.loads(read_bounded(file, 2**20).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordError(f"{file} is damaged: it does not hold TOML ({error})") from None
 
 
-def read_json(file: Path) -> dict[str, Any] | None:
-    """A JSON object from a file; None if there is no such file."""
+def _joined(tables: Sequence[pa.Table], path: Path) -> pa.Table:
+    if not tables:
+        return pa.table({"value": pa.array([], pa.float64())})
     try:
-        content = json.loads(file.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (ValueError, OSError) as error:
-        raise RecordError(f"{file} cannot be read: {error}") from None
-    if not isinstance(content, dict):
-        raise RecordError(f"{file} does not hold a record")
-    return content
-
-
-def provenance() -> dict[str, Any]:
-    """Versions and platform: what a result may depend on beside its spec."""
-    packages = ("omdpd", "numpy", "scipy", "numba", "highspy", "pyarrow")
-    return {
-        "packages": {name: version(name) for name in packages},
-        "python": sys.version.split()[0],
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-    }
-
-
-def _json(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, indent=1, allow_nan=False).encode()
-
-
-def _parquet(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue())
-
-
-def _read_parquet(content: bytes, name: str) -> pa.Table:
-    try:
-        return pq.read_table(pa.BufferReader(content))
-    except pa.ArrowException as error:
-        raise RecordError(f"{name} cannot be read: {error}") from None
-
-
-def npz_of_arrays(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
-    """Arrays as the content of an npz file, without pickled objects."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
-def arrays_of_npz(content: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
-    """The arrays of an npz file: sizes are checked first, and pickled objects are refused."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MOST_STATE_BYTES:
-                raise RecordError(f"{name} would unpack to more than {MOST_STATE_BYTES} bytes")
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except (ValueError, OSError, zipfile.BadZipFile, EOFError) as error:
-        raise RecordError(f"{name} cannot be read: {error}") from None
+        return pa.concat_tables(tables)
+    except pa.ArrowException:
+        raise RecordError(f"{path} is damaged: its parts do not have the same columns") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from omdpd.arrays import InvalidInputError
-from omdpd.records import RecordError, RunFolder
+from omdpd.records import RecordError, RunFolder, read_toml
 from omdpd.specs import RunSpec
 
 KEYS = ("world", "nature", "learner")
+# What tables show of a summary.
+NUMBERS = (
+    "regret", "violation", "weak_violation", "lagrangian_regret", "regret_exponent", "violation_exponent", "failures",
+    "seconds", "comparator_value",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +36,7 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over runs and the half-width of its 95 % interval (normal approximation); None where undefined."""
+    """A mean over runs and the half-width of its 95 % interval (Student's; 0 for a single run)."""
 
     mean: float
     half: float
@@ -44,7 +50,7 @@ def stored_runs(folder: Path) -> list[StoredRun]:
     runs = folder / "runs"
     if not runs.is_dir():
         raise InvalidInputError(f"{folder} holds no results: there is no folder {runs}")
-    found = [_stored(RunFolder(path)) for path in sorted(runs.iterdir()) if (path / "spec.toml").is_file()]
+    found = [_stored(RunFolder(path)) for path in sorted(runs.iterdir()) if _holds_run(path)]
     return sorted(
         found, key=lambda run: (run.spec.world.name, run.spec.nature.name, run.spec.learner.name, run.spec.seed)
     )
@@ -82,22 +88,50 @@ def grouped(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], list[
 def mean_of(records: Sequence[Mapping[str, Any]], key: str) -> Mean | None:
     """The mean of a column over runs; None where some run has no such number."""
     values = [record[key] for record in records]
+    n = len(values)
     if any(value is None for value in values):
         return None
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return Mean(float(np.mean(values)), 1.96 * spread / float(np.sqrt(len(values))))
+    if n == 1:
+        return Mean(float(values[0]), 0.0)
+    from scipy.special import stdtrit  # the quantile of Student's law
+
+    half = stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n)
+    return Mean(float(np.mean(values)), float(half))
+
+
+def _holds_run(path: Path) -> bool:
+    """Whether a path is a folder with a run; links are refused, because results never hold any."""
+    if path.is_symlink():
+        raise RecordError(f"{path} is a link, and links are not followed")
+    return path.is_dir() and os.path.lexists(path / "spec.toml")
 
 
 def _stored(folder: RunFolder) -> StoredRun:
     file = folder.path / "spec.toml"
+    content = read_toml(file)
     try:
-        spec = msgspec.toml.decode(file.read_bytes(), type=RunSpec)
-    except (msgspec.MsgspecError, ValueError) as error:
+        spec = msgspec.convert(content, RunSpec)
+    except msgspec.ValidationError as error:
         raise RecordError(f"{file} does not hold a run of this version: {error}") from None
-    if folder.summary is not None:
+    summary = folder.summary
+    if summary is not None:
+        _check_summary(folder.path / "summary.json", summary)
         return StoredRun(spec, folder, "finished", spec.episodes)
     done = folder.episodes
     return StoredRun(spec, folder, "failed" if folder.error is not None else "unfinished", done)
+
+
+def _check_summary(file: Path, summary: Mapping[str, Any]) -> None:
+    """Refuse a summary without the names and numbers that tables and figures need."""
+    for key in (*KEYS, "run"):
+        if not isinstance(summary.get(key), str):
+            raise RecordError(f"{file} is damaged: it has no {key}")
+    if Path(summary["run"]).name != summary["run"] or summary["run"] in (".", ".."):
+        raise RecordError(f"{file} is damaged: its run {summary['run']!r} is no name of a folder")
+    for key in NUMBERS:
+        value = summary.get(key, "")
+        if isinstance(value, bool) or not isinstance(value, int | float | None):
+            raise RecordError(f"{file} is damaged: it has no number {key}")
 
 
 def _labelled(rows: pa.Table, run: StoredRun) -> pa.Table:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from omdpd.arrays import Floats, positive_integer
+from omdpd.contents import Arrays
+from omdpd.durable import RecordError
 from omdpd.journal import Journal
 from omdpd.learners.protocol import Learner, Report
-from omdpd.packing import pack, unpack
+from omdpd.packing import Tree, pack, unpack
 from omdpd.problem import Feedback, Setting, checked_feedback
 from omdpd.states import STATE_CLASSES
 
@@ -52,9 +55,9 @@ class Session:
             kept = journal.snapshot()
             if kept is not None:
                 session.episodes, tree, arrays = kept
-                session._state = unpack(tree, arrays, STATE_CLASSES)
+                session._state = _restored(Path(path), tree, arrays, type(session._state))
             for feedback in journal.replay(session.episodes):
-                session._learn(feedback)
+                session._learn(checked_feedback(setting, feedback))
         except BaseException:
             journal.close()
             raise
@@ -74,7 +77,9 @@ class Session:
         self._state = state
         self.episodes += 1
         if self._journal is not None and self.episodes % self._snapshot_every == 0:
-            self._journal.take_snapshot(self.episodes, *pack(self._state))
+            # The update is durable already: a snapshot that cannot be written only makes the next opening slower.
+            with suppress(OSError):
+                self._journal.take_snapshot(self.episodes, *pack(self._state))
 
     def report(self) -> Report:
         """The learner's numbers: step size, weight, certificates of its solves."""
@@ -95,6 +100,17 @@ class Session:
     def _learn(self, feedback: Feedback) -> None:
         self._state = self.learner.update(self._state, feedback)
         self.episodes += 1
+
+
+def _restored(path: Path, tree: Tree, arrays: Arrays, kind: type) -> Any:
+    """The state of a snapshot, which must be of the learner's own kind."""
+    try:
+        state = unpack(tree, arrays, STATE_CLASSES)
+        if type(state) is not kind:
+            raise TypeError(f"it is a {type(state).__name__}, not a {kind.__name__}")
+        return state
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"{path / 'snapshot.json'} is damaged: the state in it cannot be used ({error})") from None
 
 
 def _fingerprint(learner: Learner[Any], setting: Setting) -> str:

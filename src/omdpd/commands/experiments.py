@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from omdpd import specs
@@ -28,6 +30,7 @@ from omdpd.runner import scene_of
 from omdpd.specs import Experiment, RunSpec
 from omdpd.specs.files import STARTER, load_experiment
 from omdpd.warmup import warm_up
+from omdpd.writer import commit_seconds
 
 QUICK_EPISODES, QUICK_SEEDS = 500, 2
 # A dry run plays this many episodes of every kind of run to estimate its time.
@@ -39,6 +42,14 @@ Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
 On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray.")]
 Address = Annotated[str | None, typer.Option(help="A Dask scheduler (tcp://...) or a Ray cluster; default: start one.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")]
+NoSharedDisk = Annotated[
+    bool,
+    typer.Option(
+        "--no-shared-disk",
+        help="Workers do not see the folder of results: they play in temporary folders and send their files here. "
+        "By default workers write into that folder themselves, under the same path.",
+    ),
+]
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")]
 
 
@@ -62,7 +73,7 @@ def paper(
     chosen = [name.strip() for name in learners.split(",") if name.strip()] or None
     experiment = specs.paper(K, n, first_seed, any_instance, chosen)
     console = Console()
-    _run(console, experiment, out, "local", jobs, None, fresh, retry_failed)
+    _run(console, experiment, out, Where("local", jobs), fresh, retry_failed)
     floor = floors_of(experiment)["independent"]
     console.print(
         "independent: with every entry drawn afresh no policy is safe in every episode, and the next table cannot be "
@@ -80,6 +91,7 @@ def run(
     address: Address = None,
     fresh: Fresh = False,
     retry_failed: Retry = False,
+    no_shared_disk: NoSharedDisk = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and an estimate, and stop.")] = False,
 ) -> None:
     """Run an experiment from a file; a second call goes on where the first one stopped."""
@@ -88,7 +100,8 @@ def run(
     if dry_run:
         _print_plan(Console(), experiment)
         return
-    _run(Console(), experiment, folder, on, jobs, address, fresh, retry_failed)
+    where = Where(on, jobs, address, not no_shared_disk)
+    _run(Console(), experiment, folder, where, fresh, retry_failed)
 
 
 def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml")) -> None:
@@ -105,14 +118,23 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("run", "world", "nature", "learner", "seed", "state", "episodes", "regret", "violation"):
         shown.add_column(name, no_wrap=name == "run")
+    failed: list[str] = []
     for stored in stored_runs(folder):
         spec, summary = stored.spec, stored.folder.summary
-        numbers = _last_numbers(stored.folder.rows()) if summary is None else (summary["regret"], summary["violation"])
+        last = stored.folder.last_rows() if summary is None else None
+        numbers = _last_numbers(last) if summary is None else (summary["regret"], summary["violation"])
+        labels = (escape(part.label) for part in (spec.world, spec.nature, spec.learner))
         shown.add_row(
-            spec.id, spec.world.label, spec.nature.label, spec.learner.label, str(spec.seed), stored.state,
+            stored.folder.path.name, *labels, str(spec.seed), stored.state,
             f"{stored.episodes}/{spec.episodes}", *("-" if x is None else f"{x:.1f}" for x in numbers),
         )  # fmt: skip
-    Console(width=160).print(shown)
+        error = stored.folder.error if stored.state == "failed" else None
+        if error is not None:
+            failed.append(f"{stored.folder.path.name} failed: {error.get('error')}")
+    console = Console(width=160)
+    console.print(shown)
+    for line in failed:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def table(
@@ -140,24 +162,36 @@ def plot(
         print(f"wrote {file}")
 
 
-def _run(
-    console: Console, experiment: Experiment, folder: Path, on: str, jobs: int, address: str | None, fresh: bool,
-    retry_failed: bool,
-) -> None:  # fmt: skip
+@dataclass(frozen=True)
+class Where:
+    """Where runs go, as the command line says it."""
+
+    on: str
+    jobs: int
+    address: str | None = None
+    shared_disk: bool = True
+
+
+def _run(console: Console, experiment: Experiment, folder: Path, where: Where, fresh: bool, retry_failed: bool) -> None:
     """Run an experiment with a live view, then print its table."""
-    if jobs < 0:
-        raise InvalidInputError(f"--jobs is {jobs}, but must not be negative")
-    if fresh or retry_failed:
-        forget(experiment, folder, failed_only=not fresh)
+    if where.jobs < 0:
+        raise InvalidInputError(f"--jobs is {where.jobs}, but must not be negative")
+    place: Place = specs.named({"local": "local", "dask": "dask", "ray": "ray"}, where.on, "place")
+    commit_seconds()  # refused here rather than in every worker
     runs = experiment.runs()
-    workers = min(jobs or os.cpu_count() or 1, len(runs))
-    warm_up(lambda line: console.print(line, highlight=False))
-    place: Place = specs.named({"local": "local", "dask": "dask", "ray": "ray"}, on, "place")
+    workers = min(where.jobs or os.cpu_count() or 1, len(runs))
     try:
-        with executor(place, workers, address) as chosen, Watch(console, runs, folder / "runs") as watch:
-            records = run_experiment(experiment, folder, chosen, watch)
+        if fresh or retry_failed:
+            forget(experiment, folder, failed_only=not fresh)
+        warm_up(lambda line: console.print(line, highlight=False))
+        with (
+            executor(place, workers, where.address) as chosen,
+            Watch(console, runs, folder / "runs") as watch,
+        ):
+            records = run_experiment(experiment, folder, chosen, watch, None, where.shared_disk)
     except KeyboardInterrupt:
-        console.print(f"Stopped; what was done is kept in {folder}. The same command goes on from there.")
+        said = f"Stopped; what was done is kept in {folder}. The same command goes on from there."
+        console.print(said, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
     print_table(console, records)
     files = f"Figure: {folder / 'figure.png'} (also svg, pdf); numbers: {folder / 'summary.csv'}, summary.json"

@@ -26,8 +26,11 @@ class Watch:
         self.open = {spec.id: spec for spec in specs if RunFolder(folder / spec.id).summary is None}
         self.reused = len(specs) - len(self.open)
         self.n_runs, self.n_done = len(specs), self.reused
-        self.episodes = sum(spec.episodes for spec in self.open.values())
+        # What earlier calls left does not count as work of this one: the time to go is about what is left.
+        self.before = {name: self._committed(name) for name in self.open}
+        self.episodes = sum(spec.episodes - self.before[name] for name, spec in self.open.items())
         self.finished_episodes = 0
+        self.started = time.time()
         self.began = self.said = time.monotonic()
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
         self.progress = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True)
@@ -49,16 +52,16 @@ class Watch:
         for spec in done:
             if self.open.pop(spec.id, None) is not None:
                 self.n_done += 1
-                self.finished_episodes += spec.episodes
+                self.finished_episodes += spec.episodes - self.before[spec.id]
             line = self.lines.pop(spec.id, None)
             if line is not None:
                 self.progress.remove_task(line)
-        active = {name: self._committed(name) for name in self.open if (self.folder / name / "commit.json").exists()}
+        active = {name: self._committed(name) for name in self.open if self._active(name)}
         if self.console.is_terminal:
             self._show(active)
         elif time.monotonic() - self.said > PLAIN_EVERY:
             self.said = time.monotonic()
-            self._say(self.finished_episodes + sum(active.values()))
+            self._say(self._completed(active))
 
     def _show(self, active: dict[str, int]) -> None:
         for name, episodes in active.items():
@@ -68,8 +71,17 @@ class Watch:
                 self.lines[name] = self.progress.add_task(title, total=spec.episodes)
             if name in self.lines:
                 self.progress.update(self.lines[name], completed=episodes)
-        completed = self.finished_episodes + sum(active.values())
-        self.progress.update(self.total, completed=completed, description=self._title())
+        self.progress.update(self.total, completed=self._completed(active), description=self._title())
+
+    def _completed(self, active: dict[str, int]) -> int:
+        return self.finished_episodes + sum(episodes - self.before[name] for name, episodes in active.items())
+
+    def _active(self, name: str) -> bool:
+        """Whether a run has committed something since this call began."""
+        try:
+            return (self.folder / name / "commit.json").stat().st_mtime >= self.started - 1.0
+        except OSError:
+            return False
 
     def _say(self, completed: int) -> None:
         spent = time.monotonic() - self.began

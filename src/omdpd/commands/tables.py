@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from omdpd.arrays import InvalidInputError
@@ -22,6 +25,9 @@ COLUMNS = (
     ("fail", "failures", 0),
     ("s/run", "seconds", 1),
 )
+LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    symbol: "\\" + symbol for symbol in "_%&#${}"
+}
 NARROW = ("regret", "violation", "weak", "exp. r", "exp. v", "fail", "s/run")
 
 
@@ -39,9 +45,11 @@ def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     for (world, nature, learner), group in grouped(records).items():
         block = nature if len(worlds) == 1 else f"{world}, {nature}"
         if block != last:
-            shown.add_row(f"[bold]{block}[/bold]")
+            shown.add_row(f"[bold]{escape(block)}[/bold]")
         last = block
-        shown.add_row(f" {learner}", *(_cell(mean_of(group, key), title, digits) for title, key, digits in columns))
+        shown.add_row(
+            f" {escape(learner)}", *(_cell(mean_of(group, key), title, digits) for title, key, digits in columns)
+        )
     console.print(shown)
 
 
@@ -54,9 +62,9 @@ def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:
     ]
     if style == "markdown":
         lines = [head, ["---"] * len(head), *rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+        return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines) + "\n"
     if style == "csv":
-        return "\n".join(",".join(_quoted(cell) for cell in line) for line in [head, *rows]) + "\n"
+        return _csv(records)
     if style == "latex":
         body = "\n".join(" & ".join(_escaped(cell) for cell in line) + r" \\" for line in rows)
         top = " & ".join(_escaped(cell) for cell in head) + r" \\"
@@ -73,12 +81,19 @@ def _cell(mean: Mean | None, title: str, digits: int) -> str:
     return f"{mean.mean:.{digits}f}"
 
 
-def _quoted(cell: str) -> str:
-    return f'"{cell}"' if "," in cell else cell
+def _csv(records: Sequence[Mapping[str, Any]]) -> str:
+    """Numbers for a program: a mean and the half-width of its interval in columns of their own; empty if undefined."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = [name for _, key, _ in COLUMNS for name in (key, f"{key}_half")]
+    writer.writerow(["world", "nature", "learner", "runs", *names])
+    for keys, group in grouped(records).items():
+        means = [mean_of(group, key) for _, key, _ in COLUMNS]
+        numbers = [x for mean in means for x in (("", "") if mean is None else (mean.mean, mean.half))]
+        writer.writerow([*keys, len(group), *numbers])
+    return text.getvalue()
 
 
 def _escaped(cell: str) -> str:
-    text = cell.replace("\\", r"\textbackslash ").replace("±", r"$\pm$")
-    for symbol in "_%&#":
-        text = text.replace(symbol, "\\" + symbol)
-    return text
+    """Text as LaTeX takes it."""
+    return "".join(LATEX.get(symbol, symbol) for symbol in cell)

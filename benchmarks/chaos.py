@@ -1,0 +1,231 @@
+"""Kill a running sweep again and again, and see that every run still ends bit for bit as if nothing had happened.
+
+    python benchmarks/chaos.py 200
+
+A sweep is started as a person starts it (`omdpd run FILE --jobs 2`) and killed with SIGKILL at random moments: the
+whole group of processes, the parent alone (its workers must end by themselves), or one worker (the sweep must go on by
+itself).  It is started again with the same command until it is finished; then its runs are compared with those of a
+sweep that nobody disturbed: rows, values, states, policies, summaries (except `seconds`), and the files of every
+folder.  If kills are left, a new sweep begins.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from omdpd.packing import unpack
+from omdpd.records import RunFolder
+from omdpd.results import stored_runs
+from omdpd.writer import COMMIT_VARIABLE, RUN_CLASSES
+
+SWEEP = """\
+episodes = {episodes}
+seeds = {seeds}
+worlds = [{{ name = "random_dirichlet" }}]
+natures = [{{ name = "noisy" }}, {{ name = "adaptive" }}, {{ name = "pool" }}]
+learners = [
+  {{ name = "ProximalOMDPD.cautious" }},
+  {{ name = "OMDPD.tuned" }},
+  {{ name = "OptCMDP" }},
+  {{ name = "SinhaVaze" }},
+]
+"""
+# Commits are this far apart, so that a kill often meets one.
+COMMIT_SECONDS = "0.02"
+# What a finished run's folder holds, apart from its three numbered parts.
+FILES = {"spec.toml", "provenance.json", "commit.json", "summary.json", "lock"}
+KINDS = ("group", "group", "parent", "worker")
+PATIENCE = 300.0
+
+
+@dataclass
+class Tally:
+    """What happened: kills by kind, how many came after new commits, half-written files, and what was compared."""
+
+    kills: dict[str, int] = field(default_factory=lambda: dict.fromkeys((*KINDS, "start"), 0))
+    sweeps: int = 0
+    runs: int = 0
+    leftovers: int = 0
+    at_work: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.kills.values())
+
+
+def storm(n_kills: int, episodes: int, seeds: int, seed: int, folder: Path) -> Tally:
+    """Kill sweeps `n_kills` times in all; raises AssertionError at the first difference."""
+    file = folder / "sweep.toml"
+    file.write_text(SWEEP.format(episodes=episodes, seeds=seeds))
+    calm = folder / "calm"
+    _finish(_start(file, calm))
+    rng, tally = random.Random(seed), Tally()
+    while tally.total < n_kills:
+        out, done = folder / f"storm-{tally.sweeps}", 0
+        while tally.total < n_kills:
+            process = _start(file, out)
+            if _kill(process, rng, tally):
+                break
+            tally.leftovers += sum(1 for _ in out.glob("runs/*/.*.tmp"))
+            done, before = sum(RunFolder(path).episodes for path in out.glob("runs/*")), done
+            tally.at_work += done > before
+        _finish(_start(file, out))
+        tally.runs += compare(calm, out)
+        tally.sweeps += 1
+        print(f"{tally.total} kills {tally.kills}, {tally.sweeps} sweeps, {tally.runs} runs identical", flush=True)
+    return tally
+
+
+def compare(calm: Path, out: Path) -> int:
+    """Refuse any difference between the runs of two folders; the number of runs compared."""
+    names = sorted(path.name for path in (calm / "runs").iterdir() if path.is_dir())
+    assert names == sorted(path.name for path in (out / "runs").iterdir() if path.is_dir()), "runs were lost or added"
+    for name in names:
+        one, other = fingerprint(RunFolder(calm / "runs" / name)), fingerprint(RunFolder(out / "runs" / name))
+        for part in one:
+            assert one[part] == other[part], f"{part} of run {name} differ"
+        files = {path.name for path in (out / "runs" / name).iterdir()}
+        manifest = RunFolder(out / "runs" / name).manifest()
+        assert manifest is not None
+        assert files == FILES | manifest.files, f"run {name} has stray files: {files - FILES - manifest.files}"
+    policies = [_policies(folder) for folder in (calm, out)]
+    assert policies[0] == policies[1], "final policies differ"
+    return len(names)
+
+
+def fingerprint(record: RunFolder) -> dict[str, Any]:
+    """Everything of a run that must not depend on kills, exactly."""
+    done, rows, summary = record.last_commit(), record.rows(), dict(record.summary or {})
+    assert done is not None, f"{record.path} has no commit"
+    assert rows is not None, f"{record.path} has no rows"
+    summary.pop("seconds", None)
+    episodes = rows["episode"].to_pylist()
+    assert episodes == sorted(set(episodes)), f"{record.path} has an episode twice or out of order"
+    progress = done.tree["progress"][:3]
+    arrays = {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in done.arrays.items()}
+    return {
+        "rows": _bytes(rows), "values": record.values().tobytes(), "summary": summary, "episodes": done.episodes,
+        "arrays": arrays, "tree": (progress, done.tree["rng"]),
+    }  # fmt: skip
+
+
+def _policies(folder: Path) -> dict[str, bytes]:
+    policies = {}
+    for run in stored_runs(folder):
+        done = run.folder.last_commit()
+        assert done is not None
+        state = unpack(done.tree["progress"], done.arrays, RUN_CLASSES)[0]
+        policies[run.spec.id] = run.spec.learner.build().policy(state).tobytes()
+    return policies
+
+
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    whole = table.combine_chunks()
+    with pa.ipc.new_stream(sink, whole.schema) as stream:
+        stream.write_table(whole)
+    return bytes(sink.getvalue())
+
+
+def _start(file: Path, out: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "omdpd", "run", str(file), "--out", str(out), "--jobs", "2"]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        env=os.environ | {COMMIT_VARIABLE: COMMIT_SECONDS},
+    )  # fmt: skip
+
+
+def _finish(process: subprocess.Popen[str]) -> None:
+    said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, f"a sweep ended with {process.returncode}: {said}"
+
+
+def _kill(process: subprocess.Popen[str], rng: random.Random, tally: Tally) -> bool:
+    """Kill at a random moment; True if the sweep was finished before it could be killed."""
+    early = rng.random() < 0.1
+    if early:
+        time.sleep(rng.uniform(0.0, 1.5))
+    else:
+        _wait(lambda: process.poll() is not None or len(workers(process.pid)) >= 2, PATIENCE)
+        time.sleep(rng.uniform(0.0, 3.0))
+    kind = "start" if early else rng.choice(KINDS)
+    while kind == "worker" and process.poll() is None:
+        victims = workers(process.pid)
+        if victims and _send(rng.choice(victims)):
+            tally.kills["worker"] += 1
+        time.sleep(rng.uniform(0.5, 2.5))
+        kind = rng.choice(KINDS)
+    if process.poll() is not None:
+        _finish(process)
+        return True
+    victims = workers(process.pid)
+    if kind == "parent":
+        _send(process.pid)
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    tally.kills[kind] += 1
+    alive = _wait(lambda: not any(map(_alive, victims)), 20.0)
+    assert alive, f"workers {victims} outlived their parent"
+    return False
+
+
+def workers(pid: int) -> list[int]:
+    """The worker processes of a sweep: its children that run somebody's work."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    except OSError:
+        return []
+
+
+def _send(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def _wait(happened: Any, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if happened():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def main() -> None:
+    n_kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    with tempfile.TemporaryDirectory(prefix="omdpd-chaos-") as folder:
+        began = time.monotonic()
+        tally = storm(n_kills, episodes=120, seeds=1, seed=0, folder=Path(folder))
+    print(
+        f"{tally.total} kills ({', '.join(f'{n} {kind}' for kind, n in tally.kills.items())}) of {tally.sweeps} sweeps "
+        f"in {time.monotonic() - began:.0f} s, {tally.at_work} starts killed after new commits, "
+        f"{tally.leftovers} half-written files left: "
+        f"{tally.runs} runs bit-identical, nothing lost, nothing duplicated"
+    )
+
+
+if __name__ == "__main__":
+    main()

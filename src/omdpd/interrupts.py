@@ -1,0 +1,92 @@
+"""Ctrl-C between episodes: a run that is stopped commits what it has, and then stops."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+
+@dataclass
+class Stop:
+    """Whether somebody asked to stop."""
+
+    asked: bool = False
+
+
+@contextmanager
+def polite() -> Iterator[Stop]:
+    """While this lasts Ctrl-C only makes a note, which the loop inside looks at; a second one stops it at once.
+
+    In a worker the second one is ignored: a terminal sends Ctrl-C to the worker and its parent, and the parent passes
+    it on.  Outside the main thread nothing changes, because signals do not arrive there.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    worker = multiprocessing.parent_process() is not None
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if stop.asked and not worker:
+            raise KeyboardInterrupt
+        stop.asked = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Processes that are started inside are deaf to Ctrl-C until they `ignore` it; here it waits until the end."""
+    with _postponed():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _postponed() -> Iterator[None]:
+    """Ctrl-C that comes inside is raised at the end.  (Another thread may take a signal that this one blocks.)"""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    stop = Stop()
+
+    def note(number: int, frame: FrameType | None) -> None:
+        stop.asked = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if stop.asked and callable(before):
+        before(signal.SIGINT, None)
+
+
+def ignore() -> None:
+    """An idle worker does not care for Ctrl-C: its parent ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """Ctrl-C ends what is inside with InterruptedError; before and after it is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise InterruptedError("stopped") from None
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,53 @@
+"""Where a result comes from: versions, platform, and the commits of the code that made it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("omdpd", "numpy", "scipy", "numba", "highspy", "piqp", "pyarrow")
+# Asking for a commit takes milliseconds; a folder where it takes longer goes without.
+GIT_SECONDS = 5.0
+
+
+def provenance() -> dict[str, Any]:
+    """What a result may depend on beside its spec; `commit` is None outside a Git checkout.
+
+    `commit` belongs to the folder that the command was given in, `library_commit` to a checkout of this library; both
+    end in ``-dirty`` if there were changes that no commit has.
+    """
+    return {
+        "packages": {name: _version(name) for name in PACKAGES},
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "commit": commit_of(Path.cwd()),
+        "library_commit": commit_of(Path(__file__).resolve().parent),
+    }
+
+
+@lru_cache(maxsize=8)
+def commit_of(folder: Path) -> str | None:
+    """The Git commit that is checked out in a folder; None if there is none."""
+    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True,
+            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return said.stdout.strip() or None
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

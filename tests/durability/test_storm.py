@@ -1,0 +1,11 @@
+"""The short version of `make chaos`: a sweep that is killed a few times ends as if nothing had happened."""
+
+from chaos import storm
+
+N_KILLS = 6
+
+
+def test_a_sweep_that_is_killed_again_and_again_ends_bit_identical(tmp_path):
+    tally = storm(N_KILLS, episodes=60, seeds=1, seed=7, folder=tmp_path)
+    assert tally.total >= N_KILLS
+    assert tally.runs >= 12  # every run of the sweep: three natures, four learners
