@@ -11,7 +11,7 @@ from rich.table import Table
 
 from omdpd import __version__, specs
 from omdpd.arrays import InvalidInputError
-from omdpd.commands import bench, experiments, learners, worlds
+from omdpd.commands import bench, experiments, learners, suites, worlds
 
 app = typer.Typer(
     add_completion=False,
@@ -31,6 +31,8 @@ for command in (
     worlds.worlds,
     worlds.show,
     worlds.check,
+    suites.suite,
+    suites.compare,
     bench.bench,
 ):
     app.command()(command)

@@ -117,6 +117,13 @@ class BoxEstimator:
 
     covers_truth = True
 
+    @staticmethod
+    def practical(
+        reward_scale: float = 0.2, cost_scale: float = 0.0, transition_scale: float = 0.005, stationary: bool = False
+    ) -> BoxEstimator:
+        """Small bonuses, clipped: the scales that every learner of a comparison shares."""
+        return BoxEstimator(reward_scale, cost_scale, transition_scale, True, True, stationary)
+
     def check(self, setting: Setting) -> None:
         """Any setting will do."""
         _check_delta(self.delta)

@@ -42,8 +42,10 @@ class Curves:
 def load_curves(folder: Path, summaries: Sequence[Mapping[str, Any]]) -> list[Curves]:
     """The curves of every (learner, nature), in the order of the summaries."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    several = len({summary["world"] for summary in summaries}) > 1
     for summary in summaries:
-        groups.setdefault((summary["learner"], summary["nature"]), []).append(summary)
+        place = f"{summary['world']}, {summary['nature']}" if several else summary["nature"]
+        groups.setdefault((summary["learner"], place), []).append(summary)
     return [_curves(folder, learner, nature, group) for (learner, nature), group in groups.items()]
 
 

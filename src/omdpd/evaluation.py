@@ -22,6 +22,8 @@ from omdpd.programs import best_policy_against, least_total_violation
 
 # Where an exponent starts to be measured: the slope is taken between K / 4 and K.
 EXPONENT_START = 4
+# The last tenth of a run says what the learner has come to.
+LATE_SHARE = 10
 # Up to this many table entries (32 MB) are kept in memory while the comparator is found; beyond, they are made anew.
 MOST_NUMBERS = 2**22
 # Up to this many table entries the best policy in hindsight is found, by a program with a row per table.
@@ -45,7 +47,8 @@ class Assessment:
 class Totals:
     """What a run amounts to after `episodes`: sums over its episodes.
 
-    `quarter` holds the sums of value and violation at episode K/4 (None before it), from which exponents are measured.
+    `quarter` holds the sums of value and violation at episode K/4 (None before it), from which exponents are measured;
+    `late` the sum of violation where the last tenth begins.
     """
 
     episodes: int
@@ -54,6 +57,7 @@ class Totals:
     excess: Floats
     occupancy: Floats
     quarter: tuple[int, float, float] | None = None
+    late: tuple[int, float] | None = None
 
     @staticmethod
     def none(cmdp: CMDP) -> Totals:
@@ -65,7 +69,8 @@ class Totals:
         k = self.episodes + 1
         value, violation = self.value + judged.value, self.violation + judged.violation
         quarter = (k, value, violation) if k == n_episodes // EXPONENT_START else self.quarter
-        return Totals(k, value, violation, self.excess + judged.excess, self.occupancy + occupancy, quarter)
+        late = (k, violation) if k == n_episodes - n_episodes // LATE_SHARE else self.late
+        return Totals(k, value, violation, self.excess + judged.excess, self.occupancy + occupancy, quarter, late)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +91,10 @@ class Comparator:
 
 @dataclass(frozen=True)
 class Scores:
-    """The numbers of a whole run; what is undefined is None."""
+    """The numbers of a whole run; what is undefined is None.
+
+    `late_violation` is the mean strong violation of an episode in the last tenth of the run.
+    """
 
     regret: float | None
     regret_positive: float | None
@@ -95,6 +103,7 @@ class Scores:
     weak_violation: float
     regret_exponent: float | None
     violation_exponent: float | None
+    late_violation: float
 
 
 def assess(round_: Round, occupancy: Floats) -> Assessment:
@@ -124,15 +133,17 @@ def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
     k4, value4, violation4 = totals.quarter or (0, 0.0, 0.0)
     K, violation = totals.episodes, totals.violation
     weak = float(np.maximum(totals.excess, 0.0).max())
+    k_late, violation_late = totals.late or (0, 0.0)
+    late = (violation - violation_late) / max(K - k_late, 1)
     violation_exponent = growth_exponent(k4, violation4, K, violation)
     if best.value is None:
-        return Scores(None, None, None, violation, weak, None, violation_exponent)
+        return Scores(None, None, None, violation, weak, None, violation_exponent, late)
     regret = K * best.value - totals.value
     positive = float(np.maximum(best.value - values, 0.0).sum())
     spent = best.rows.reshape(len(best.rows), totals.occupancy.size) @ totals.occupancy.ravel()
     lagrangian = regret + float(best.multipliers @ spent)
     exponent = growth_exponent(k4, k4 * best.value - value4, K, regret)
-    return Scores(regret, positive, lagrangian, violation, weak, exponent, violation_exponent)
+    return Scores(regret, positive, lagrangian, violation, weak, exponent, violation_exponent, late)
 
 
 def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> float | None:
@@ -171,6 +182,16 @@ def paired_ratio_interval(
     tail = 100.0 * (1.0 - level) / 2.0
     low, high = np.percentile(ratios, [tail, 100.0 - tail])
     return float(numerators.mean() / denominators.mean()), float(low), float(high)
+
+
+def paired_difference_interval(
+    differences: Floats, rng: np.random.Generator, level: float = 0.95, n_draws: int = 10_000
+) -> tuple[float, float, float]:
+    """Mean of paired differences with a percentile-bootstrap interval: (mean, low, high)."""
+    means = differences[rng.integers(len(differences), size=(n_draws, len(differences)))].mean(axis=1)
+    tail = 100.0 * (1.0 - level) / 2.0
+    low, high = np.percentile(means, [tail, 100.0 - tail])
+    return float(differences.mean()), float(low), float(high)
 
 
 def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:

@@ -15,12 +15,14 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from omdpd.arrays import InvalidInputError
 from omdpd.curves import load_curves
 from omdpd.figures import draw, save
 from omdpd.natures.independent import violation_floor
 from omdpd.play import Metric
 from omdpd.records import RunFolder, write_atomically
 from omdpd.runner import run_all
+from omdpd.runs import scene_of
 from omdpd.specs import Experiment, RunSpec, toml_of
 from omdpd.specs.worlds import RandomDirichletSpec
 
@@ -32,17 +34,49 @@ def run_experiment(
     watch: Callable[[Sequence[RunSpec]], None] = lambda done: None,
     metrics: Mapping[str, Metric] | None = None,
     shared_disk: bool = True,
+    runs: Sequence[RunSpec] | None = None,
 ) -> list[dict[str, Any]]:
     """Play every run that is not finished yet, then write summaries and figure; returns the summaries.
 
-    Without a shared disk workers play in temporary folders, and their files are written into `folder` here.
+    Without a shared disk workers play in temporary folders, and their files are written into `folder` here.  `runs`
+    are those of the grid that are wanted, all if None.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "experiment.toml", toml_of(experiment).encode())
-    summaries = run_all(experiment.runs(), folder / "runs", executor, watch, metrics, shared_disk)
+    summaries = run_all(
+        experiment.runs() if runs is None else runs, folder / "runs", executor, watch, metrics, shared_disk
+    )
     write_summaries(summaries, folder)
     draw_experiment(experiment, folder, summaries)
     return summaries
+
+
+def suitable_runs(experiment: Experiment) -> tuple[list[RunSpec], list[str]]:
+    """The runs of a grid whose parts fit together, and a sentence for every combination that does not.
+
+    A learner may need another feedback, or know something that the world does not grant; a nature may need a world
+    with scenarios of its own, or leave no policy safe.
+    """
+    refusals: dict[tuple[Any, ...], str | None] = {}
+    kept = []
+    for spec in experiment.runs():
+        parts = (spec.world, spec.nature, spec.learner)
+        if parts not in refusals:
+            refusals[parts] = _refusal(spec)
+        if refusals[parts] is None:
+            kept.append(spec)
+    return kept, [why for why in refusals.values() if why is not None]
+
+
+def _refusal(spec: RunSpec) -> str | None:
+    """Why a run's parts do not fit together, or None."""
+    try:
+        scene = scene_of(spec)
+        scene.learner.init(scene.cmdp.setting(spec.episodes, scene.nature.feedback))
+    except InvalidInputError as error:
+        return f"{spec.learner.label} on {spec.world.label}, {spec.nature.label}: {error}"
+    safety = scene.nature.safety()
+    return None if safety.exists else f"{spec.nature.label} on {spec.world.label}: {safety.why}"
 
 
 def forget(experiment: Experiment, folder: Path, failed_only: bool) -> None:

@@ -209,6 +209,17 @@ class RunFolder:
         file = str(self.path / manifest.state.file)
         return Commit(manifest.episodes, manifest.tree, arrays_of_npz(self._checked(manifest.state), file))
 
+    def verify(self) -> None:
+        """Read everything that counts once, so that damage is seen before more work is built on it."""
+        manifest = self.manifest()
+        if manifest is None:
+            return
+        for _ in self._tables(manifest.rows, manifest.episodes):
+            pass
+        n_values = sum(table.num_rows for table in self._tables(manifest.values, manifest.episodes))
+        if n_values != manifest.episodes:
+            raise RecordError(f"{self.path} is damaged: it has {n_values} values of {manifest.episodes} episodes")
+
     def rows(self) -> pa.Table | None:
         """All committed rows, checked; None if there are none."""
         manifest = self.manifest()

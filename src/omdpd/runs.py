@@ -78,6 +78,7 @@ def advance(
     if done is not None:
         return done
     record.create(toml_of(spec))
+    record.verify()
     scene = scene_of(spec, metrics)
     rng = np.random.default_rng(spec.stream(2))
     now = start = resumed(record, first(scene), rng)
@@ -110,6 +111,7 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
         "world": spec.world.label,
         "seed": spec.seed,
         "episodes": spec.episodes,
+        "horizon": scene.cmdp.shape[0],
         **asdict(result),
         "comparator_value": best.value,
         "comparator_exists": best.exists,

@@ -47,7 +47,7 @@ class State:
 class BVOPS:
     """Exponential weights on importance-weighted losses, projected on the optimistic safe set."""
 
-    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: BoxEstimator = BoxEstimator.practical()
     step_scale: float = 1.0
 
     @staticmethod

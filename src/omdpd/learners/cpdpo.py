@@ -50,7 +50,7 @@ class CPDPO:
     """Policy optimisation against a switched multiplier; `room` must be given."""
 
     room: float | None = None
-    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: BoxEstimator = BoxEstimator.practical()
     eta_scale: float = 50.0
     gamma_scale: float = 0.003
     bonus_scale: float = 0.003

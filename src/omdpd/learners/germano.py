@@ -48,7 +48,7 @@ class State:
 class Germano:
     """Projected gradient descent against a bounded dual; `primal_scale` and `dual_scale` multiply the steps."""
 
-    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: BoxEstimator = BoxEstimator.practical()
     primal_scale: float = 1.0
     dual_scale: float = 1.0
 

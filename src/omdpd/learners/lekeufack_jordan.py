@@ -53,7 +53,7 @@ class State:
 class LekeufackJordan:
     """Optimistic mirror descent on the surrogate; `beta_root` = b makes the growth rate b / sqrt(HK)."""
 
-    estimator: Estimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: Estimator = BoxEstimator.practical()
     w0: float = 1.0
     beta_root: float = 1.0
 

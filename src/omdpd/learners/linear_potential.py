@@ -43,7 +43,7 @@ class State:
 class LinearPotential:
     """Projected gradient descent on the Lagrangian; `dual_scale` multiplies the multiplier's step 1 / sqrt(HK)."""
 
-    estimator: Estimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: Estimator = BoxEstimator.practical()
     dual_scale: float = 1.0
 
     @property

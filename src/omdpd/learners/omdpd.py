@@ -115,10 +115,10 @@ class OMDPD:
         return OMDPD()
 
     @staticmethod
-    def tuned(stationary: bool = False) -> OMDPD:
+    def tuned(stationary: bool = False, estimator: BoxEstimator | None = None) -> OMDPD:
         """The same update with constants a careful reader would run: alpha beta = 1/sqrt(HK), smaller bonuses."""
-        estimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True, stationary=stationary)
-        return OMDPD(estimator, alpha=0.1, w0=1.0, beta_root=10.0)
+        scales = estimator or BoxEstimator.practical(stationary=stationary)
+        return OMDPD(scales, alpha=0.1, w0=1.0, beta_root=10.0)
 
     @staticmethod
     def known_model(transition: Floats, reward: Floats, cost: Floats | None = None) -> OMDPD:

@@ -45,7 +45,7 @@ class State:
 class OptAug:
     """Augmented Lagrangian with penalty eta_k = min(penalty_scale k^penalty_power, most_penalty)."""
 
-    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: BoxEstimator = BoxEstimator.practical()
     penalty_scale: float = 1.0
     penalty_power: float = 2.5
     most_penalty: float = 1e4

@@ -43,7 +43,7 @@ class State:
 class OptCMDP:
     """Optimism by the extended linear program over the confidence box; `theory` has the paper's scales of one."""
 
-    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: BoxEstimator = BoxEstimator.practical()
 
     @staticmethod
     def theory() -> OptCMDP:

@@ -45,7 +45,7 @@ class OptDual:
     """The dual method; `room` must be given."""
 
     room: float | None = None
-    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: BoxEstimator = BoxEstimator.practical()
     dual_scale: float = 1.0
 
     @staticmethod

@@ -106,19 +106,19 @@ class ProximalOMDPD:
     memory: int = 8
 
     @staticmethod
-    def cautious(kappa: float = 0.02, stationary: bool = False) -> ProximalOMDPD:
+    def cautious(kappa: float = 0.02, stationary: bool = False, reward_scale: float = 0.1) -> ProximalOMDPD:
         """Empirical kernel, exploration in the reward, a shrinking margin on cost: `kappa` is the safety dial."""
-        return ProximalOMDPD(EmpiricalEstimator(kappa=kappa, stationary=stationary))
+        return ProximalOMDPD(EmpiricalEstimator(kappa=kappa, stationary=stationary, reward_scale=reward_scale))
 
     @staticmethod
-    def balanced(stationary: bool = False) -> ProximalOMDPD:
+    def balanced(stationary: bool = False, reward_scale: float = 0.1) -> ProximalOMDPD:
         """`cautious` without the margin: the least regret for its violation."""
-        return ProximalOMDPD.cautious(kappa=0.0, stationary=stationary)
+        return ProximalOMDPD.cautious(0.0, stationary, reward_scale)
 
     @staticmethod
-    def optimistic(stationary: bool = False) -> ProximalOMDPD:
+    def optimistic(stationary: bool = False, estimator: BoxEstimator | None = None) -> ProximalOMDPD:
         """A small confidence box around the empirical kernel: closest to the paper's optimism."""
-        return ProximalOMDPD(BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True, stationary=stationary))
+        return ProximalOMDPD(estimator or BoxEstimator.practical(stationary=stationary))
 
     @staticmethod
     def known_model(transition: Floats, reward: Floats, cost: Floats | None = None) -> ProximalOMDPD:

@@ -49,7 +49,7 @@ class State:
 class RECOO:
     """Rectified queue, exact hinge; needs no K."""
 
-    estimator: Estimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: Estimator = BoxEstimator.practical()
     alpha_scale: float = 1.0
     epsilon: float = 0.01
 

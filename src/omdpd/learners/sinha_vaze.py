@@ -50,7 +50,7 @@ class SinhaVaze:
     `beta_root` = b makes the growth rate b / sqrt(HK); constants left at None are the published ones.
     """
 
-    estimator: Estimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: Estimator = BoxEstimator.practical()
     w0: float | None = 1.0
     beta_root: float | None = 1.0
 

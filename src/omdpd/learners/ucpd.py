@@ -48,7 +48,7 @@ class State:
 class UCPD:
     """Drift-plus-penalty mirror descent; `reward_weight` multiplies V, `step_scale` divides alpha (1 is the paper)."""
 
-    estimator: BoxEstimator = BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True)
+    estimator: BoxEstimator = BoxEstimator.practical()
     reward_weight: float = 1.0
     step_scale: float = 1.0
 

@@ -174,7 +174,7 @@ class CautiousLPSpec(Spec, frozen=True, tag="CautiousLP"):
     def build(self) -> Learner[Any]:
         """The learner."""
         if self.box:
-            return CautiousLP(BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True, stationary=self.stationary))
+            return CautiousLP(BoxEstimator.practical(stationary=self.stationary))
         return CautiousLP(EmpiricalEstimator(kappa=self.kappa, stationary=self.stationary))
 
 

@@ -1,0 +1,202 @@
+"""`omdpd suite` and `omdpd compare`: our learners over all worlds; all learners side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from omdpd import specs
+from omdpd.arrays import InvalidInputError
+from omdpd.commands.experiments import Address, Fresh, Jobs, On, Where
+from omdpd.commands.progress import Watch
+from omdpd.commands.tables import formatted, print_table
+from omdpd.evaluation import paired_difference_interval
+from omdpd.executors import Place, executor
+from omdpd.experiments import forget, run_experiment, suitable_runs
+from omdpd.records import write_atomically
+from omdpd.results import grouped
+from omdpd.runner import run_all
+from omdpd.scales import best_candidate, training_runs
+from omdpd.specs import LEARNERS, NATURES, WORLDS, Experiment, RunSpec, named
+from omdpd.warmup import warm_up
+
+SUITE_LEARNERS = "ProximalOMDPD.cautious,ProximalOMDPD.balanced,ProximalOMDPD.optimistic,Uniform"
+# The one learner that paired differences are taken to.
+YARDSTICK = "ProximalOMDPD.cautious"
+Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
+
+
+def suite(
+    worlds: Names = "",
+    natures: Names = "fixed,noisy,natural,hostile,pool,adaptive",
+    learners: Names = SUITE_LEARNERS,
+    episodes: Annotated[int, typer.Option(help="Episodes K per run.")] = 1000,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 2,
+    jobs: Jobs = 0,
+    on: On = "local",
+    address: Address = None,
+    out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/suite"),
+    fresh: Fresh = False,
+) -> None:
+    """Run our learners and the uniform policy over all worlds and the natures that suit them."""
+    console = Console()
+    experiment = _experiment(worlds or ",".join(WORLDS), natures, learners, episodes, seeds)
+    records = _play(console, experiment, out, Where(on, jobs, address), fresh)
+    print_table(console, records)
+    _print_late(console, records)
+    console.print(f"Figure: {out / 'figure.png'}; numbers: {out / 'summary.csv'}", highlight=False)
+
+
+def compare(
+    worlds: Names = "random_dirichlet",
+    natures: Names = "noisy,pool,adaptive",
+    learners: Names = "",
+    episodes: Annotated[int, typer.Option(help="Episodes K per run.")] = 3000,
+    seeds: Annotated[int, typer.Option(help="How many seeds, the same for all.")] = 10,
+    scales: Annotated[str, typer.Option(help="same (for everybody), own (each learner's best), or both.")] = "both",
+    jobs: Jobs = 0,
+    on: On = "local",
+    address: Address = None,
+    out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/compare"),
+    fresh: Fresh = False,
+) -> None:
+    """Run all learners on the same worlds, natures and seeds, with the same scales and with each one's own."""
+    if scales not in ("same", "own", "both"):
+        raise InvalidInputError(f"--scales is {scales!r}, but must be same, own or both")
+    console = Console()
+    where = Where(on, jobs, address)
+    experiment = _experiment(worlds, natures, learners or ",".join(LEARNERS), episodes, seeds)
+    if scales in ("same", "both"):
+        records = _play(console, experiment, out / "same", where, fresh)
+        _report(console, "the same scales for everybody", records, out / "same")
+    if scales in ("own", "both"):
+        tuned = _own_scales(console, experiment, out / "training", where)
+        records = _play(console, experiment, out / "own", where, fresh, tuned)
+        _report(console, "each learner's own best scales", records, out / "own")
+
+
+def _experiment(worlds: str, natures: str, learners: str, episodes: int, seeds: int) -> Experiment:
+    chosen = (
+        tuple(named(table, name.strip(), kind)() for name in text.split(",") if name.strip())
+        for table, text, kind in (
+            (WORLDS, worlds, "world"),
+            (NATURES, natures, "nature"),
+            (LEARNERS, learners, "learner"),
+        )
+    )
+    world_specs, nature_specs, learner_specs = chosen
+    return Experiment(world_specs, nature_specs, learner_specs, episodes, seeds)
+
+
+def _play(
+    console: Console,
+    experiment: Experiment,
+    folder: Path,
+    where: Where,
+    fresh: bool,
+    runs: Sequence[RunSpec] | None = None,
+) -> list[dict[str, Any]]:
+    """Run what suits, with a live view; what does not suit is said."""
+    warm_up(lambda line: console.print(line, highlight=False))
+    if runs is None:
+        runs, refused = suitable_runs(experiment)
+        for line in refused:
+            console.print(f"left out: {line}", highlight=False, soft_wrap=True)
+    if not runs:
+        raise InvalidInputError("no learner suits these worlds and natures")
+    if fresh:
+        forget(experiment, folder, failed_only=False)
+    with _executor(where, len(runs)) as chosen, Watch(console, runs, folder / "runs") as watch:
+        return run_experiment(experiment, folder, chosen, watch, None, where.shared_disk, runs)
+
+
+def _executor(where: Where, n_runs: int) -> Any:
+    place: Place = specs.named({"local": "local", "dask": "dask", "ray": "ray"}, where.on, "place")
+    return executor(place, min(where.jobs or os.cpu_count() or 1, n_runs), where.address)
+
+
+def _own_scales(console: Console, experiment: Experiment, folder: Path, where: Where) -> list[RunSpec]:
+    """The runs of a comparison with every learner's best scales on the training instances."""
+    runs, _ = suitable_runs(experiment)
+    wanted = training_runs(runs, max(experiment.episodes // 4, 1))
+    flat = [run for options in wanted.values() if len(options) > 1 for tries in options.values() for run in tries]
+    flat = list(dict.fromkeys(flat))
+    done: dict[str, Mapping[str, Any]] = {}
+    if flat:
+        with _executor(where, len(flat)) as chosen, Watch(console, flat, folder / "runs") as watch:
+            done = {s["run"]: s for s in run_all(flat, folder / "runs", chosen, watch)}
+    best = {}
+    for parts, options in wanted.items():
+        trained = (
+            {learner: [done[run.id] for run in tries] for learner, tries in options.items()} if len(options) > 1 else {}
+        )
+        best[parts] = best_candidate(trained) if trained else parts[2]
+    return [
+        RunSpec(run.world, run.nature, best[run.world, run.nature, run.learner], run.episodes, run.seed, run.record)
+        for run in runs
+    ]
+
+
+def _report(console: Console, title: str, records: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """The table of a comparison, on the terminal and as files, with paired differences to our default."""
+    console.print(f"[bold]{title}[/bold]")
+    print_table(console, records)
+    lines = _differences(records)
+    shown = Table(title=f"Paired differences to {YARDSTICK} (mean, 95 %)", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("world", "nature", "learner", "regret", "violation"):
+        shown.add_column(name)
+    for line in lines:
+        shown.add_row(*line)
+    console.print(shown)
+    for style, ending in (("markdown", "md"), ("csv", "csv"), ("latex", "tex")):
+        write_atomically(folder / f"table.{ending}", formatted(records, style).encode())
+    text = "\n".join(",".join(f'"{cell}"' for cell in line) for line in lines) + "\n"
+    write_atomically(folder / "differences.csv", text.encode())
+    console.print(f"Tables, figure and numbers: {folder}", highlight=False)
+
+
+def _differences(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """What each learner has more than our default on the same seeds."""
+    groups = grouped(records)
+    lines = []
+    for (world, nature, learner), group in groups.items():
+        ours = [g for key, g in groups.items() if key[:2] == (world, nature) and key[2].startswith(YARDSTICK)]
+        if not ours or learner.startswith(YARDSTICK):
+            continue
+        cells = (_difference(group, ours[0], key) for key in ("regret", "violation"))
+        lines.append((world, nature, learner, *cells))
+    return lines
+
+
+def _difference(theirs: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]], key: str) -> str:
+    by_seed = {record["seed"]: record[key] for record in ours}
+    pairs = [(r[key], by_seed[r["seed"]]) for r in theirs if r["seed"] in by_seed]
+    if not pairs or any(None in pair for pair in pairs):
+        return "-"
+    difference = np.array([a - b for a, b in pairs])
+    mean, low, high = paired_difference_interval(difference, np.random.default_rng(0))
+    return f"{mean:+.0f} ({low:+.0f} .. {high:+.0f})"
+
+
+def _print_late(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
+    """Where a learner of ours still violates at the end, or its violation grows fast."""
+    for (world, nature, learner), group in grouped(records).items():
+        if learner == "Uniform":
+            continue
+        exponents = [record["violation_exponent"] for record in group if record["violation_exponent"] is not None]
+        growth = float(np.mean(exponents)) if exponents else 0.0
+        share = float(np.mean([record["late_violation"] / record["horizon"] for record in group]))
+        if (growth >= 0.75 and share >= 0.001) or share >= 0.02:
+            console.print(
+                f"{learner} on {world}, {nature}: violation grows like K^{growth:.2f}; in the last tenth "
+                f"{100 * share:.2f} % of H per episode",
+                highlight=False,
+            )
