@@ -73,10 +73,11 @@ def read_bounded(file: Path, most: int = MOST_FILE_BYTES) -> bytes:
     except OSError as error:
         why = "it is a link, and links are not followed" if file.is_symlink() else error.strerror
         raise RecordError(f"{file} cannot be read: {why}") from None
+    known = os.fstat(handle)
+    if not stat.S_ISREG(known.st_mode):
+        os.close(handle)
+        raise RecordError(f"{file} is not a plain file")
     with open(handle, "rb") as stream:
-        known = os.fstat(handle)
-        if not stat.S_ISREG(known.st_mode):
-            raise RecordError(f"{file} is not a plain file")
         if known.st_size > most:
             raise RecordError(f"{file} is larger than {most} bytes, too large for what it should hold")
         return stream.read(most + 1)

@@ -296,7 +296,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     """The content of a small TOML file."""
     try:
         return tomllib.loads(read_bounded(file, 2**20).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{file} is damaged: it does not hold TOML ({error})") from None
 
 

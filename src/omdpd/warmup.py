@@ -14,6 +14,7 @@ from omdpd.confidence import Box, Kernel
 from omdpd.kernels.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
 from omdpd.kernels.rollout import trajectory
 from omdpd.mirror import Hinges, mirror_step
+from omdpd.programs import vertex_plan
 
 # From the cache everything is ready well within this; what takes longer is compiling.
 PATIENCE = 3.0
@@ -39,5 +40,6 @@ def _call_all() -> None:
     policy_of_occupancy(q)
     greedy_policy(p, q)
     trajectory(uniform, p, initial, np.full((H, 2), 0.5))
+    vertex_plan(np.zeros_like(p), np.ones_like(p), initial, q, np.full((1, H, S, A), -0.1))
     for region in (Kernel(p), Box(np.zeros_like(p), np.ones_like(p))):
         mirror_step(region, initial, q, -q, 1.0, Hinges(np.full((1, H, S, A), 0.1), np.ones(1)))

@@ -11,6 +11,7 @@ import json
 import os
 import zipfile
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def _numbers() -> list[Spoilt]:
     whole = ("episodes", "seeds", "first_seed", "n_states", "n_actions", "horizon", "size")
     strange = ("nan", "inf", "-inf", "-1", "1.5", "1e400", str(10**18), str(-(10**18)), '"5"', "true", "1979-05-27")
     found = [_spoil(key, value) for key in whole for value in strange]
-    found += [_spoil("kappa", value) for value in ("nan", "inf", "-inf", '"a"', "true", "-1.0")]
+    found += [_spoil("kappa", value) for value in ("nan", "inf", "-inf", '"a"', "true")]
     found += [_spoil(key, "0") for key in ("episodes", "seeds", "n_states", "n_actions", "size")]
     return found
 
@@ -278,13 +279,17 @@ def _zip(members: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
     return stream.getvalue()
 
 
+@cache
 def _bomb() -> bytes:
-    """A gigabyte of zeros in about a megabyte."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a0.npy", "w") as member:
-        member.write(_npy_header("(134217728,)"))
-        for _ in range(1024):
-            member.write(b"\0" * 2**20)
+    """Half a gigabyte of zeros in about two megabytes."""
+    stream, zeros = io.BytesIO(), b"\0" * 2**20
+    with (
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("a0.npy", "w") as member,
+    ):
+        member.write(_npy_header("(67108864,)"))
+        for _ in range(512):
+            member.write(zeros)
     return stream.getvalue()
 
 

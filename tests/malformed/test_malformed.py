@@ -139,7 +139,7 @@ def test_a_damaged_manifest_is_refused_by_every_reader(unfinished, name):
 @pytest.mark.parametrize("file", ["summary.json", "error.json"])
 @pytest.mark.parametrize("name", json_spoilers("summary.json"))
 def test_a_damaged_summary_or_error_is_refused(finished, file, name):
-    spec, out, folder = finished
+    _, out, folder = finished
     if file == "error.json":
         (folder / "summary.json").rename(folder / "error.json")
     spoil(folder / file, json_spoilers(file)[name])

@@ -80,6 +80,8 @@ def compare(
     if scales in ("own", "both"):
         tuned = _own_scales(console, experiment, out / "training", where)
         records = _play(console, experiment, out / "own", where, fresh, tuned)
+        _write_scales(records, out / "own")
+        records = [record | {"learner": record["learner"].split("(")[0]} for record in records]
         _report(console, "each learner's own best scales", records, out / "own")
 
 
@@ -151,16 +153,24 @@ def _report(console: Console, title: str, records: Sequence[Mapping[str, Any]], 
     print_table(console, records)
     lines = _differences(records)
     shown = Table(title=f"Paired differences to {YARDSTICK} (mean, 95 %)", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("world", "nature", "learner", "regret", "violation"):
-        shown.add_column(name)
-    for line in lines:
-        shown.add_row(*line)
+    for name in ("nature", "learner", "regret", "violation"):
+        shown.add_column(name, no_wrap=True)
+    several = len({line[0] for line in lines}) > 1
+    for world, nature, *cells in lines:
+        shown.add_row(f"{world}, {nature}" if several else nature, *cells)
     console.print(shown)
     for style, ending in (("markdown", "md"), ("csv", "csv"), ("latex", "tex")):
         write_atomically(folder / f"table.{ending}", formatted(records, style).encode())
     text = "\n".join(",".join(f'"{cell}"' for cell in line) for line in lines) + "\n"
     write_atomically(folder / "differences.csv", text.encode())
     console.print(f"Tables, figure and numbers: {folder}", highlight=False)
+
+
+def _write_scales(records: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Which settings each learner was given, by world and nature."""
+    chosen = dict.fromkeys((record["world"], record["nature"], record["learner"]) for record in records)
+    text = "\n".join(",".join(f'"{cell}"' for cell in line) for line in [("world", "nature", "learner"), *chosen])
+    write_atomically(folder / "scales.csv", text.encode())
 
 
 def _differences(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

@@ -65,10 +65,12 @@ def load_experiment(file: Path) -> Experiment:
         if known.st_size > MOST_BYTES:
             raise InvalidInputError(f"{file} is larger than {MOST_BYTES} bytes, too large for an experiment")
         content = tomllib.loads(file.read_bytes().decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
+    except InvalidInputError:
+        raise
     except RecursionError:
         raise InvalidInputError(f"{file} is not a TOML file of an experiment: it is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
     except OSError as error:
         raise InvalidInputError(f"{file} cannot be read: {error.strerror}") from None
     experiment = parse_experiment(content, str(file))
