@@ -53,7 +53,7 @@ def test_an_unknown_number_of_episodes_is_replaced_by_the_episode_but_at_least_2
     open_ended = Setting(H, S, A, I)
     assert [effective_episodes(open_ended, k) for k in (0, 1, 256, 257, 1000)] == [256, 256, 256, 257, 1000]
     assert effective_episodes(SETTING, 5000) == K
-    assert log_term_transition(open_ended, 512, 0.01) == pytest.approx(math.log(6 * S * A * H * 512 / 0.01))
+    assert log_term_transition(open_ended, 511, 0.01) == pytest.approx(math.log(6 * S * A * H * 512 / 0.01))
 
 
 def test_a_radius_by_hand():

@@ -49,10 +49,19 @@ def test_good_feedback_comes_back_as_plain_arrays():
 
 
 def test_one_constraint_may_drop_its_axis():
-    checked = checked_feedback(setting(n_constraints=1), BanditFeedback(WALK, np.zeros(H), np.arange(3.0)))
-    assert np.array_equal(checked.costs, [[0.0, 1.0, 2.0]])
+    checked = checked_feedback(setting(n_constraints=1), BanditFeedback(WALK, np.zeros(H), np.array([0.0, 0.5, 1.0])))
+    assert np.array_equal(checked.costs, [[0.0, 0.5, 1.0]])
     table = np.zeros((H, S, A))
     assert checked_feedback(setting("full", 1), FullFeedback(WALK, np.zeros(H), table)).cost.shape == (1, H, S, A)
+
+
+def test_numbers_outside_their_range_are_named():
+    with pytest.raises(InvalidInputError, match=r"rewards\[1\] \(step 1\) = 1.5 is outside \[0, 1\]"):
+        checked_feedback(setting(n_constraints=1), BanditFeedback(WALK, np.array([0.0, 1.5, 1.0]), np.zeros(H)))
+    with pytest.raises(InvalidInputError, match=r"costs\[0, 2\] .* = -2 is outside \[-1, 1\]"):
+        checked_feedback(setting(n_constraints=1), BanditFeedback(WALK, np.zeros(H), np.array([0.0, 0.0, -2.0])))
+    with pytest.raises(InvalidInputError, match=r"cost\[0, 0, 0, 0\] .* = 3 is outside \[-1, 1\]"):
+        checked_feedback(setting("full", 1), FullFeedback(WALK, np.zeros(H), np.full((H, S, A), 3.0)))
 
 
 def test_several_constraints_may_not_drop_their_axis():

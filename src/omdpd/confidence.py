@@ -200,6 +200,8 @@ class KnownModel:
             raise InvalidInputError(f"the known cost needs shape {(setting.n_constraints, H, S, A)}")
         if self.cost is None and setting.feedback == "bandit":
             raise InvalidInputError("a known model without its cost needs full feedback: nothing is estimated")
+        if self.cost is not None and setting.feedback == "full":
+            raise InvalidInputError("with full feedback the costs are revealed: leave the cost out of the known model")
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
         """The truth, as far as it was given."""
@@ -224,14 +226,14 @@ def radius(p_hat: Floats, n: Floats, scale: float, Lp: float) -> Floats:
 
 
 def log_term(setting: Setting, k: int, delta: float) -> float:
-    """L = ln(6 (I+1) SAHK / delta)."""
+    """L = ln(6 (I+1) SAHK / delta) before zero-based episode k."""
     return log_term_transition(setting, k, delta) + float(np.log(setting.n_constraints + 1.0))
 
 
 def log_term_transition(setting: Setting, k: int, delta: float) -> float:
     """Lp = ln(6 SAHK / delta)."""
     H, S, A = setting.shape
-    return float(np.log(6.0 * S * A * H * effective_episodes(setting, k) / delta))
+    return float(np.log(6.0 * S * A * H * effective_episodes(setting, k + 1) / delta))
 
 
 def effective_episodes(setting: Setting, k: int) -> int:

@@ -47,9 +47,7 @@ def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None =
     natures = list(dict.fromkeys(c.nature for c in curves))
     learners = list(dict.fromkeys(c.learner for c in curves))
     style = {name: STYLES[i % len(STYLES)] for i, name in enumerate(learners)}
-    with plt.rc_context(
-        {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "omdpd"}
-    ):
+    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         figure, grid = plt.subplots(
             len(natures), 2, figsize=(14.0, 3.1 * len(natures)), squeeze=False, layout="constrained"
         )
@@ -78,8 +76,11 @@ def write_figure(figure: Figure, file: Path) -> Path:
     kind = file.suffix.lstrip(".").lower()
     if kind not in METADATA:
         raise InvalidInputError(f"{file} should end in one of .{', .'.join(METADATA)}")
+    from matplotlib import rc_context
+
     buffer = io.BytesIO()
-    figure.savefig(buffer, format=kind, dpi=110, metadata=METADATA[kind])
+    with rc_context({"svg.hashsalt": "omdpd"}):  # the same figure gives the same file
+        figure.savefig(buffer, format=kind, dpi=110, metadata=METADATA[kind])
     write_atomically(file, buffer.getvalue())
     return file
 

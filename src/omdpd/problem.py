@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.arrays import Floats, Integers, InvalidInputError, as_law, as_table, positive_integer
+from omdpd.arrays import Floats, Integers, InvalidInputError, as_law, as_table, positive_integer, within
 
 # "bandit": rewards and costs met along the trajectory.  "full": the rewards met, and the whole cost tables.
 FeedbackKind = Literal["bandit", "full"]
@@ -89,7 +89,7 @@ Feedback = BanditFeedback | FullFeedback
 
 
 def checked_feedback(setting: Setting, feedback: Feedback) -> Feedback:
-    """Return `feedback` with plain arrays of the right sizes, or say which entry is wrong.
+    """Return `feedback` with plain arrays of the right sizes and ranges, or say which entry is wrong.
 
     For somebody's own loop: inside the library feedback comes from `simulate` and is right by construction.
     """
@@ -101,13 +101,17 @@ def checked_feedback(setting: Setting, feedback: Feedback) -> Feedback:
     actions = _indices("actions", feedback.trajectory.actions, H, A)
     trajectory = Trajectory(states, actions)
     rewards = as_table("rewards", feedback.rewards, ["step"], [H])
+    within("rewards", rewards, 0.0, 1.0, ["step"])
     if isinstance(feedback, BanditFeedback):
         costs = as_table("costs", np.atleast_2d(feedback.costs), ["constraint", "step"], [setting.n_constraints, H])
+        within("costs", costs, -1.0, 1.0, ["constraint", "step"])
         return BanditFeedback(trajectory, rewards, costs)
     axes = ["constraint", "step", "state", "action"]
     table = np.asarray(feedback.cost)
     table = table[None] if table.ndim == 3 else table
-    return FullFeedback(trajectory, rewards, as_table("cost", table, axes, [setting.n_constraints, H, S, A]))
+    cost = as_table("cost", table, axes, [setting.n_constraints, H, S, A])
+    within("cost", cost, -1.0, 1.0, axes)
+    return FullFeedback(trajectory, rewards, cost)
 
 
 def _indices(name: str, values: npt.ArrayLike, length: int, bound: int) -> Integers:

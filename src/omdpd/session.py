@@ -66,7 +66,7 @@ class Session:
 
     def policy(self) -> Floats:
         """The policy (H, S, A) to play in the next episode: probabilities of actions by step and state."""
-        return self.learner.policy(self._state)
+        return self.learner.policy(self._state).copy()
 
     def update(self, feedback: Feedback) -> None:
         """Learn from one episode; wrong feedback is refused with a sentence and changes nothing."""

@@ -135,7 +135,7 @@ def test_a_failed_run_is_kept_shown_and_tried_again_on_request(tmp_path):
         return 0.0
 
     scene = scene_of(bad)
-    with pytest.raises(RunFailedError, match="1 of 2 runs failed; .*ZeroDivisionError: a bad day"):
+    with pytest.raises(RunFailedError, match=r"1 of 2 runs failed; .*ZeroDivisionError: a bad day"):
         run_experiment(experiment, out, InProcess(), metrics={"m": fails})
     _, said = omdpd("ls", out)
     assert "failed" in said

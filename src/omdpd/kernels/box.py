@@ -16,7 +16,7 @@ from omdpd.arrays import Floats, Integers
 def tighten(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """The smallest bounds with the same box: every bound is reached by some law in it.
 
-    Shapes (..., S).  A box that contains no law is left as it is found.
+    Shapes (..., S); the box must contain a law.
     """
     S = lower.shape[-1]
     low = lower.copy().reshape(-1, S)

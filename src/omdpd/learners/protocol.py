@@ -23,7 +23,7 @@ class Certificate:
     """Bounds a learner can state while it runs (where its region contains the truth and costs are met by q*).
 
     `bound` is (C + C') / eta_{k+1} plus what inexact solves can add; `regret` bounds sum_j r~_j.(q* - q_j) and
-    `violation` bounds the cumulative violation under the learner's own occupancies.
+    `violation` bounds the cumulative violation of each constraint under the learner's own occupancies.
     """
 
     bound: float

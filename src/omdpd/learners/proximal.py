@@ -195,9 +195,11 @@ class ProximalOMDPD:
         real = np.where(excess > noise, excess, 0.0)
         V = state.V + real
         potential = self.weighting.potential(state.setting, state.k + 1)
+        wanted = potential.slope(V)
+        weights = np.minimum(wanted, MOST_WEIGHT / state.eta)
         return replace(
             state, V=V, saturations=state.saturations + potential.saturated(V),
-            weights=np.minimum(potential.slope(V), MOST_WEIGHT / state.eta),
+            weights=weights, capped=state.capped or bool(np.any(wanted > weights)),
             ignored=state.ignored + float((excess - real).sum()),
             reward_sum=state.reward_sum + float(np.vdot(state.believed.reward, state.q)),
         )  # fmt: skip
