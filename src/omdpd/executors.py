@@ -56,6 +56,9 @@ class LocalProcesses(Executor):
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
+        self._context = multiprocessing.get_context("spawn")
+        # Read by workers before they begin something.  No lock: one that was killed would hold it for ever.
+        self._stop = self._context.RawValue("b", 0)
         self._guard = threading.RLock()
         self._deaths = 0
         self._closed = False
@@ -79,6 +82,7 @@ class LocalProcesses(Executor):
             self._closed = True
             pool = self._pool
         if cancel_futures:
+            self._stop.value = 1
             for process in list((pool._processes or {}).values()):
                 if process.pid is not None:
                     with suppress(OSError):
@@ -92,8 +96,9 @@ class LocalProcesses(Executor):
             process.kill()
 
     def _new_pool(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_begin_worker)
+        return ProcessPoolExecutor(
+            self._jobs, mp_context=self._context, initializer=_begin_worker, initargs=(self._stop,)
+        )
 
     def _send(self, future: Future[T], fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         with self._guard:
@@ -276,9 +281,14 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _begin_worker() -> None:
+# In a worker: whether its parent was told to stop.
+_STOP: list[Any] = []
+
+
+def _begin_worker(stop: Any) -> None:
     """A worker is deaf to Ctrl-C while it is idle, and does not outlive its parent."""
     ignore()
+    _STOP[:] = [stop]
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -292,6 +302,9 @@ def _end_with_parent() -> None:
 def _interruptible(fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
     """Call `fn` so that Ctrl-C stops it, and then be deaf to Ctrl-C again."""
     with heard():
+        # After Ctrl-C is heard: the parent makes its note before it sends the signal, so that one of them is seen.
+        if any(stop.value for stop in _STOP):
+            raise InterruptedError("stopped")
         return fn(*args, **kwargs)
 
 
