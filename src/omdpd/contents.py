@@ -9,6 +9,7 @@ import io
 import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -67,12 +68,26 @@ def _array(content: bytes) -> np.ndarray[Any, Any]:
 def parquet_of_table(table: pa.Table) -> bytes:
     """A table as the content of a Parquet file."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table, sink, compression="zstd", use_dictionary=False)  # numbers that hardly ever repeat
     return bytes(sink.getvalue())
 
 
 def table_of_parquet(content: bytes, name: str, most_rows: int) -> pa.Table:
     """The table of a Parquet file of at most `most_rows` rows."""
+    with _opened(content, name, most_rows) as file:
+        return file.read(use_threads=False)
+
+
+def pieces_of_parquet(content: bytes, name: str, most_rows: int) -> Iterator[pa.Table]:
+    """The same table, a few thousand rows at a time."""
+    with _opened(content, name, most_rows) as file:
+        for batch in file.iter_batches(GROUP_ROWS, use_threads=False):
+            yield pa.Table.from_batches([batch])
+
+
+@contextmanager
+def _opened(content: bytes, name: str, most_rows: int) -> Iterator[pq.ParquetFile]:
+    """A Parquet file whose sizes are bearable; what goes wrong inside is told with its name."""
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
         known = file.metadata
@@ -81,7 +96,7 @@ def table_of_parquet(content: bytes, name: str, most_rows: int) -> pa.Table:
         unpacked = sum(known.row_group(i).total_byte_size for i in range(known.num_row_groups))
         if max(unpacked, 8 * known.num_rows * known.num_columns) > MOST_TABLE_BYTES:
             raise RecordError(f"{name} would unpack to more than {MOST_TABLE_BYTES} bytes")
-        return file.read(use_threads=False)
+        yield file
     except RecordError:
         raise
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -94,7 +109,7 @@ def write_merged(parts: Iterable[pa.Table], sink: BinaryIO) -> None:
     try:
         for group in _groups(parts):
             if writer is None:
-                writer = pq.ParquetWriter(sink, group.schema, compression="zstd")
+                writer = pq.ParquetWriter(sink, group.schema, compression="zstd", use_dictionary=False)
             writer.write_table(group)
     finally:
         if writer is not None:

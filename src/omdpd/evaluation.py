@@ -139,7 +139,8 @@ def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
     if best.value is None:
         return Scores(None, None, None, violation, weak, None, violation_exponent, late)
     regret = K * best.value - totals.value
-    positive = float(np.maximum(best.value - values, 0.0).sum())
+    gaps = best.value - values
+    positive = float(np.maximum(gaps, 0.0, out=gaps).sum())  # in place: a run may have a million of them
     spent = best.rows.reshape(len(best.rows), totals.occupancy.size) @ totals.occupancy.ravel()
     lagrangian = regret + float(best.multipliers @ spent)
     exponent = growth_exponent(k4, k4 * best.value - value4, K, regret)

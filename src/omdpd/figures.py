@@ -53,9 +53,11 @@ def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None =
         )
         for (left, right), nature in zip(grid, natures, strict=True):
             group = [c for c in curves if c.nature == nature]
-            _panel(left, [(c.learner, c.violation) for c in group], style)
-            _panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style)
+            safe = any(c.regret is not None for c in group)
+            _panel(left, [(c.learner, c.violation) for c in group], style, safe)
+            _panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style, safe)
             left.set(title=f"{nature}: cumulative strong violation", yscale="symlog", ylim=(0.0, None))
+            right.set_yscale("symlog", linthresh=10.0)
             right.set(title=f"{nature}: cumulative regret (0: the best policy safe in every episode)")
             floor = (floors or {}).get(nature)
             if floor is not None:
@@ -85,8 +87,8 @@ def write_figure(figure: Figure, file: Path) -> Path:
     return file
 
 
-def _panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: dict[str, tuple[str, str, str]]) -> None:
-    """Mean lines with bands, a sqrt(K) reference, and the exponents in the legend."""
+def _panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: dict[str, tuple[str, str, str]], safe: bool) -> None:
+    """Mean lines with bands, a sqrt(K) reference, and the exponents in the legend; zero is the best safe policy."""
     for place, (name, band) in enumerate(bands):
         colour, line, marker = style[name]
         exponent = "" if band.exponent is None else f"  $K^{{{band.exponent:.2f}}}$"
@@ -97,7 +99,7 @@ def _panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: dict[str, tuple
         )  # fmt: skip
     if bands:
         _reference(axes, [band for _, band in bands])
-        axes.axhline(0.0, color="#000000", linewidth=0.8, label="best fixed policy")
+        axes.axhline(0.0, color="#000000", linewidth=0.8, label="best safe policy" if safe else None)
         axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     axes.set_xlabel("episode")
 

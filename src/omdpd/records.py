@@ -19,6 +19,7 @@ import hashlib
 import os
 import re
 import tomllib
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,7 +31,15 @@ import numpy as np
 import pyarrow as pa
 
 from omdpd.arrays import Floats
-from omdpd.contents import Arrays, arrays_of_npz, npz_of_arrays, parquet_of_table, table_of_parquet, write_merged
+from omdpd.contents import (
+    Arrays,
+    arrays_of_npz,
+    npz_of_arrays,
+    parquet_of_table,
+    pieces_of_parquet,
+    table_of_parquet,
+    write_merged,
+)
 from omdpd.durable import (
     MOST_JSON_BYTES,
     Lock,
@@ -214,11 +223,9 @@ class RunFolder:
         manifest = self.manifest()
         if manifest is None:
             return
-        for _ in self._tables(manifest.rows, manifest.episodes):
+        for _ in self._pieces(manifest.rows, manifest.episodes):
             pass
-        n_values = sum(table.num_rows for table in self._tables(manifest.values, manifest.episodes))
-        if n_values != manifest.episodes:
-            raise RecordError(f"{self.path} is damaged: it has {n_values} values of {manifest.episodes} episodes")
+        self.values()
 
     def rows(self) -> pa.Table | None:
         """All committed rows, checked; None if there are none."""
@@ -239,10 +246,14 @@ class RunFolder:
         manifest = self.manifest()
         if manifest is None:
             return np.zeros(0)
-        table = _joined(list(self._tables(manifest.values, manifest.episodes)), self.path)
-        if table.column_names != ["value"] or table.num_rows != manifest.episodes:
-            raise RecordError(f"{self.path} is damaged: it has {table.num_rows} values of {manifest.episodes} episodes")
-        return table["value"].to_numpy()
+        values = array("d")
+        for piece in self._pieces(manifest.values, manifest.episodes):
+            if piece.column_names != ["value"]:
+                raise RecordError(f"{self.path} is damaged: its values have other columns")
+            values.frombytes(piece["value"].to_numpy().astype(np.float64).tobytes())
+        if len(values) != manifest.episodes:
+            raise RecordError(f"{self.path} is damaged: it has {len(values)} values of {manifest.episodes} episodes")
+        return np.frombuffer(values)
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the scores; from now on the run counts as finished."""
@@ -276,13 +287,17 @@ class RunFolder:
     def _merged(self, name: str, parts: Sequence[Part], most_rows: int) -> Part:
         file = self.path / name
         with replacing(file) as sink:
-            write_merged(self._tables(parts, most_rows), sink)
+            write_merged(self._pieces(parts, most_rows), sink)
         content = read_bounded(file)
         return Part(name, hashlib.sha256(content).hexdigest(), len(content))
 
     def _tables(self, parts: Sequence[Part], most_rows: int) -> Iterator[pa.Table]:
         for part in parts:
             yield table_of_parquet(self._checked(part), str(self.path / part.file), most_rows)
+
+    def _pieces(self, parts: Sequence[Part], most_rows: int) -> Iterator[pa.Table]:
+        for part in parts:
+            yield from pieces_of_parquet(self._checked(part), str(self.path / part.file), most_rows)
 
     def _checked(self, part: Part) -> bytes:
         file = self.path / part.file
@@ -301,8 +316,6 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def _joined(tables: Sequence[pa.Table], path: Path) -> pa.Table:
-    if not tables:
-        return pa.table({"value": pa.array([], pa.float64())})
     try:
         return pa.concat_tables(tables)
     except pa.ArrowException:

@@ -157,7 +157,9 @@ def plot(
     records = _finished(folder)
     target = folder if out is None else out
     target.mkdir(parents=True, exist_ok=True)
-    figure = draw(load_curves(folder / "runs", records), f"{folder.name}: mean and 95 % band over seeds")
+    spelled = folder / "experiment.toml"
+    floors = floors_of(load_experiment(spelled)) if spelled.exists() else None
+    figure = draw(load_curves(folder / "runs", records), f"{folder.name}: mean and 95 % band over seeds", floors)
     for file in save(figure, target):
         print(f"wrote {file}")
 

@@ -18,17 +18,17 @@ from omdpd.results import Mean, grouped, mean_of
 COLUMNS = (
     ("regret", "regret", 1),
     ("violation", "violation", 1),
-    ("weak", "weak_violation", 1),
+    ("weak", "weak_violation", 0),
     ("Lagrangian", "lagrangian_regret", 1),
-    ("exp. r", "regret_exponent", 2),
-    ("exp. v", "violation_exponent", 2),
+    ("exp r", "regret_exponent", 2),
+    ("exp v", "violation_exponent", 2),
     ("fail", "failures", 0),
     ("s/run", "seconds", 1),
 )
 LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     symbol: "\\" + symbol for symbol in "_%&#${}"
 }
-NARROW = ("regret", "violation", "weak", "exp. r", "exp. v", "fail", "s/run")
+NARROW = ("regret", "violation", "weak", "exp r", "exp v", "s/run")
 
 
 def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
@@ -51,6 +51,10 @@ def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
             f" {escape(learner)}", *(_cell(mean_of(group, key), title, digits) for title, key, digits in columns)
         )
     console.print(shown)
+    solves, failures = (sum(record[key] for record in records) for key in ("solves", "failures"))
+    worst = max(record["max_gap"] for record in records)
+    said = f"{solves} solves, {failures} failed; largest relative duality gap {worst:.1e}"
+    console.print(said, highlight=False)
 
 
 def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:
