@@ -58,6 +58,8 @@ def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None =
             _panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style, safe)
             left.set(title=f"{nature}: cumulative strong violation", yscale="symlog", ylim=(0.0, None))
             right.set_yscale("symlog", linthresh=10.0)
+            if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
+                right.set_ylim(0.0, None)
             right.set(title=f"{nature}: cumulative regret (0: the best policy safe in every episode)")
             floor = (floors or {}).get(nature)
             if floor is not None:

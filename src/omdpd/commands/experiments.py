@@ -234,10 +234,14 @@ def _trial(spec: RunSpec) -> float:
 
 
 def _finished(folder: Path) -> list[dict[str, Any]]:
+    """The summaries of the finished runs, in the order in which the experiment names them if it is there."""
     records = summaries(folder)
     if not records:
         raise InvalidInputError(f"no run under {folder} is finished yet")
-    return records
+    spelled = folder / "experiment.toml"
+    order = [spec.id for spec in load_experiment(spelled).runs()] if spelled.exists() else []
+    place = {name: i for i, name in enumerate(order)}
+    return sorted(records, key=lambda record: place.get(record["run"], len(order)))
 
 
 def _last_numbers(rows: Any) -> tuple[None, float | None]:
