@@ -47,6 +47,10 @@ class TableMemory:
             return self._with(others, other_labels, table)
         return TableMemory(self.capacity, (*others, known), (*other_labels, self.labels[place]), self.n_labels)
 
+    def by_label(self) -> list[Floats]:
+        """The tables in the order in which they were first stored."""
+        return [self.tables[place] for place in np.argsort(self.labels)]
+
     def same_as(self, other: TableMemory) -> bool:
         """Whether both hold the same tables, in whatever order."""
         return set(self.labels) == set(other.labels)

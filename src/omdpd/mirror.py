@@ -44,10 +44,14 @@ class Divergence(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Hinges:
-    """Penalties w_j [d_j.q]^+: `tables` (m, H, S, A), `weights` (m,)."""
+    """Penalties w_j [d_j.q]^+: `tables` (m, H, S, A), `weights` (m,).
+
+    `start` (m,) are multipliers of an earlier, similar step, from which the solver starts; the answer is the same.
+    """
 
     tables: Floats
     weights: Floats
+    start: Floats | None = None
 
     @staticmethod
     def none(shape: tuple[int, int, int]) -> Hinges:
@@ -104,9 +108,10 @@ def mirror_step(
     none = np.zeros(len(W))
     if isinstance(region, Kernel):
         p = region.transition
-        cold = np.zeros(reference.shape[:2])
+        unused = np.zeros(reference.shape[:2])
+        start = none if hinges.start is None else np.minimum(hinges.start, W)
         q, V, xi, gap, scale, iterations, status = solve_single(
-            c, reference, p, initial, hinges.tables, W, none, none, kl, TOLERANCE, False, cold, none
+            c, reference, p, initial, hinges.tables, W, none, none, kl, TOLERANCE, len(W) > 0, unused, start
         )
     else:
         lower, upper = region.lower, region.upper

@@ -84,6 +84,7 @@ class State:
     memory: tuple[TableMemory, ...]
     weights: Floats
     predicted: Surrogate
+    multipliers: Floats
     q: Floats
     q_hat: Floats
     V: Floats
@@ -146,7 +147,7 @@ class ProximalOMDPD:
         V = np.zeros(setting.n_constraints)
         start = State(
             setting, 0, counts, believed, 0.0, (TableMemory(self.memory),) * setting.n_constraints, V,
-            Surrogate(believed.reward, Hinges.none(setting.shape)), q_hat, q_hat, V,
+            Surrogate(believed.reward, Hinges.none(setting.shape)), np.zeros(0), q_hat, q_hat, V,
             eta=H * self.stepping.eta_init, reward_sum=0.0, inexactness=0.0, log=SolveLog(), saturations=0,
             capped=False, ignored=0.0,
         )  # fmt: skip
@@ -180,10 +181,11 @@ class ProximalOMDPD:
         """Step 2: q_k = argmin_{Q_k} eta_k m_k(q) + D(q, q_hat_k), with the newest tables and the current weights."""
         wanted = self.weighting.potential(state.setting, k + 1).slope(state.V)
         weights = np.minimum(wanted, MOST_WEIGHT / state.eta)
-        m = _surrogate(state.setting, believed, margin, weights, state.memory)
+        m = _surrogate(state, believed, margin, weights, state.memory)
         step = _step(state, believed, m)
         return replace(
             state, k=k, counts=counts, believed=believed, margin=margin, weights=weights, predicted=m, q=step.occupancy,
+            multipliers=step.multipliers,
             log=state.log.after(step), inexactness=state.inexactness + _inexactness(step, state),
             capped=state.capped or bool(np.any(wanted > weights)),
         )  # fmt: skip
@@ -210,7 +212,7 @@ class ProximalOMDPD:
         With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.
         """
         m, eta, q = state.predicted, state.eta, state.q
-        f = _surrogate(state.setting, state.believed, state.margin, state.weights, memory)
+        f = _surrogate(state, state.believed, state.margin, state.weights, memory)
         same = all(after.same_as(before) for after, before in zip(memory, state.memory, strict=True))
         if same and np.array_equal(f.hinges.weights, m.hinges.weights):
             return replace(state, memory=memory, q_hat=q)
@@ -220,7 +222,8 @@ class ProximalOMDPD:
         surprise -= (_distance(q_hat, q) + _distance(q, state.q_hat)) / eta
         slower = max(surprise, 0.0) / (state.setting.horizon * self.stepping.c_prime)
         return replace(
-            state, memory=memory, q_hat=q_hat, eta=1.0 / (1.0 / eta + slower), log=state.log.after(step),
+            state, memory=memory, q_hat=q_hat, multipliers=step.multipliers, eta=1.0 / (1.0 / eta + slower),
+            log=state.log.after(step),
             inexactness=state.inexactness + _inexactness(step, state),
         )  # fmt: skip
 
@@ -241,17 +244,22 @@ class ProximalOMDPD:
 
 
 def _surrogate(
-    setting: Setting, believed: Estimate, margin: float, weights: Floats, memory: tuple[TableMemory, ...]
+    state: State, believed: Estimate, margin: float, weights: Floats, memory: tuple[TableMemory, ...]
 ) -> Surrogate:
     """-r~.q plus one hinge per constraint (its estimate), or per remembered table (with the scalar margin)."""
+    setting = state.setting
     if setting.feedback == "bandit":
-        return Surrogate(believed.reward, Hinges(believed.cost, weights))
-    lift = margin / setting.horizon
-    tables = [d + lift * np.abs(d).max() if lift > 0.0 else d for kept in memory for d in kept.tables]
-    if not tables:
-        return Surrogate(believed.reward, Hinges.none(setting.shape))
-    each = [w for w, kept in zip(weights, memory, strict=True) for _ in kept.tables]
-    return Surrogate(believed.reward, Hinges(np.stack(tables), np.array(each)))
+        tables, each = believed.cost, weights
+    else:
+        lift = margin / setting.horizon
+        # By label, not by age: the order then stays, and an earlier step's multipliers are a good start.
+        kept = [(w, d) for w, held in zip(weights, memory, strict=True) for d in held.by_label()]
+        if not kept:
+            return Surrogate(believed.reward, Hinges.none(setting.shape))
+        each = np.array([w for w, _ in kept])
+        tables = np.stack([d + lift * np.abs(d).max() if lift > 0.0 else d for _, d in kept])
+    start = state.multipliers if state.multipliers.shape == each.shape else None
+    return Surrogate(believed.reward, Hinges(tables, each, start))
 
 
 def _step(state: State, believed: Estimate, surrogate: Surrogate) -> Step:
