@@ -23,7 +23,7 @@ from omdpd.confidence import Box, BoxEstimator, Estimator, KnownModel, log_term
 from omdpd.estimates import Counts
 from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import Hinges, SolveLog, mirror_step, step_size
+from omdpd.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
 from omdpd.potential import Potential, positive_part
 from omdpd.problem import Feedback, FullFeedback, Setting
 
@@ -96,9 +96,9 @@ class OMDPD:
     """The algorithm of the paper; build one with `theory`, `tuned` or `known_model`.
 
     Constants left at None are the theorem's: alpha = 1 / (2 (1 + sqrt L) SAH) and
-    beta = w0 = SAH / (8 sqrt C sqrt(6SAHK)).
-    With `beta_root` = b the growth rate is b / sqrt(HK).  `diameter` is C = sup D, H if None (the paper's bound is
-    SAH/2).  `nested` cuts every confidence box with the earlier ones, which the proof assumes.
+    beta = w0 = SAH / (8 sqrt C sqrt(6SAHK)).  With `beta_root` = b the growth rate is b / sqrt(HK).  `diameter` is
+    C = sup D: H if None (the paper's bound is SAH/2), and H ln(SAK) for KL, whose references are smoothed by 1/K.
+    `nested` cuts every confidence box with the earlier ones, which the proof assumes.
     """
 
     estimator: Estimator = BoxEstimator()
@@ -108,6 +108,7 @@ class OMDPD:
     diameter: float | None = None
     hint: Hint = LastGradient()
     nested: bool = False
+    divergence: Divergence = Divergence.EUCLIDEAN
 
     @staticmethod
     def theory() -> OMDPD:
@@ -169,13 +170,15 @@ class OMDPD:
         grad = f.gradient(state.q)
         # q_hat_{k+1} = argmin_{Q_k} eta_k <grad_k, q> + D(q, q_hat_k)
         plain = Hinges.none(setting.shape)
-        to_q_hat = mirror_step(region, mu, state.q_hat, grad, state.eta, plain)
+        to_q_hat = mirror_step(
+            region, mu, self._reference(setting, state.q_hat), grad, state.eta, plain, self.divergence
+        )
         # eta_{k+1} from grad_1..grad_k.
         variation = state.variation + float(((grad - state.grad) ** 2).sum())
         eta = step_size(state.diameter, variation, state.variation)
         # q_{k+1} = argmin_{Q_k} eta_{k+1} <hint, q> + D(q, q_hat_{k+1})
         hint = self.hint.predict(f, grad, to_q_hat.occupancy)
-        to_q = mirror_step(region, mu, to_q_hat.occupancy, hint, eta, plain)
+        to_q = mirror_step(region, mu, self._reference(setting, to_q_hat.occupancy), hint, eta, plain, self.divergence)
         return replace(
             state, k=state.k + 1, counts=counts, q=to_q.occupancy, q_hat=to_q_hat.occupancy, lam=lam, grad=grad,
             variation=variation, eta=eta, box=region if isinstance(region, Box) else None,
@@ -188,13 +191,20 @@ class OMDPD:
         weight = float(state.potential.slope(state.lam).max())
         return Report(state.log, state.eta, weight, saturations=state.saturations)
 
+    def _reference(self, setting: Setting, q: Floats) -> Floats:
+        """The point to stay near; for KL it is smoothed by 1/K first, so that D stays bounded."""
+        if self.divergence is Divergence.EUCLIDEAN:
+            return q
+        return smoothed(q, 1.0 / (setting.n_episodes or 1))
+
     def _constants(self, setting: Setting) -> tuple[float, Potential, float]:
         """alpha, the potential and C: given, or the theorem's."""
         H, S, A = setting.shape
         K = setting.n_episodes
         if K is None:
             raise InvalidInputError("OMDPD's constants need the number of episodes: set n_episodes")
-        C = float(H) if self.diameter is None else self.diameter
+        widest = float(H) if self.divergence is Divergence.EUCLIDEAN else H * float(np.log(S * A * K))
+        C = widest if self.diameter is None else self.diameter
         delta = self.estimator.delta if isinstance(self.estimator, BoxEstimator) else 0.01
         L = log_term(setting, 0, delta)
         alpha = 1.0 / (2.0 * (1.0 + np.sqrt(L)) * S * A * H) if self.alpha is None else self.alpha
