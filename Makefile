@@ -31,7 +31,7 @@ bars: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(PIP) --editable '.[dev,bench]'
-	$(BIN)/omdpd bench --sizes S5,S20,S50,S100 --json results/bench.json
+	$(BIN)/omdpd bench --sizes S5,S20,S50,S100 --json results/bench.json --plot results/scaling.png
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py $(N)

@@ -34,13 +34,14 @@ def bench(
     ] = "S5,S20",
     seeds: Annotated[str, typer.Option(help="Instances, FIRST:COUNT; held out from any tuning.")] = "7000:3",
     problems: Annotated[int, typer.Option(help="Problems recorded per instance (fewer at large sizes).")] = 20,
+    plot_file: Annotated[Path | None, typer.Option("--plot", help="Also measure and draw growth with S, A, H.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
 ) -> None:
     """Time the mirror step and planning against general solvers, in one run."""
     for package in ("piqp", "clarabel", "osqp", "cvxpy"):
         if find_spec(package) is None:
             raise InvalidInputError(f"{package} is not installed: pip install 'omdpd[bench]'")
-    from omdpd.bench import timing
+    from omdpd.bench import scaling, timing
 
     console = Console()
     warm_up(lambda line: console.print(line))
@@ -59,6 +60,15 @@ def bench(
             planning = timing.time_planning(size, instances)
             found["planning"] += [asdict(row) for row in planning]
             _print_planning(console, planning)
+    if plot_file is not None:
+        growth = scaling.measure_growth(instances[0])
+        found["growth"] = [asdict(row) for row in growth]
+        scaling.draw_growth(growth, plot_file)
+        powers = ", ".join(
+            f"{name}^{scaling.exponent(growth, name, *ends, region='box'):.2f}"
+            for name, ends in (("S", (20, 80)), ("A", (2, 16)), ("H", (4, 32)))
+        )
+        console.print(f"an iteration over a box grows like {powers}; drawn in {plot_file}", highlight=False)
     found["loop"] = _paper_loop(instances[0])
     console.print(
         f"paper loop, K = 3000: {found['loop']['seconds']:.2f} s, of which {found['loop']['steps']:.2f} s in its "
