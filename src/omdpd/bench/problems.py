@@ -98,8 +98,9 @@ def _recording(kept: list[Problem], most: int) -> Iterator[None]:
     original = vars(proximal)["mirror_step"]
     last: list[Step] = []
 
-    def step(region: Region, initial: Floats, reference: Floats, loss: Floats, eta: float, hinges: Hinges) -> Step:
-        answer: Step = original(region, initial, reference, loss, eta, hinges)
+    def step(*arguments: Any) -> Step:
+        region, initial, reference, loss, eta, hinges = arguments[:6]
+        answer: Step = original(*arguments)
         kept.append(Problem(region, initial, reference, loss, eta, hinges, last[0] if last else None))
         del kept[:-most]
         last[:] = [answer]

@@ -123,7 +123,7 @@ def osqp(sample: QuadraticProgram) -> Solve:
     stacked = sparse.vstack([sample.A, sample.G, unit]).tocsc()
     solver.setup(
         sample.P, sample.cost, stacked, low, high, verbose=False, eps_abs=1e-6, eps_rel=1e-6, polishing=True,
-        max_iter=20_000,
+        warm_starting=False, max_iter=20_000,
     )  # fmt: skip
 
     def solve(problem: Problem, general: QuadraticProgram) -> Timed:

@@ -23,7 +23,7 @@ from omdpd.curves import load_curves
 from omdpd.executors import Place, executor
 from omdpd.experiments import floors_of, forget, run_experiment
 from omdpd.figures import draw, save
-from omdpd.play import first, play
+from omdpd.play import first, play, record_grid
 from omdpd.records import write_atomically
 from omdpd.results import stored_runs, summaries
 from omdpd.runner import scene_of
@@ -37,6 +37,10 @@ QUICK_EPISODES, QUICK_SEEDS = 500, 2
 TRIAL_EPISODES = 20
 # What a recorded episode takes on disk, in bytes, measured on runs of the paper's size.
 ROW_BYTES = 60
+# And the value of an episode, whether or not it is recorded.
+VALUE_BYTES = 8
+# Rows of a longer run are counted up to here; they grow with the logarithm of its length.
+TRIAL_ROWS = 1_000_000
 
 Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
 On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray.")]
@@ -213,7 +217,10 @@ def _print_plan(console: Console, experiment: Experiment) -> None:
         total += seconds * experiment.seeds
         shown.add_row(spec.world.label, spec.nature.label, spec.learner.label, str(experiment.seeds), f"{seconds:.1f}")
     console.print(shown)
-    disk = len(runs) * min(experiment.episodes, 10_000) * ROW_BYTES / 1e6
+    recorded = record_grid(experiment.episodes, experiment.record == "all")
+    share = sum(map(recorded, range(1, min(experiment.episodes, TRIAL_ROWS) + 1)))
+    n_rows = experiment.episodes if share == experiment.episodes or experiment.record == "all" else share
+    disk = len(runs) * (n_rows * ROW_BYTES + experiment.episodes * VALUE_BYTES) / 1e6
     jobs = os.cpu_count() or 1
     console.print(
         f"{len(runs)} runs, {experiment.episodes} episodes each: about {total / 60:.1f} minutes of work "
