@@ -155,8 +155,8 @@ def _others(sample: Problem) -> dict[str, Solve]:
     kept: dict[str, Solve] = {}
     spent: dict[str, float] = {}
     for name, make in makers.items():
-        if name in ("HiGHS", "PIQP sparse_ldlt_eq_cond", "PIQP sparse_ldlt_cond") and sample.reference.shape[1] > 5:
-            continue  # minutes per solve from here on
+        if name in _hopeless(sample):
+            continue
         solve = make()
         began = time.perf_counter()
         solve(sample, general)
@@ -168,6 +168,19 @@ def _others(sample: Problem) -> dict[str, Solve]:
         for name, solve in kept.items()
         if spent[name] <= PATIENCE and not (name.startswith("PIQP") and spent[name] > 5.0 * best)
     }
+
+
+def _hopeless(sample: Problem) -> tuple[str, ...]:
+    """Solvers that take minutes per solve from some size on, in our trials."""
+    S, hinges = sample.reference.shape[1], len(sample.hinges.weights)
+    slow: tuple[str, ...] = ()
+    if S > 5:
+        slow += ("HiGHS", "PIQP sparse_ldlt_eq_cond", "PIQP sparse_ldlt_cond")
+    if S > 5 and hinges:
+        slow += ("PIQP sparse_ldlt_ineq_cond",)
+    if S > 20:
+        slow += ("OSQP", "cvxpy", "Clarabel")
+    return slow
 
 
 def _race(
