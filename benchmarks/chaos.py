@@ -72,14 +72,14 @@ def storm(n_kills: int, episodes: int, seeds: int, seed: int, folder: Path) -> T
     _finish(_start(file, calm))
     rng, tally = random.Random(seed), Tally()
     while tally.total < n_kills:
-        out, done = folder / f"storm-{tally.sweeps}", 0
+        out = folder / f"storm-{tally.sweeps}"
         while tally.total < n_kills:
+            before = _commits(out)
             process = _start(file, out)
-            if _kill(process, rng, tally):
+            if _kill(process, rng, tally, lambda before=before: _commits(out) != before):
                 break
             tally.leftovers += sum(1 for _ in out.glob("runs/*/.*.tmp"))
-            done, before = sum(RunFolder(path).episodes for path in out.glob("runs/*")), done
-            tally.at_work += done > before
+            tally.at_work += _commits(out) != before
         _finish(_start(file, out))
         tally.runs += compare(calm, out)
         tally.sweeps += 1
@@ -151,20 +151,20 @@ def _finish(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0, f"a sweep ended with {process.returncode}: {said}"
 
 
-def _kill(process: subprocess.Popen[str], rng: random.Random, tally: Tally) -> bool:
-    """Kill at a random moment; True if the sweep was finished before it could be killed."""
+def _kill(process: subprocess.Popen[str], rng: random.Random, tally: Tally, at_work: Any) -> bool:
+    """Kill at a random moment, mostly after work has begun; True if the sweep was finished before that."""
     early = rng.random() < 0.1
     if early:
         time.sleep(rng.uniform(0.0, 1.5))
     else:
-        _wait(lambda: process.poll() is not None or len(workers(process.pid)) >= 2, PATIENCE)
-        time.sleep(rng.uniform(0.0, 3.0))
+        _wait(lambda: process.poll() is not None or at_work(), PATIENCE)
+        time.sleep(rng.uniform(0.0, 1.0))
     kind = "start" if early else rng.choice(KINDS)
     while kind == "worker" and process.poll() is None:
         victims = workers(process.pid)
         if victims and _send(rng.choice(victims)):
             tally.kills["worker"] += 1
-        time.sleep(rng.uniform(0.5, 2.5))
+        time.sleep(rng.uniform(0.5, 3.0))
         kind = rng.choice(KINDS)
     if process.poll() is not None:
         _finish(process)
@@ -179,6 +179,11 @@ def _kill(process: subprocess.Popen[str], rng: random.Random, tally: Tally) -> b
     alive = _wait(lambda: not any(map(_alive, victims)), 20.0)
     assert alive, f"workers {victims} outlived their parent"
     return False
+
+
+def _commits(out: Path) -> dict[str, int]:
+    """When each run of a folder last committed."""
+    return {path.parent.name: path.stat().st_mtime_ns for path in out.glob("runs/*/commit.json")}
 
 
 def workers(pid: int) -> list[int]:
@@ -218,7 +223,7 @@ def main() -> None:
     n_kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
     with tempfile.TemporaryDirectory(prefix="omdpd-chaos-") as folder:
         began = time.monotonic()
-        tally = storm(n_kills, episodes=120, seeds=1, seed=0, folder=Path(folder))
+        tally = storm(n_kills, episodes=1500, seeds=1, seed=0, folder=Path(folder))
     print(
         f"{tally.total} kills ({', '.join(f'{n} {kind}' for kind, n in tally.kills.items())}) of {tally.sweeps} sweeps "
         f"in {time.monotonic() - began:.0f} s, {tally.at_work} starts killed after new commits, "

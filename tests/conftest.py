@@ -6,11 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from omdpd.warmup import warm_up
+
 # Conftests hold no doctests, and as modules of one name they could not be collected side by side.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=40)
 settings.load_profile("repeatable")
+
+
+def pytest_sessionstart(session):
+    """Compile the solvers once, before tests start processes that would each do it (or be killed while they do)."""
+    warm_up(print)
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ Between processes Dask and Ray move arguments by pickle and run what they are se
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import multiprocessing.reduction
 import os
@@ -216,8 +217,9 @@ def _dask(jobs: int, address: str | None) -> Iterator[Executor]:
         if address is None:
             with held_back():
                 cluster = LocalCluster(
-                    n_workers=jobs, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, processes=True
-                )
+                    n_workers=jobs, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, processes=True,
+                    silence_logs=logging.ERROR,
+                )  # fmt: skip
         try:
             client = Client(cluster if cluster is not None else address, timeout=CALL_SECONDS)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
