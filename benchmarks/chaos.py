@@ -76,7 +76,7 @@ def storm(n_kills: int, episodes: int, seeds: int, seed: int, folder: Path) -> T
         while tally.total < n_kills:
             before = _commits(out)
             process = _start(file, out)
-            if _kill(process, rng, tally, lambda before=before: _commits(out) != before):
+            if _kill(process, rng, tally, lambda out=out, before=before: _commits(out) != before):
                 break
             tally.leftovers += sum(1 for _ in out.glob("runs/*/.*.tmp"))
             tally.at_work += _commits(out) != before
