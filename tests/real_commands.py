@@ -35,10 +35,16 @@ def start_program(words, environment=None, **more):
     """A program in a group of its own, with its output kept; `end_all` ends it, whatever became of the test."""
     process = subprocess.Popen(
         [str(word) for word in words], start_new_session=True, env=os.environ | (environment or {}), text=True,
-        stdout=more.pop("stdout", subprocess.PIPE), stderr=more.pop("stderr", subprocess.STDOUT), **more,
+        stdout=more.pop("stdout", subprocess.PIPE), stderr=more.pop("stderr", subprocess.STDOUT),
+        preexec_fn=_hear_interrupts, **more,
     )  # fmt: skip
     STARTED.append(process)
     return process
+
+
+def _hear_interrupts():
+    """A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def start(*words, commit_seconds=0.05, environment=None, **more):
