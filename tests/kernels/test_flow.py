@@ -41,6 +41,11 @@ def test_entries_below_zero_by_rounding_get_no_probability():
     assert np.array_equal(policy_of_occupancy(np.array([[[-1e-17, 0.5]]])), [[[0.0, 1.0]]])
 
 
+def test_a_mass_below_the_accuracy_of_the_solvers_gives_the_uniform_policy():
+    q = np.array([[[1e-15, 0.0], [0.0, 1.0 - 1e-15]]])
+    assert np.array_equal(policy_of_occupancy(q), [[[0.5, 0.5], [0.0, 1.0]]])
+
+
 @given(SHAPES, SEEDS)
 def test_the_forward_pass_agrees_with_its_numpy_twin(shape, seed):
     p, mu, policy, _ = problem(shape, seed)

@@ -11,6 +11,10 @@ from numba import njit
 
 from omdpd.arrays import Floats
 
+# A state with less mass than this has none: solvers know an occupancy to about 1e-12, and the shares of a smaller mass
+# would be rounding noise, different on every processor, while the true dynamics may well lead there.
+NO_MASS = 1e-9
+
 
 @njit(cache=True)
 def occupancy_of_policy(policy: Floats, transition: Floats, initial: Floats) -> Floats:
@@ -32,7 +36,7 @@ def occupancy_of_policy(policy: Floats, transition: Floats, initial: Floats) -> 
 
 @njit(cache=True)
 def policy_of_occupancy(occupancy: Floats) -> Floats:
-    """pi_h(a|s) = q_h(s,a) / q_h(s), uniform where the state has no mass."""
+    """pi_h(a|s) = q_h(s,a) / q_h(s), uniform where the state has no mass to speak of."""
     H, S, A = occupancy.shape
     policy = np.empty((H, S, A))
     for h in range(H):
@@ -41,7 +45,7 @@ def policy_of_occupancy(occupancy: Floats) -> Floats:
             for a in range(A):
                 total += max(occupancy[h, s, a], 0.0)
             for a in range(A):
-                policy[h, s, a] = max(occupancy[h, s, a], 0.0) / total if total > 0.0 else 1.0 / A
+                policy[h, s, a] = max(occupancy[h, s, a], 0.0) / total if total > NO_MASS else 1.0 / A
     return policy
 
 

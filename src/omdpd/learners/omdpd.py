@@ -150,7 +150,7 @@ class OMDPD:
         )  # fmt: skip
 
     def policy(self, state: State) -> Floats:
-        """pi_k(a|s) = q_k(s,a) / sum_a q_k(s,a); uniform where q_k(s) = 0."""
+        """pi_k(a|s) = q_k(s,a) / sum_a q_k(s,a); uniform where q_k(s) = 0 (to solver accuracy)."""
         return policy_of_occupancy(state.q)
 
     def update(self, state: State, feedback: Feedback) -> State:
