@@ -34,6 +34,10 @@ STYLES = (
 METADATA: dict[str, dict[str, None] | None] = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 
+# Inches that a line of a legend takes.
+LEGEND_LINE = 0.15
+
+
 def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None = None) -> Figure:
     """One row per nature: cumulative violation left, cumulative regret right; mean and 95 % band over seeds.
 
@@ -48,8 +52,9 @@ def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None =
     learners = list(dict.fromkeys(c.learner for c in curves))
     style = {name: STYLES[i % len(STYLES)] for i, name in enumerate(learners)}
     with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        height = max(3.1, LEGEND_LINE * (len(learners) + 4))
         figure, grid = plt.subplots(
-            len(natures), 2, figsize=(14.0, 3.1 * len(natures)), squeeze=False, layout="constrained"
+            len(natures), 2, figsize=(14.0, height * len(natures)), squeeze=False, layout="constrained"
         )
         for (left, right), nature in zip(grid, natures, strict=True):
             group = [c for c in curves if c.nature == nature]
@@ -70,9 +75,9 @@ def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None =
     return figure
 
 
-def save(figure: Figure, folder: Path) -> list[Path]:
-    """Write figure.png, figure.svg and figure.pdf into a folder."""
-    return [write_figure(figure, folder / f"figure.{kind}") for kind in METADATA]
+def save(figure: Figure, folder: Path, name: str = "figure") -> list[Path]:
+    """Write NAME.png, NAME.svg and NAME.pdf into a folder."""
+    return [write_figure(figure, folder / f"{name}.{kind}") for kind in METADATA]
 
 
 def write_figure(figure: Figure, file: Path) -> Path:
@@ -84,7 +89,7 @@ def write_figure(figure: Figure, file: Path) -> Path:
 
     buffer = io.BytesIO()
     with rc_context({"svg.hashsalt": "omdpd"}):  # the same figure gives the same file
-        figure.savefig(buffer, format=kind, dpi=110, metadata=METADATA[kind])
+        figure.savefig(buffer, format=kind, dpi=110, metadata=METADATA[kind], bbox_inches="tight")
     write_atomically(file, buffer.getvalue())
     return file
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from omdpd.specs import LearnerSpec, RunSpec
 
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+FACTORS = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
 # What is scaled: bonuses on rewards, costs and transitions, and the margin of the cautious learners.
 SCALED = ("reward_scale", "cost_scale", "transition_scale", "kappa")
-TRAINING_SEEDS = (900_000, 900_001)
+TRAINING_SEEDS = (900_000, 900_001, 900_002, 900_003)
 
 
 def candidates(learner: LearnerSpec) -> list[LearnerSpec]:
@@ -26,7 +26,7 @@ def candidates(learner: LearnerSpec) -> list[LearnerSpec]:
 
     >>> from omdpd.specs.learners import CautiousSpec
     >>> [spec.kappa for spec in candidates(CautiousSpec())]
-    [0.005, 0.01, 0.02, 0.04, 0.08]
+    [0.0003125, 0.00125, 0.005, 0.01, 0.02, 0.04, 0.08]
     """
     scaled = {name: getattr(learner, name) for name in SCALED if hasattr(learner, name)}
     found = [

@@ -21,6 +21,8 @@ from omdpd.commands.tables import formatted, print_table
 from omdpd.evaluation import paired_difference_interval
 from omdpd.executors import Place, executor
 from omdpd.experiments import forget, run_experiment, suitable_runs
+from omdpd.figures import save
+from omdpd.planes import draw_plane
 from omdpd.records import write_atomically
 from omdpd.results import grouped
 from omdpd.runner import run_all
@@ -163,7 +165,8 @@ def _report(console: Console, title: str, records: Sequence[Mapping[str, Any]], 
         write_atomically(folder / f"table.{ending}", formatted(records, style).encode())
     text = "\n".join(",".join(f'"{cell}"' for cell in line) for line in lines) + "\n"
     write_atomically(folder / "differences.csv", text.encode())
-    console.print(f"Tables, figure and numbers: {folder}", highlight=False)
+    save(draw_plane(records, f"{title}: means and 95 % intervals"), folder, "plane")
+    console.print(f"Tables, figures and numbers: {folder}", highlight=False)
 
 
 def _write_scales(records: Sequence[Mapping[str, Any]], folder: Path) -> None:
