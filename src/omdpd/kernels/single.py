@@ -19,7 +19,7 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.single_certificate import occupancy_of_slack
-from omdpd.kernels.single_newton import dual_newton, workspace
+from omdpd.kernels.single_newton import dual_newton, starting_multipliers, workspace
 from omdpd.kernels.single_problem import (
     Problem,
     clip_multipliers,
@@ -95,6 +95,8 @@ def solve_single(
     work = workspace(H, S, A, W.size)
     xi = xi_warm * size if warm else np.zeros(W.size)
     mass = masses_of_mixture(target, start, MIX)
+    if not warm and W.size > 0:
+        starting_multipliers(target, mass, xi, work)
     problem, tau, factor = target, 1.0, COOLING
     reached, reached_xi = 0.0, xi
     q, V, best_xi, gap, scale, noise = start, mass, xi, np.inf, 1.0, 0.0
