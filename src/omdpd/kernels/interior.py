@@ -264,8 +264,7 @@ def climb(w, task, answer, keep, rung, warm):
             least = min(least, gap)
             if stale >= PATIENCE:
                 return iteration
-        step = iterate(w, n_actions, task.kl, max(spread, LEAST_RANGE), now, weight, now <= REFINE_FROM * unit)
-        now = measure(w)
+        step, now = iterate(w, n_actions, task.kl, max(spread, LEAST_RANGE), now, weight, now <= REFINE_FROM * unit)
         if not (step > 1e-9 and np.isfinite(now)):
             return iteration + 1
     certify(w, task, answer, keep)

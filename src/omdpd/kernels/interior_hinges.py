@@ -17,7 +17,6 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.interior_layout import C0, FF, IG, OPTIONS, YY, C, Q
-from omdpd.kernels.interior_newton import solve
 from omdpd.kernels.interior_rows import REDUCE
 
 # Slots of a term: data, slacks and multipliers, directions, corrector terms, work.
@@ -108,52 +107,38 @@ def centre_hinge(hinge: Floats, j: int, v: float, target: float, cap: float) -> 
 
 
 @njit(**REDUCE)
-def border(
-    E5: Floats,
-    R4: Floats,
-    rows: Floats,
-    D: Floats,
-    n_actions: int,
-    K: Floats,
-    L: Floats,
-    X: Floats,
-    P: Floats,
-    line: Floats,
-) -> None:
-    """X_j = M^{-1} B_j with B_j = sum_r (e_s - f) d_j/gamma, and P_j; slot YY still holds f/gamma."""
+def border(E5: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: Floats) -> None:
+    """X_j := B_j = sum_r (e_s - f) d_j/gamma; slot YY still holds f/gamma.  Blocks come in order, X_{j,0} from zero."""
     m, H, S = X.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
-    D4 = D.reshape((m, nb + 1, hb, R))
-    P4 = P.reshape((m, nb + 1, hb, R))
     for j in range(m):
-        for h in range(H):
-            b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
-            for s in range(S):
-                X[j, h, s] = 0.0
-            for a in range(n_actions):
-                for s in range(S):
-                    X[j, h, s] += D4[j, b, i, a * S + s] * R4[IG, b, i, a * S + s]
-        for b in range(nb):
+        if b < nb:
             for t in range(S):
                 for i in range(hb):
                     total = 0.0
                     for r in range(R):
                         total += E5[YY, b, t, i, r] * D4[j, b, i, r]
-                    X[j, b * hb + i + 1, t] -= total
-        solve(K, L, X[j], line)
-        response(E5, R4, D4[j], n_actions, X[j], P4[j])
+                    X[j, b * hb + i + 1, t] = -total
+        for i in range(hb):
+            h = b * hb + i
+            if h < H:
+                for a in range(n_actions):
+                    for s in range(S):
+                        X[j, h, s] += D4[j, b, i, a * S + s] * R4[IG, b, i, a * S + s]
 
 
 @njit(**OPTIONS)
-def response(E5: Floats, R4: Floats, d: Floats, n_actions: int, x: Floats, out: Floats) -> None:
+def response(E5: Floats, R4: Floats, b: int, d: Floats, n_actions: int, x: Floats, out: Floats) -> None:
     """out = (d - x_s + f.x)/gamma."""
     H, S = x.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
-    for h in range(H):
-        b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
+    for i in range(hb):
+        h = b * hb + i
+        if h >= H:
+            return
         for r in range(R):
             out[b, i, r] = d[b, i, r]
-        if h + 1 < H:
+        if b < nb:
             for t in range(S):
                 v = x[h + 1, t]
                 for r in range(R):

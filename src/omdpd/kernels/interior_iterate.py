@@ -111,81 +111,94 @@ FALL = -3.0
 
 
 @njit(**OPTIONS)
-def stationarity(E: Floats, E5: Floats, rows: Floats, R4: Floats, V: Floats, kl: bool) -> None:
+def stationarity(E: Floats, E5: Floats, rows: Floats, R4: Floats, b: int, V: Floats, kl: bool) -> None:
     """Curvature HQ and minus the residual RES of every row, a and b left out of the latter.
 
     Euclid: RES = c - V_s + tau - q.  KL, with delta = c - V_s + tau - sum(l a - u b) + nu - log q: where q must grow,
     log q is linearised; where it must shrink, q = exp(.) is.  Either alone diverges.  A fixed entry has no a, b: its
     multiplier is the one that makes V - tau vanish, and enters the sum in their place.
     """
-    spread_own(R4, VS, V)
+    spread_own(R4, b, VS, V)
     nb, S, N = E.shape[1:]
     if not kl:
-        for b in range(nb + 1):
-            for n in range(N):
-                rows[RES, b, n] = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - rows[Q, b, n]
-            for n in range(N):
-                nu = rows[NU, b, n]
-                rows[HQ, b, n] = 1.0 + nu / rows[Q, b, n] if nu > 0.0 else 1.0
+        for n in range(N):
+            rows[RES, b, n] = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - rows[Q, b, n]
+        for n in range(N):
+            nu = rows[NU, b, n]
+            rows[HQ, b, n] = 1.0 + nu / rows[Q, b, n] if nu > 0.0 else 1.0
         return
-    spread_next(E5, DV, V)
-    for b in range(nb + 1):
-        for n in range(N):
-            rows[S1, b, n] = 0.0
-        if b < nb:
-            for t in range(S):
-                for n in range(N):
-                    low, wide = E[LO, b, t, n], E[WD, b, t, n]
-                    free = low * E[A, b, t, n] - (low + wide) * E[B, b, t, n]
-                    rows[S1, b, n] += free if wide > 0.0 else low * (rows[TAU, b, n] - E[DV, b, t, n])
-        for n in range(N):
-            if rows[LIVE, b, n] > 0.0:
-                q = rows[Q, b, n]
-                delta = (
-                    rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - (rows[S1, b, n] - rows[NU, b, n]) - np.log(q)
-                )
-                if delta >= 0.0:
-                    curvature, pull = 1.0, delta
-                else:
-                    curvature = np.exp(-max(delta, FALL))
-                    pull = 1.0 - curvature
-                rows[HQ, b, n] = (curvature + rows[NU, b, n]) / q
-                rows[RES, b, n] = pull + (rows[S1, b, n] - rows[NU, b, n])
+    for n in range(N):
+        rows[S1, b, n] = 0.0
+    if b < nb:
+        spread_next(E5, b, DV, V)
+        for t in range(S):
+            for n in range(N):
+                low, wide = E[LO, b, t, n], E[WD, b, t, n]
+                free = low * E[A, b, t, n] - (low + wide) * E[B, b, t, n]
+                rows[S1, b, n] += free if wide > 0.0 else low * (rows[TAU, b, n] - E[DV, b, t, n])
+    for n in range(N):
+        if rows[LIVE, b, n] > 0.0:
+            q = rows[Q, b, n]
+            delta = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - (rows[S1, b, n] - rows[NU, b, n]) - np.log(q)
+            if delta >= 0.0:
+                curvature, pull = 1.0, delta
+            else:
+                curvature = np.exp(-max(delta, FALL))
+                pull = 1.0 - curvature
+            rows[HQ, b, n] = (curvature + rows[NU, b, n]) / q
+            rows[RES, b, n] = pull + (rows[S1, b, n] - rows[NU, b, n])
 
 
 @njit(**GLUE)
-def build(w: Store, n_actions: int, reg: float, floor: float) -> None:
-    """Factor the Newton matrix of the current point, border included."""
-    E, E5, rows, R4, D, off, K, G, square = w.E, w.E5, w.rows, w.R4, w.D, w.off, w.K, w.G, w.square
-    weigh(E, rows, reg)
-    scale_rows(E, rows)
+def build(w: Store, n_actions: int, kl: bool, reg: float, floor: float) -> None:
+    """Factor the Newton matrix of the current point, border included; dV is the predictor's right-hand side."""
+    E, E5, rows, R4, D, off, square, V, dV = w.E, w.E5, w.rows, w.R4, w.D, w.off, w.square, w.V, w.dV
+    hinges = w.d.reshape((w.d.shape[0],) + R4.shape[1:])
+    begin_balance(w.mu, dV)
+    clear_first(w.X)
+    nb = E.shape[1]
+    for b in range(nb + 1):
+        stationarity(E, E5, rows, R4, b, V, kl)
+        weigh(E, rows, b, reg)
+        if b < nb:
+            scale_rows(E, rows, b)
+            if D.shape[1] < BLAS_STATES:
+                gram_small(E5, b, D)
+            else:
+                gram_large(E, b, D, square)
+        couple(E5, R4, b, n_actions, D, off)
+        border(E5, R4, hinges, b, n_actions, w.X)
+        predictor_terms(E, E5, rows, b, V)
+        outflow_terms(E, rows, b)
+        balance(E5, R4, b, n_actions, dV)
     if D.shape[1] < BLAS_STATES:
-        gram_small(E5, D)
-        couple(E5, R4, n_actions, D, off)
-        factor_small(D, off, K, G, floor)
+        factor_small(D, off, w.K, w.G, floor)
     else:
-        gram_large(E, D, square)
-        couple(E5, R4, n_actions, D, off)
-        factor_large(D, off, K, G, square, floor)
+        factor_large(D, off, w.K, w.G, square, floor)
     if w.d.shape[0] > 0:
-        d, P = w.d, w.P
-        border(E5, R4, rows, d, n_actions, K, G, w.X, P, w.line)
-        schur(d, P, rows, w.hinge, w.full, w.lower)
+        P = w.P
+        replies = P.reshape(hinges.shape)
+        for j in range(P.shape[0]):
+            solve(w.K, w.G, w.X[j], w.line)
+        for b in range(nb + 1):
+            for j in range(P.shape[0]):
+                response(E5, R4, b, hinges[j], n_actions, w.X[j], replies[j])
+        schur(w.d, P, rows, w.hinge, w.full, w.lower)
 
 
 @njit(**OPTIONS)
-def net_outflow(E5: Floats, R4: Floats, mu: Floats, n_actions: int, out: Floats) -> None:
-    """Outflow minus inflow minus mu of the flow in slots YY and RG, zero at unreachable states."""
-    H, S = out.shape
-    nb, hb = E5.shape[1], E5.shape[3]
-    balance(E5, R4, S, n_actions, out)
-    for s in range(S):
-        out[0, s] -= mu[s]
-    for h in range(H):
-        b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
-        for s in range(S):
-            if R4[LIVE, b, i, s] == 0.0:
-                out[h, s] = 0.0
+def begin_balance(mu: Floats, out: Floats) -> None:
+    """out_0 = -mu."""
+    for s in range(mu.size):
+        out[0, s] = -mu[s]
+
+
+@njit(**OPTIONS)
+def clear_first(X: Floats) -> None:
+    """X_{j,0} = 0."""
+    for j in range(X.shape[0]):
+        for s in range(X.shape[2]):
+            X[j, 0, s] = 0.0
 
 
 @njit(**OPTIONS)
@@ -207,82 +220,91 @@ def shift_values(dV: Floats, X: Floats, change: Floats) -> None:
 
 
 @njit(**GLUE)
-def direct(w: Store, n_actions: int) -> None:
-    """All directions for the terms rx, R, t0, g in store."""
-    E, E5, rows, R4, dV = w.E, w.E5, w.rows, w.R4, w.dV
-    outflow_terms(E, rows)
-    net_outflow(E5, R4, w.mu, n_actions, dV)
+def solve_values(w: Store, n_actions: int) -> None:
+    """dV and dxi from the right-hand side in dV and the terms R, g; R then holds the change of prices too."""
+    dV = w.dV
     solve(w.K, w.G, dV, w.line)
     if w.d.shape[0] > 0:
-        d, reply, hinge, dxi = w.d, w.reply, w.hinge, w.dxi
-        response(E5, R4, R4[RR], n_actions, dV, reply)
-        dots_of(d, reply.reshape(rows.shape[1:]), dxi)
-        subtract(dxi, hinge[G_])
+        rows, reply, dxi = w.rows, w.reply, w.dxi
+        for b in range(w.E.shape[1] + 1):
+            response(w.E5, w.R4, b, w.R4[RR], n_actions, dV, reply)
+        dots_of(w.d, reply.reshape(rows.shape[1:]), dxi)
+        subtract(dxi, w.hinge[G_])
         solve_schur(w.lower, dxi)
         shift_values(dV, w.X, dxi)
-        add_prices(rows, d, -1.0, dxi)
-        directions(E, E5, rows, R4, dV)
-        dots(d, rows, DQ, w.short)
-        hinge_directions(hinge, dxi, w.short)
-    else:
-        directions(E, E5, rows, R4, dV)
+        add_prices(rows, w.d, -1.0, dxi)
 
 
 @njit(**GLUE)
 def refine(w: Store, n_actions: int) -> None:
-    """Measure how far the moved flow is from balance and take the Newton step that removes it."""
+    """Measure how far the moved flow is from balance and add the Newton step that removes it to dV and dxi."""
     E, E5, rows, R4, dV, extra = w.E, w.E5, w.rows, w.R4, w.dV, w.extra
-    moved_terms(E, rows)
-    net_outflow(E5, R4, w.mu, n_actions, extra)
+    begin_balance(w.mu, extra)
+    for b in range(E.shape[1] + 1):
+        directions(E, E5, rows, R4, b, dV)
+        moved_terms(E, rows, b)
+        balance(E5, R4, b, n_actions, extra)
     solve(w.K, w.G, extra, w.line)
     add_scaled(dV, 1.0, extra)
     if w.d.shape[0] > 0:
         d, reply, short, dxi = w.d, w.reply, w.short, w.dxi
         clear(reply)
-        response(E5, R4, reply, n_actions, extra, reply)
+        for b in range(E.shape[1] + 1):
+            response(E5, R4, b, reply, n_actions, extra, reply)
         dots_of(d, reply.reshape(rows.shape[1:]), short)
         solve_schur(w.lower, short)
         shift_values(dV, w.X, short)
         add_prices(rows, d, -1.0, short)
         for j in range(short.size):
             dxi[j] += short[j]
-        directions(E, E5, rows, R4, dV)
-        dots(d, rows, DQ, short)
-        hinge_directions(w.hinge, dxi, short)
-    else:
-        directions(E, E5, rows, R4, dV)
 
 
 @njit(**GLUE)
 def measure(w: Store) -> float:
     """Total complementarity; hinge arguments and prices are renewed on the way."""
     rows = w.rows
-    total = complementarity(w.E, rows)
+    total = 0.0
+    for b in range(rows.shape[1]):
+        total += complementarity(w.E, rows, b)
+    return total + measure_hinges(w)
+
+
+@njit(**GLUE)
+def measure_hinges(w: Store) -> float:
+    """The part of the hinges in the complementarity, with their arguments and prices renewed."""
+    total = 0.0
     if w.d.shape[0] > 0:
         d, hinge = w.d, w.hinge
-        dots(d, rows, Q, hinge[V_])
+        dots(d, w.rows, Q, hinge[V_])
         add_bias(hinge)
-        price(d, hinge[XI], rows)
-        total += hinge_products(hinge)[0]
+        price(d, hinge[XI], w.rows)
+        total = hinge_products(hinge)[0]
     return total
 
 
 @njit(**GLUE)
-def iterate(w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: float, careful: bool) -> float:
-    """Predictor, corrector, step; returns the step length (zero or NaN: the iteration broke down)."""
-    E, rows, hinge, V, dV = w.E, w.rows, w.hinge, w.V, w.dV
-    hinged = hinge.shape[1] > 0
-    stationarity(E, w.E5, rows, w.R4, V, kl)
-    build(w, n_actions, PROXIMAL * vs, 1.0 / vs)
+def iterate(
+    w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: float, careful: bool
+) -> tuple[float, float]:
+    """Predictor, corrector, step; returns the step length (zero or NaN: it broke down) and the new complementarity.
+
+    Everything that can be done with one block is done before the next one is touched.
+    """
+    E, E5, rows, R4, hinge, V, dV = w.E, w.E5, w.rows, w.R4, w.hinge, w.V, w.dV
+    hinged, blocks = hinge.shape[1] > 0, rows.shape[1]
+    build(w, n_actions, kl, PROXIMAL * vs, 1.0 / vs)
     if hinged:
         forget_corrections(hinge)
         hinge_residuals(hinge)
-    predictor_terms(E, w.E5, rows, V)
-    direct(w, n_actions)
-
-    limit = affine_moves(E, rows)
-    second = affine_products(E, rows)
+    solve_values(w, n_actions)
+    limit, second = 0.0, 0.0
+    for b in range(blocks):
+        directions(E, E5, rows, R4, b, dV)
+        limit = max(limit, affine_moves(E, rows, b))
+        second += affine_products(E, rows, b)
     if hinged:
+        dots(w.d, rows, DQ, w.short)
+        hinge_directions(hinge, w.dxi, w.short)
         limit = max(limit, hinge_steepest(hinge))
         second += hinge_products(hinge)[1]
     step = min(1.0, 1.0 / limit)
@@ -290,26 +312,38 @@ def iterate(w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: f
     sigma = min(max((max(reached, 0.0) / now) ** 3, 1e-8), 1.0)
     target = sigma * now / weight
 
-    correct_signs(rows, target)
     if hinged:
         add_prices(rows, w.d, 1.0, w.dxi)
         correct_hinges(hinge, target)
         hinge_residuals(hinge)
-    corrector_terms(E, rows, target)
-    direct(w, n_actions)
+    begin_balance(w.mu, dV)
+    for b in range(blocks):
+        correct_signs(rows, b, target)
+        corrector_terms(E, rows, b, target)
+        outflow_terms(E, rows, b)
+        balance(E5, R4, b, n_actions, dV)
+    solve_values(w, n_actions)
     if careful:
         refine(w, n_actions)
-    limit = multiplier_moves(E, rows)
+    limit = 1e-300
+    for b in range(blocks):
+        directions(E, E5, rows, R4, b, dV)
+        limit = max(limit, multiplier_moves(E, rows, b))
     if hinged:
+        dots(w.d, rows, DQ, w.short)
+        hinge_directions(hinge, w.dxi, w.short)
         limit = max(limit, hinge_steepest(hinge))
-    step = min(1.0, min(max(1.0 - 0.1 * now / vs, 0.99), LONGEST) / max(limit, 1e-300))
+    step = min(1.0, min(max(1.0 - 0.1 * now / vs, 0.99), LONGEST) / limit)
     if not (np.isfinite(reached) and np.isfinite(add_up(dV))):
-        return 0.0
-    advance(E, rows, step)
+        return 0.0, now
+    total = 0.0
+    for b in range(blocks):
+        advance(E, rows, b, step)
+        total += complementarity(E, rows, b)
     if hinged:
         advance_hinges(hinge, step)
     add_scaled(V, step, dV)
-    return step
+    return step, total + measure_hinges(w)
 
 
 @njit(**OPTIONS)

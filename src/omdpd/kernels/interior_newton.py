@@ -21,67 +21,69 @@ SHIFT = 1e-14
 
 
 @njit(**OPTIONS)
-def scale_rows(E: Floats, rows: Floats) -> None:
+def scale_rows(E: Floats, rows: Floats, b: int) -> None:
     """Slots YY = f/gamma and DV = d/theta."""
-    nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for t in range(S):
-            for n in range(N):
-                E[YY, b, t, n] = E[FF, b, t, n] * rows[IG, b, n]
-            for n in range(N):
-                E[DV, b, t, n] = E[DD, b, t, n] * rows[ITH, b, n]
+    _, S, N = E.shape[1:]
+    for t in range(S):
+        for n in range(N):
+            E[YY, b, t, n] = E[FF, b, t, n] * rows[IG, b, n]
+        for n in range(N):
+            E[DV, b, t, n] = E[DD, b, t, n] * rows[ITH, b, n]
 
 
 @njit(**REDUCE)
-def gram_small(E5: Floats, D: Floats) -> None:
+def gram_small(E5: Floats, b: int, D: Floats) -> None:
     """Lower triangles of sum_r f f^T/gamma - d d^T/theta, by plain sums."""
-    nb, S, hb, R = E5.shape[1:]
-    for b in range(nb):
-        for i in range(hb):
-            for t in range(S):
-                for u in range(t + 1):
-                    total = 0.0
-                    for r in range(R):
-                        total += E5[YY, b, t, i, r] * E5[FF, b, u, i, r] - E5[DV, b, t, i, r] * E5[DD, b, u, i, r]
-                    D[b * hb + i + 1, t, u] = total
+    _, S, hb, R = E5.shape[1:]
+    for i in range(hb):
+        for t in range(S):
+            for u in range(t + 1):
+                total = 0.0
+                for r in range(R):
+                    total += E5[YY, b, t, i, r] * E5[FF, b, u, i, r] - E5[DV, b, t, i, r] * E5[DD, b, u, i, r]
+                D[b * hb + i + 1, t, u] = total
 
 
 @njit(**OPTIONS)
-def gram_large(E: Floats, D: Floats, work: Floats) -> None:
+def gram_large(E: Floats, b: int, D: Floats, work: Floats) -> None:
     """The same by matrix products; a block is one step here."""
-    nb = E.shape[1]
-    for b in range(nb):
-        np.dot(E[YY, b], E[FF, b].T, D[b + 1])
-        np.dot(E[DV, b], E[DD, b].T, work)
-        for t in range(work.shape[0]):
-            for u in range(work.shape[0]):
-                D[b + 1, t, u] -= work[t, u]
+    np.dot(E[YY, b], E[FF, b].T, D[b + 1])
+    np.dot(E[DV, b], E[DD, b].T, work)
+    for t in range(work.shape[0]):
+        for u in range(work.shape[0]):
+            D[b + 1, t, u] -= work[t, u]
 
 
 @njit(**OPTIONS)
-def couple(E5: Floats, R4: Floats, n_actions: int, D: Floats, off: Floats) -> None:
-    """Diagonal terms, and the blocks beside the diagonal (transposed); unreachable states get a unit diagonal."""
+def couple(E5: Floats, R4: Floats, b: int, n_actions: int, D: Floats, off: Floats) -> None:
+    """Diagonal terms, and the blocks beside the diagonal (transposed); unreachable states get a unit diagonal.
+
+    Blocks come in order: a step's own terms are added to what the step before has set.
+    """
     H, S = D.shape[0], D.shape[1]
     nb, hb = E5.shape[1], E5.shape[3]
-    for s in range(S):
-        for t in range(S):
-            D[0, s, t] = 0.0
-    for h in range(H - 1):
-        b, i = h // hb, h % hb
-        for t in range(S):
-            D[h + 1, t, t] += total_of(E5, DD, b, t, i)
-            for s in range(S):
-                off[h, t, s] = -E5[YY, b, t, i, s]
-            for a in range(1, n_actions):
-                for s in range(S):
-                    off[h, t, s] -= E5[YY, b, t, i, a * S + s]
-    for h in range(H):
-        b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
+    if b == 0:
         for s in range(S):
-            for a in range(n_actions):
-                D[h, s, s] += R4[IG, b, i, a * S + s]
-            if R4[LIVE, b, i, s] == 0.0:
-                D[h, s, s] = 1.0
+            for t in range(S):
+                D[0, s, t] = 0.0
+    if b < nb:
+        for i in range(hb):
+            h = b * hb + i
+            for t in range(S):
+                D[h + 1, t, t] += total_of(E5, DD, b, t, i)
+                for s in range(S):
+                    off[h, t, s] = -E5[YY, b, t, i, s]
+                for a in range(1, n_actions):
+                    for s in range(S):
+                        off[h, t, s] -= E5[YY, b, t, i, a * S + s]
+    for i in range(hb):
+        h = b * hb + i
+        if h < H:
+            for s in range(S):
+                for a in range(n_actions):
+                    D[h, s, s] += R4[IG, b, i, a * S + s]
+                if R4[LIVE, b, i, s] == 0.0:
+                    D[h, s, s] = 1.0
 
 
 @njit(**REDUCE)

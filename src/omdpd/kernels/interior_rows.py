@@ -8,6 +8,9 @@ where the kernel is known or at the last step, nu >= 0 for q >= 0.  With D = a/w
 
 and the Newton system in V is  M = sum_r (e_s - f)(e_s - f)^T / gamma + diag(d) - d d^T / theta.
 The small term reg keeps d finite on entries strictly inside their bounds.
+
+Every function works on one block b, so that an iteration can do all it has to do with a block while the block is in
+the cache; block nb has rows, but no entries.
 """
 
 from __future__ import annotations
@@ -63,13 +66,13 @@ REDUCE = {**OPTIONS, "fastmath": {"reassoc", "contract", "nsz"}}
 
 
 @njit(**OPTIONS)
-def weigh(E: Floats, rows: Floats, reg: float) -> None:
+def weigh(E: Floats, rows: Floats, b: int, reg: float) -> None:
     """d, f, kappa/theta and 1/gamma of every row; the curvature of the objective is in slot HQ."""
     nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for slot in (S1, S2, S3):
-            for n in range(N):
-                rows[slot, b, n] = 0.0
+    for slot in (S1, S2, S3):
+        for n in range(N):
+            rows[slot, b, n] = 0.0
+    if b < nb:
         for t in range(S):
             for n in range(N):
                 d = 1.0 / (E[A, b, t, n] * E[IW, b, t, n] + E[B, b, t, n] * E[IZ, b, t, n] + reg)
@@ -92,106 +95,106 @@ def weigh(E: Floats, rows: Floats, reg: float) -> None:
         for t in range(S):
             for n in range(N):
                 E[FF, b, t, n] += E[LO, b, t, n] - rows[KT, b, n] * E[DD, b, t, n]
-    for b in range(nb + 1):
-        for n in range(N):
-            curvature = rows[HQ, b, n] + rows[S3, b, n] if b < nb else rows[HQ, b, n]
-            rows[IG, b, n] = rows[LIVE, b, n] / curvature if rows[LIVE, b, n] > 0.0 else 0.0
+    for n in range(N):
+        curvature = rows[HQ, b, n] + rows[S3, b, n]
+        rows[IG, b, n] = rows[LIVE, b, n] / curvature if rows[LIVE, b, n] > 0.0 else 0.0
 
 
 @njit(**OPTIONS)
-def spread_next(E5: Floats, slot: int, V: Floats) -> None:
+def spread_next(E5: Floats, b: int, slot: int, V: Floats) -> None:
     """Give every entry the value of its next state."""
-    nb, S, hb, R = E5.shape[1:]
-    for b in range(nb):
-        for t in range(S):
-            for i in range(hb):
-                v = V[b * hb + i + 1, t]
-                for r in range(R):
-                    E5[slot, b, t, i, r] = v
+    _, S, hb, R = E5.shape[1:]
+    for t in range(S):
+        for i in range(hb):
+            v = V[b * hb + i + 1, t]
+            for r in range(R):
+                E5[slot, b, t, i, r] = v
 
 
 @njit(**OPTIONS)
-def spread_own(R4: Floats, slot: int, V: Floats) -> None:
+def spread_own(R4: Floats, b: int, slot: int, V: Floats) -> None:
     """Give every row the value of its own state."""
     H, S = V.shape
-    nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
-    for h in range(H):
-        b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
-        r = 0
-        while r + S <= R:
-            for s in range(S):
-                R4[slot, b, i, r + s] = V[h, s]
-            r += S
+    hb, R = R4.shape[2], R4.shape[3]
+    for i in range(hb):
+        h = b * hb + i
+        if h < H:
+            r = 0
+            while r + S <= R:
+                for s in range(S):
+                    R4[slot, b, i, r + s] = V[h, s]
+                r += S
 
 
 @njit(**OPTIONS)
-def predictor_terms(E: Floats, E5: Floats, rows: Floats, V: Floats) -> None:
+def predictor_terms(E: Floats, E5: Floats, rows: Floats, b: int, V: Floats) -> None:
     """rx, R and t0 of the affine direction; slot RES holds minus the row's stationarity residual without a, b."""
-    spread_next(E5, RX, V)
     nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for slot in (S1, S2):
-            for n in range(N):
-                rows[slot, b, n] = 0.0
-        for t in range(S):
-            # V - tau first: both are large, their difference is not.
-            for n in range(N):
-                E[RX, b, t, n] -= rows[TAU, b, n]
-            for n in range(N):
-                rows[S1, b, n] += E[FF, b, t, n] * E[RX, b, t, n]
-            for n in range(N):
-                rows[S2, b, n] += E[DD, b, t, n] * E[RX, b, t, n]
+    if b == nb:
         for n in range(N):
-            rows[T0, b, n] = (rows[S2, b, n] - rows[RT, b, n]) * rows[ITH, b, n]
+            rows[RR, b, n] = rows[RES, b, n]
+        return
+    spread_next(E5, b, RX, V)
+    for slot in (S1, S2):
         for n in range(N):
-            rows[RR, b, n] = rows[RES, b, n] + rows[S1, b, n] + rows[KT, b, n] * rows[RT, b, n]
+            rows[slot, b, n] = 0.0
+    for t in range(S):
+        # V - tau first: both are large, their difference is not.
+        for n in range(N):
+            E[RX, b, t, n] -= rows[TAU, b, n]
+        for n in range(N):
+            rows[S1, b, n] += E[FF, b, t, n] * E[RX, b, t, n]
+        for n in range(N):
+            rows[S2, b, n] += E[DD, b, t, n] * E[RX, b, t, n]
     for n in range(N):
-        rows[RR, nb, n] = rows[RES, nb, n]
+        rows[T0, b, n] = (rows[S2, b, n] - rows[RT, b, n]) * rows[ITH, b, n]
+    for n in range(N):
+        rows[RR, b, n] = rows[RES, b, n] + rows[S1, b, n] + rows[KT, b, n] * rows[RT, b, n]
 
 
 @njit(**OPTIONS)
-def corrector_terms(E: Floats, rows: Floats, target: float) -> None:
+def corrector_terms(E: Floats, rows: Floats, b: int, target: float) -> None:
     """Add centring and second-order terms to rx, R and t0; slots CA, CB hold dw/w and dz/z of the predictor.
 
     ca = (target wt - dw da)/w with da = -a (1 + dw/w), so  ca = target wt / w + a (dw/w)(1 + dw/w).
     """
     nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for slot in (S1, S2):
-            for n in range(N):
-                rows[slot, b, n] = 0.0
-        for t in range(S):
-            for n in range(N):
-                x = E[CA, b, t, n]
-                centre = target * rows[MS, b, n] * E[WD, b, t, n]
-                E[CA, b, t, n] = centre * E[IW, b, t, n] + E[A, b, t, n] * (x * (1.0 + x))
-            for n in range(N):
-                y = E[CB, b, t, n]
-                centre = target * rows[MS, b, n] * E[WD, b, t, n]
-                E[CB, b, t, n] = centre * E[IZ, b, t, n] + E[B, b, t, n] * (y * (1.0 + y))
-            for n in range(N):
-                lift = E[FF, b, t, n] - E[LO, b, t, n]
-                rows[S1, b, n] += lift * E[CA, b, t, n] + (E[WD, b, t, n] - lift) * E[CB, b, t, n]
-            for n in range(N):
-                rows[S2, b, n] += E[DD, b, t, n] * (E[CA, b, t, n] - E[CB, b, t, n])
-            for n in range(N):
-                E[RX, b, t, n] += E[CA, b, t, n] - E[CB, b, t, n]
+    if b == nb:
         for n in range(N):
-            rows[T0, b, n] += rows[S2, b, n] * rows[ITH, b, n]
+            rows[RR, b, n] += rows[CN, b, n]
+        return
+    for slot in (S1, S2):
         for n in range(N):
-            rows[RR, b, n] += rows[S1, b, n] + rows[CN, b, n]
+            rows[slot, b, n] = 0.0
+    for t in range(S):
+        for n in range(N):
+            x = E[CA, b, t, n]
+            centre = target * rows[MS, b, n] * E[WD, b, t, n]
+            E[CA, b, t, n] = centre * E[IW, b, t, n] + E[A, b, t, n] * (x * (1.0 + x))
+        for n in range(N):
+            y = E[CB, b, t, n]
+            centre = target * rows[MS, b, n] * E[WD, b, t, n]
+            E[CB, b, t, n] = centre * E[IZ, b, t, n] + E[B, b, t, n] * (y * (1.0 + y))
+        for n in range(N):
+            lift = E[FF, b, t, n] - E[LO, b, t, n]
+            rows[S1, b, n] += lift * E[CA, b, t, n] + (E[WD, b, t, n] - lift) * E[CB, b, t, n]
+        for n in range(N):
+            rows[S2, b, n] += E[DD, b, t, n] * (E[CA, b, t, n] - E[CB, b, t, n])
+        for n in range(N):
+            E[RX, b, t, n] += E[CA, b, t, n] - E[CB, b, t, n]
     for n in range(N):
-        rows[RR, nb, n] += rows[CN, nb, n]
+        rows[T0, b, n] += rows[S2, b, n] * rows[ITH, b, n]
+    for n in range(N):
+        rows[RR, b, n] += rows[S1, b, n] + rows[CN, b, n]
 
 
 @njit(**OPTIONS)
-def outflow_terms(E: Floats, rows: Floats) -> None:
+def outflow_terms(E: Floats, rows: Floats, b: int) -> None:
     """Slot YY: x_t after the step that leaves V alone; slot RG: the same for q, less q itself."""
     nb, S, N = E.shape[1:]
-    for b in range(nb + 1):
-        for n in range(N):
-            rows[RG, b, n] = rows[RR, b, n] * rows[IG, b, n]
-    for b in range(nb):
+    for n in range(N):
+        rows[RG, b, n] = rows[RR, b, n] * rows[IG, b, n]
+    if b < nb:
         for t in range(S):
             for n in range(N):
                 move = E[DD, b, t, n] * (E[RX, b, t, n] - rows[T0, b, n]) + E[FF, b, t, n] * rows[RG, b, n]
@@ -199,13 +202,12 @@ def outflow_terms(E: Floats, rows: Floats) -> None:
 
 
 @njit(**OPTIONS)
-def moved_terms(E: Floats, rows: Floats) -> None:
+def moved_terms(E: Floats, rows: Floats, b: int) -> None:
     """Slot YY: x_t after the whole step; slot RG: dq."""
     nb, S, N = E.shape[1:]
-    for b in range(nb + 1):
-        for n in range(N):
-            rows[RG, b, n] = rows[DQ, b, n]
-    for b in range(nb):
+    for n in range(N):
+        rows[RG, b, n] = rows[DQ, b, n]
+    if b < nb:
         for t in range(S):
             for n in range(N):
                 q = rows[Q, b, n] + rows[DQ, b, n]
@@ -213,90 +215,96 @@ def moved_terms(E: Floats, rows: Floats) -> None:
 
 
 @njit(**REDUCE)
-def balance(E5: Floats, R4: Floats, S: int, n_actions: int, out: Floats) -> None:
-    """out_{h,s} = sum_a (q + slot RG) - sum of slot YY over the rows that lead to (h,s), without mu."""
-    H = out.shape[0]
+def balance(E5: Floats, R4: Floats, b: int, n_actions: int, out: Floats) -> None:
+    """Outflow minus inflow of slots YY and RG: adds the outflow of the block's steps, sets the inflow of the next ones.
+
+    Blocks come in order, and out_0 is minus the initial law before the first; unreachable states get zero.
+    """
+    H, S = out.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
-    for h in range(H):
-        b, i = (nb, 0) if h == H - 1 else (h // hb, h % hb)
-        for s in range(S):
-            out[h, s] = 0.0
-        for a in range(n_actions):
-            for s in range(S):
-                r = a * S + s
-                out[h, s] += R4[RG, b, i, r] + R4[Q, b, i, r]
-    for b in range(nb):
+    if b < nb:
         for t in range(S):
             for i in range(hb):
                 total = 0.0
                 for r in range(R):
                     total += E5[YY, b, t, i, r]
-                out[b * hb + i + 1, t] -= total
+                out[b * hb + i + 1, t] = -total
+    for i in range(hb):
+        h = b * hb + i
+        if h < H:
+            for a in range(n_actions):
+                for s in range(S):
+                    r = a * S + s
+                    out[h, s] += R4[RG, b, i, r] + R4[Q, b, i, r]
+            for s in range(S):
+                if R4[LIVE, b, i, s] == 0.0:
+                    out[h, s] = 0.0
 
 
 @njit(**OPTIONS)
-def directions(E: Floats, E5: Floats, rows: Floats, R4: Floats, dV: Floats) -> None:
+def directions(E: Floats, E5: Floats, rows: Floats, R4: Floats, b: int, dV: Floats) -> None:
     """dq, dtau, dw for given dV; the last pass restores sum dw = rt + (1 - sum l) dq to rounding."""
-    spread_next(E5, DV, dV)
-    spread_own(R4, S3, dV)
+    spread_own(R4, b, S3, dV)
     nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for slot in (S1, S2):
-            for n in range(N):
-                rows[slot, b, n] = 0.0
-        for t in range(S):
-            for n in range(N):
-                rows[S1, b, n] += E[FF, b, t, n] * E[DV, b, t, n]
-            for n in range(N):
-                rows[S2, b, n] += E[DD, b, t, n] * E[DV, b, t, n]
+    if b == nb:
         for n in range(N):
-            rows[DQ, b, n] = (rows[RR, b, n] - rows[S3, b, n] + rows[S1, b, n]) * rows[IG, b, n]
+            rows[DQ, b, n] = (rows[RR, b, n] - rows[S3, b, n]) * rows[IG, b, n]
+        return
+    spread_next(E5, b, DV, dV)
+    for slot in (S1, S2):
         for n in range(N):
-            rows[MM, b, n] = rows[S2, b, n] * rows[ITH, b, n]
+            rows[slot, b, n] = 0.0
+    for t in range(S):
         for n in range(N):
-            rows[DT, b, n] = rows[T0, b, n] + rows[MM, b, n] + rows[KT, b, n] * rows[DQ, b, n]
+            rows[S1, b, n] += E[FF, b, t, n] * E[DV, b, t, n]
         for n in range(N):
-            rows[S2, b, n] = rows[RT, b, n] + rows[DQ, b, n] * rows[SL, b, n]
-        for t in range(S):
-            for n in range(N):
-                pull = (E[RX, b, t, n] - rows[T0, b, n]) + (E[DV, b, t, n] - rows[MM, b, n])
-                E[DW, b, t, n] = E[DD, b, t, n] * pull + (E[FF, b, t, n] - E[LO, b, t, n]) * rows[DQ, b, n]
-            for n in range(N):
-                rows[S2, b, n] -= E[DW, b, t, n]
-        for n in range(N):
-            rows[S2, b, n] *= rows[ITH, b, n]
-        for t in range(S):
-            for n in range(N):
-                E[DW, b, t, n] += E[DD, b, t, n] * rows[S2, b, n]
+            rows[S2, b, n] += E[DD, b, t, n] * E[DV, b, t, n]
     for n in range(N):
-        rows[DQ, nb, n] = (rows[RR, nb, n] - rows[S3, nb, n]) * rows[IG, nb, n]
+        rows[DQ, b, n] = (rows[RR, b, n] - rows[S3, b, n] + rows[S1, b, n]) * rows[IG, b, n]
+    for n in range(N):
+        rows[MM, b, n] = rows[S2, b, n] * rows[ITH, b, n]
+    for n in range(N):
+        rows[DT, b, n] = rows[T0, b, n] + rows[MM, b, n] + rows[KT, b, n] * rows[DQ, b, n]
+    for n in range(N):
+        rows[S2, b, n] = rows[RT, b, n] + rows[DQ, b, n] * rows[SL, b, n]
+    for t in range(S):
+        for n in range(N):
+            pull = (E[RX, b, t, n] - rows[T0, b, n]) + (E[DV, b, t, n] - rows[MM, b, n])
+            E[DW, b, t, n] = E[DD, b, t, n] * pull + (E[FF, b, t, n] - E[LO, b, t, n]) * rows[DQ, b, n]
+        for n in range(N):
+            rows[S2, b, n] -= E[DW, b, t, n]
+    for n in range(N):
+        rows[S2, b, n] *= rows[ITH, b, n]
+    for t in range(S):
+        for n in range(N):
+            E[DW, b, t, n] += E[DD, b, t, n] * rows[S2, b, n]
 
 
 @njit(**OPTIONS)
-def advance(E: Floats, rows: Floats, step: float) -> None:
+def advance(E: Floats, rows: Floats, b: int, step: float) -> None:
     """Move every entry and row; renew the inverses and the row residual rt = q (1 - sum l) - sum w."""
     nb, S, N = E.shape[1:]
     for slot, move in ((Q, DQ), (TAU, DT), (NU, DN)):
-        for b in range(nb + 1):
-            for n in range(N):
-                rows[slot, b, n] += step * rows[move, b, n]
-    for b in range(nb):
         for n in range(N):
-            rows[RT, b, n] = rows[Q, b, n] * rows[SL, b, n]
-        for t in range(S):
-            for n in range(N):
-                E[W, b, t, n] += step * E[DW, b, t, n]
-            for n in range(N):
-                E[Z, b, t, n] += step * (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n])
-            for n in range(N):
-                E[A, b, t, n] += step * E[CA, b, t, n]
-            for n in range(N):
-                E[B, b, t, n] += step * E[CB, b, t, n]
-            for n in range(N):
-                rows[RT, b, n] -= E[W, b, t, n]
-            for n in range(N):
-                E[IW, b, t, n] = 1.0 / E[W, b, t, n] if E[IW, b, t, n] > 0.0 else 0.0
-            for n in range(N):
-                E[IZ, b, t, n] = 1.0 / E[Z, b, t, n] if E[IZ, b, t, n] > 0.0 else 0.0
+            rows[slot, b, n] += step * rows[move, b, n]
+    if b == nb:
+        return
+    for n in range(N):
+        rows[RT, b, n] = rows[Q, b, n] * rows[SL, b, n]
+    for t in range(S):
         for n in range(N):
-            rows[RT, b, n] = rows[RT, b, n] if rows[ITH, b, n] > 0.0 else 0.0
+            E[W, b, t, n] += step * E[DW, b, t, n]
+        for n in range(N):
+            E[Z, b, t, n] += step * (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n])
+        for n in range(N):
+            E[A, b, t, n] += step * E[CA, b, t, n]
+        for n in range(N):
+            E[B, b, t, n] += step * E[CB, b, t, n]
+        for n in range(N):
+            rows[RT, b, n] -= E[W, b, t, n]
+        for n in range(N):
+            E[IW, b, t, n] = 1.0 / E[W, b, t, n] if E[IW, b, t, n] > 0.0 else 0.0
+        for n in range(N):
+            E[IZ, b, t, n] = 1.0 / E[Z, b, t, n] if E[IZ, b, t, n] > 0.0 else 0.0
+    for n in range(N):
+        rows[RT, b, n] = rows[RT, b, n] if rows[ITH, b, n] > 0.0 else 0.0
