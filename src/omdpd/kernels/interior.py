@@ -62,20 +62,30 @@ MAX_ITERATIONS = 120
 PATIENCE = 4
 # Dual scale of a problem whose values are flat.
 LEAST_RANGE = 1e-2
-# Starts tried in turn: first target relative to the range of V, share of the uniform policy, cap on W in the same unit.
-LADDER = ((0.1, 0.03, np.inf), (1.0, 0.3, np.inf), (0.03, 0.5, 10.0), (10.0, 0.5, np.inf))
-# A row whose widths sum to less is solved as a known kernel and takes its best member afterwards, an error that the
-# certificate shows; the later starts trade more of it for a better-posed problem.
-NARROW_ROW, NARROW_ROW_LATE = 1e-9, 1e-6
+# Starts tried in turn: first target relative to the range of V, share of the uniform policy, cap on W in the same unit,
+# and the sum of widths below which a row is solved as a known kernel.  Such a row takes its best member afterwards, an
+# error that the certificate shows; the last starts trade more of it for a better-posed problem.  Last, whether a failed
+# step is followed by one that only centres: it saves some problems, and spoils others.
+LADDER = (
+    (0.1, 0.03, np.inf, 1e-9, False),
+    (1.0, 0.3, np.inf, 1e-9, False),
+    (0.03, 0.5, 10.0, 1e-9, False),
+    (0.1, 0.03, np.inf, 1e-9, True),
+    (1.0, 0.5, 1.0, 1e-9, True),
+    (0.03, 0.5, 10.0, 1e-6, False),
+    (10.0, 0.5, np.inf, 1e-6, True),
+)
 # First target and share where there are hinges, where there is an earlier solution, and where there are both.
 HINGED_START, WARM_START, WARM_HINGED_START = (0.015, 0.1), (0.1, 0.01), (0.01, 0.03)
+# A step below this length counts as failed.
+SHORT_STEP = 0.1
 # Complementarity, relative to the accepted gap, from which steps are refined and from which gaps are computed.
 REFINE_FROM = 1e5
 CHECK_FROM = 2.0
 
 
 class Task(NamedTuple):
-    """What is asked, hinges in storage order, and scratch.  `data`: W, b, rho, unit, max|d| of every hinge."""
+    """What is asked, hinges in storage order, and scratch.  `data`: W, b, rho, unit, max|d|, reach of every hinge."""
 
     reference: Floats
     lower: Floats
@@ -199,7 +209,7 @@ def solve_box(c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_war
         if record[0] <= tol * record[1]:
             break
     if not np.isfinite(record[0]):
-        begin(w, task, 0.1, 0.0, np.inf, NARROW_ROW, False)
+        begin(w, task, 0.1, 0.0, np.inf, LADDER[0][3], False)
         certify(w, task, answer, keep)
     finish(task, answer, shift)
     outlive(
@@ -244,15 +254,15 @@ def begin(w, task, start, mix, cap, narrow, warm):
 @njit(**GLUE)
 def climb(w, task, answer, keep, rung, warm):
     """Iterate from one start until the gap is accepted or stops falling; returns the number of iterations."""
-    start, mix, cap = LADDER[rung]
+    start, mix, cap, narrow, centring = LADDER[rung]
     if rung == 0 and keep.size > 0:
         start, mix = WARM_HINGED_START if warm else HINGED_START
     elif warm:
         start, mix = WARM_START
-    weight = begin(w, task, start, mix, cap, NARROW_ROW if rung < 2 else NARROW_ROW_LATE, warm)
+    weight = begin(w, task, start, mix, cap, narrow, warm)
     n_actions = task.reference.shape[2]
     now = measure(w)
-    stale, least = 0, np.inf
+    stale, least, step = 0, np.inf, 1.0
     for iteration in range(MAX_ITERATIONS):
         spread = value_range(w.V, task.mass)
         unit = task.tol * max(max(1.0, spread), task.floor)
@@ -264,7 +274,8 @@ def climb(w, task, answer, keep, rung, warm):
             least = min(least, gap)
             if stale >= PATIENCE:
                 return iteration
-        step, now = iterate(w, n_actions, task.kl, max(spread, LEAST_RANGE), now, weight, now <= REFINE_FROM * unit)
+        careful, astray = now <= REFINE_FROM * unit, centring and step < SHORT_STEP
+        step, now = iterate(w, n_actions, task.kl, max(spread, LEAST_RANGE), now, weight, careful, astray)
         if not (step > 1e-9 and np.isfinite(now)):
             return iteration + 1
     certify(w, task, answer, keep)

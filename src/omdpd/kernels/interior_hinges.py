@@ -20,8 +20,8 @@ from omdpd.kernels.interior_layout import C0, FF, IG, OPTIONS, YY, C, Q
 from omdpd.kernels.interior_rows import REDUCE
 
 # Slots of a term: data, slacks and multipliers, directions, corrector terms, work.
-HW, HB, HR, T, U, ZETA, XI, DT_, DU, DZETA, DXI, CT, CU, V_, WT, G_, RU, RZ = range(18)
-HINGE_SLOTS = 18
+HW, HB, HR, T, U, ZETA, XI, DT_, DU, DZETA, DXI, CT, CU, V_, WT, G_, RU, RZ, REACH = range(19)
+HINGE_SLOTS = 19
 
 
 @njit(**REDUCE)
@@ -50,7 +50,11 @@ def price(D: Floats, xi: Floats, rows: Floats) -> None:
 
 @njit(**OPTIONS)
 def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> None:
-    """Arguments v and barrier weights |d|.q at the start; prices are zero."""
+    """Arguments v and barrier weights at the start; prices are zero.
+
+    A weight is |d|.q, or how far v can move if that is less: beside a narrow box a hinge of weight one would be centred
+    long after everything it depends on has reached its bounds.
+    """
     for j in range(D.shape[0]):
         v, size = hinge[HB, j], 0.0
         for b in range(D.shape[1]):
@@ -58,7 +62,7 @@ def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> None:
                 v += D[j, b, n] * rows[Q, b, n]
                 size += abs(D[j, b, n]) * rows[Q, b, n]
         hinge[V_, j] = v
-        hinge[WT, j] = max(size, 1e-12)
+        hinge[WT, j] = max(min(size, hinge[REACH, j]), 1e-12)
         hinge[XI, j] = 0.0
 
 
@@ -256,11 +260,11 @@ def hinge_products(hinge: Floats) -> tuple[float, float]:
 
 
 @njit(**OPTIONS)
-def correct_hinges(hinge: Floats, target: float) -> None:
+def correct_hinges(hinge: Floats, target: float, second: float) -> None:
     """ct, cu of the corrector: centring less the predictor's products."""
     for j in range(hinge.shape[1]):
-        hinge[CT, j] = target * hinge[WT, j] - hinge[DT_, j] * hinge[DZETA, j]
-        hinge[CU, j] = target * hinge[WT, j] - hinge[DU, j] * hinge[DXI, j]
+        hinge[CT, j] = target * hinge[WT, j] - second * hinge[DT_, j] * hinge[DZETA, j]
+        hinge[CU, j] = target * hinge[WT, j] - second * hinge[DU, j] * hinge[DXI, j]
 
 
 @njit(**OPTIONS)

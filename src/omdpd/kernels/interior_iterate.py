@@ -284,11 +284,12 @@ def measure_hinges(w: Store) -> float:
 
 @njit(**GLUE)
 def iterate(
-    w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: float, careful: bool
+    w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: float, careful: bool, astray: bool
 ) -> tuple[float, float]:
     """Predictor, corrector, step; returns the step length (zero or NaN: it broke down) and the new complementarity.
 
-    Everything that can be done with one block is done before the next one is touched.
+    An iterate that went astray is only centred.  Everything that can be done with one block is done before the next
+    one is touched.
     """
     E, E5, rows, R4, hinge, V, dV = w.E, w.E5, w.rows, w.R4, w.hinge, w.V, w.dV
     hinged, blocks = hinge.shape[1] > 0, rows.shape[1]
@@ -310,16 +311,17 @@ def iterate(
     step = min(1.0, 1.0 / limit)
     reached = (1.0 - step) * now + step * step * second
     sigma = min(max((max(reached, 0.0) / now) ** 3, 1e-8), 1.0)
-    target = sigma * now / weight
+    second = 0.0 if astray else 1.0
+    target = (1.0 if astray else sigma) * now / weight
 
     if hinged:
         add_prices(rows, w.d, 1.0, w.dxi)
-        correct_hinges(hinge, target)
+        correct_hinges(hinge, target, second)
         hinge_residuals(hinge)
     begin_balance(w.mu, dV)
     for b in range(blocks):
-        correct_signs(rows, b, target)
-        corrector_terms(E, rows, b, target)
+        correct_signs(rows, b, target, second)
+        corrector_terms(E, rows, b, target, second)
         outflow_terms(E, rows, b)
         balance(E5, R4, b, n_actions, dV)
     solve_values(w, n_actions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omdpd.kernels.interior_hinges import HB, HINGE_SLOTS, HR, HW
+from omdpd.kernels.interior_hinges import HB, HINGE_SLOTS, HR, HW, REACH
 from omdpd.kernels.interior_layout import OPTIONS, place
 from omdpd.kernels.interior_start import water_fill
 
@@ -13,6 +13,8 @@ from omdpd.kernels.interior_start import water_fill
 HINGE_UNIT = 1e-5
 # A hinge that can change the objective by less than this part of the tolerance is left out.
 NEGLIGIBLE = 1e-3
+# A hinge that seems to move by less than this part of its largest entry is looked at from both sides.
+SHORT = 0.1
 
 
 @njit(**OPTIONS)
@@ -21,7 +23,7 @@ def load_hinges(R4, d, W, b, rho):
     m, H, S, n_actions = d.shape
     nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
     terms = np.zeros((m, nb + 1, hb * R))
-    data = np.zeros((5, m))
+    data = np.zeros((6, m))
     for j in range(m):
         largest = 0.0
         for h in range(H):
@@ -44,7 +46,7 @@ def presolve(E5, R4, task):
     """Indices of the hinges that can go either way; the others are priced once and for all (`task.xi`).
 
     By dynamic programming: v <= 0 on all of Q means xi = 0; v >= 0 on all of Q and no curvature means xi = W.
-    One of the two is ruled out by the sign of v at the reference.
+    One of the two is ruled out by the sign of v at the reference.  `task.data[5]` gets how far v can move.
     """
     m, S, n_actions = task.terms.shape[0], task.mu.size, task.reference.shape[2]
     V = np.zeros(task.mass.shape)
@@ -66,21 +68,33 @@ def presolve(E5, R4, task):
                 for a in range(n_actions):
                     v += task.terms[j, block, i * R4.shape[3] + a * S + s] * task.reference[h, s, a]
         sign = -1.0 if v > 0.0 else 1.0
-        for block in range(R4.shape[1]):
-            for n in range(task.terms.shape[2]):
-                task.gain[block, n] = sign * task.terms[j, block, n]
-        water_fill(E5, task.gain.reshape(R4.shape[1:]), n_actions, task.mass, False, V, task.order, task.scratch)
-        most = sign * bias
-        for s in range(S):
-            most += task.mu[s] * V[0, s]
+        most = farthest(E5, R4, task, j, sign, V)
         if most <= 0.0 and v <= 0.0:
             continue
         if most <= 0.0 and rho == 0.0:
             task.xi[j] = weight
             continue
+        reach = most + abs(v)
+        if reach < SHORT * size:
+            reach = most + farthest(E5, R4, task, j, -sign, V)
+        task.data[5, j] = reach
         keep[kept] = j
         kept += 1
     return keep[:kept]
+
+
+@njit(**OPTIONS)
+def farthest(E5, R4, task, j, sign, V):
+    """max over Q of sign v_j, by dynamic programming; V is scratch."""
+    for block in range(R4.shape[1]):
+        for n in range(task.terms.shape[2]):
+            task.gain[block, n] = sign * task.terms[j, block, n]
+    n_actions = task.reference.shape[2]
+    water_fill(E5, task.gain.reshape(R4.shape[1:]), n_actions, task.mass, False, V, task.order, task.scratch)
+    most = sign * task.data[1, j]
+    for s in range(V.shape[1]):
+        most += task.mu[s] * V[0, s]
+    return most
 
 
 @njit(**OPTIONS)
@@ -90,7 +104,8 @@ def select_hinges(terms, data, keep):
     hinge = np.zeros((HINGE_SLOTS, m))
     kept = np.empty((m, terms.shape[1], terms.shape[2]))
     for k in range(m):
-        hinge[HW, k], hinge[HB, k], hinge[HR, k] = data[0, keep[k]], data[1, keep[k]], data[2, keep[k]]
+        j = keep[k]
+        hinge[HW, k], hinge[HB, k], hinge[HR, k], hinge[REACH, k] = data[0, j], data[1, j], data[2, j], data[5, j]
         for block in range(terms.shape[1]):
             for n in range(terms.shape[2]):
                 kept[k, block, n] = terms[keep[k], block, n]

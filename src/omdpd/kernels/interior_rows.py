@@ -153,10 +153,11 @@ def predictor_terms(E: Floats, E5: Floats, rows: Floats, b: int, V: Floats) -> N
 
 
 @njit(**OPTIONS)
-def corrector_terms(E: Floats, rows: Floats, b: int, target: float) -> None:
+def corrector_terms(E: Floats, rows: Floats, b: int, target: float, second: float) -> None:
     """Add centring and second-order terms to rx, R and t0; slots CA, CB hold dw/w and dz/z of the predictor.
 
     ca = (target wt - dw da)/w with da = -a (1 + dw/w), so  ca = target wt / w + a (dw/w)(1 + dw/w).
+    The products count `second` times: once, or not at all.
     """
     nb, S, N = E.shape[1:]
     if b == nb:
@@ -170,11 +171,11 @@ def corrector_terms(E: Floats, rows: Floats, b: int, target: float) -> None:
         for n in range(N):
             x = E[CA, b, t, n]
             centre = target * rows[MS, b, n] * E[WD, b, t, n]
-            E[CA, b, t, n] = centre * E[IW, b, t, n] + E[A, b, t, n] * (x * (1.0 + x))
+            E[CA, b, t, n] = centre * E[IW, b, t, n] + second * E[A, b, t, n] * (x * (1.0 + x))
         for n in range(N):
             y = E[CB, b, t, n]
             centre = target * rows[MS, b, n] * E[WD, b, t, n]
-            E[CB, b, t, n] = centre * E[IZ, b, t, n] + E[B, b, t, n] * (y * (1.0 + y))
+            E[CB, b, t, n] = centre * E[IZ, b, t, n] + second * E[B, b, t, n] * (y * (1.0 + y))
         for n in range(N):
             lift = E[FF, b, t, n] - E[LO, b, t, n]
             rows[S1, b, n] += lift * E[CA, b, t, n] + (E[WD, b, t, n] - lift) * E[CB, b, t, n]

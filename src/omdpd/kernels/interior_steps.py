@@ -123,11 +123,11 @@ def affine_products(E: Floats, rows: Floats, b: int) -> float:
 
 
 @njit(**OPTIONS)
-def correct_signs(rows: Floats, b: int, target: float) -> None:
+def correct_signs(rows: Floats, b: int, target: float, second: float) -> None:
     """Corrector term of nu; slot S1 holds dq/q of the predictor."""
     for n in range(rows.shape[2]):
         x = rows[S1, b, n]
-        term = target * rows[NW, b, n] / rows[Q, b, n] + rows[NU, b, n] * (x * (1.0 + x))
+        term = target * rows[NW, b, n] / rows[Q, b, n] + second * rows[NU, b, n] * (x * (1.0 + x))
         rows[CN, b, n] = term if rows[NW, b, n] > 0.0 else 0.0
 
 
