@@ -10,6 +10,7 @@ no trust: D(q, q*) <= gap.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -19,7 +20,9 @@ from omdpd.arrays import Floats, inner
 from omdpd.confidence import Kernel, Region
 from omdpd.kernels.flow import flow_residual
 from omdpd.kernels.interior import solve_box
+from omdpd.kernels.interior_layout import BLAS_STATES
 from omdpd.kernels.single import solve_single
+from omdpd.threads import one_thread
 
 # The solvers stop at this relative gap; it leaves two orders to the 1e-10 that every step is held to.
 TOLERANCE = 1e-12
@@ -102,7 +105,14 @@ def mirror_step(
     divergence: Divergence = Divergence.EUCLIDEAN,
 ) -> Step:
     """Solve one step; never raises on numerics: see the status."""
-    kl = divergence is Divergence.KL
+    with one_thread() if len(initial) >= BLAS_STATES else nullcontext():
+        return _solved(region, initial, reference, loss, eta, hinges, divergence is Divergence.KL)
+
+
+def _solved(
+    region: Region, initial: Floats, reference: Floats, loss: Floats, eta: float, hinges: Hinges, kl: bool
+) -> Step:
+    """The step by the solver of its region."""
     c = (np.log(reference) if kl else reference) - eta * loss
     W = eta * hinges.weights
     none = np.zeros(len(W))
