@@ -1,6 +1,7 @@
-"""Gymnasium's taxi with a fuel budget, for the passengers of one destination (101 of its 500 states).
+"""Gymnasium's taxi (500 states) with a fuel budget.
 
-An episode takes seconds: see docs/worlds.md for why.
+The destination never changes within an episode, so it is four problems of 101 states.  An episode takes about 0.1 s:
+docs/worlds.md says why.
 """
 
 from omdpd import ProximalOMDPD, plot, run
@@ -9,6 +10,6 @@ from omdpd.worlds.gymnasium import from_gymnasium
 
 fuel = lambda state, action, next_state: float(action < 4)  # noqa: E731  (moving burns one unit)
 taxi = from_gymnasium("Taxi-v4", horizon=15, cost=fuel, budget=9.0)
-part = parts_of(taxi)[0]  # the destination never changes within an episode: four problems, not one
-history = run(part.cmdp, ProximalOMDPD.cautious(stationary=True), n_episodes=200)
-plot([history], "taxi.png", "Taxi-v4, one destination")
+learner = ProximalOMDPD.cautious(stationary=True)
+histories = [run(part.cmdp, learner, n_episodes=200, label=f"destination {i}") for i, part in enumerate(parts_of(taxi))]
+plot(histories, "taxi.png", "Taxi-v4 on nine units of fuel")

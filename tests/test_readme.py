@@ -28,9 +28,19 @@ def test_the_first_example_learns_and_draws(tmp_path, monkeypatch, capsys):
     assert "regret" in capsys.readouterr().out
 
 
-def test_the_second_example_asks_and_tells():
+@pytest.mark.parametrize(("block", "episodes", "figure"), [(1, 20, "lake.png"), (2, 2, "taxi.png")])
+def test_an_environment_of_gymnasium_is_learned_and_drawn(block, episodes, figure, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert len(BLOCKS[block].splitlines()) <= 10
+    short, n = re.subn(r"n_episodes=\d+", f"n_episodes={episodes}", BLOCKS[block])
+    assert n == 1
+    exec(compile(short, "README.md", "exec"), {})
+    assert (tmp_path / figure).stat().st_size > 10_000
+
+
+def test_the_last_example_asks_and_tells():
     names = {"play_in_my_world": play_in_my_world}
-    exec(compile(BLOCKS[1], "README.md", "exec"), names)
+    exec(compile(BLOCKS[3], "README.md", "exec"), names)
     assert names["session"].episodes == 100
     assert names["session"].policy().sum() == pytest.approx(6 * 4)
 

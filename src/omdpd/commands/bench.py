@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd.arrays import InvalidInputError
-from omdpd.bench.problems import KINDS, Kind, size_named
+from omdpd.bench.problems import KINDS, Kind, Size, size_named
 from omdpd.learners import omdpd as omdpd_learner
 from omdpd.play import first, play
 from omdpd.records import write_atomically
@@ -25,6 +26,7 @@ from omdpd.specs import RunSpec
 from omdpd.specs.learners import TunedSpec
 from omdpd.specs.natures import NoisySpec
 from omdpd.specs.worlds import RandomDirichletSpec
+from omdpd.threads import one_thread
 from omdpd.warmup import warm_up
 
 
@@ -41,15 +43,26 @@ def bench(
     for package in ("piqp", "clarabel", "osqp", "cvxpy"):
         if find_spec(package) is None:
             raise InvalidInputError(f"{package} is not installed: pip install 'omdpd[bench]'")
-    from omdpd.bench import scaling, timing
-
+    start, _, count = seeds.partition(":")
+    if not (start.isdecimal() and count.isdecimal() and int(count) > 0):
+        raise InvalidInputError(f"--seeds is {seeds!r}, but must be FIRST:COUNT, for example 7000:3")
     console = Console()
     warm_up(lambda line: console.print(line))
-    start, count = (int(part) for part in seeds.split(":"))
-    instances = range(start, start + count)
+    chosen = [size_named(part.strip()) for part in sizes.split(",") if part.strip()]
+    with one_thread():
+        found = _measured(console, chosen, range(int(start), int(start) + int(count)), problems, plot_file)
+    if json_file is not None:
+        write_atomically(json_file, json.dumps(found, indent=1).encode())
+
+
+def _measured(
+    console: Console, sizes: Sequence[Size], instances: Sequence[int], problems: int, plot_file: Path | None
+) -> dict[str, Any]:
+    """Everything the command measures, printed as it comes."""
+    from omdpd.bench import scaling, timing
+
     found: dict[str, Any] = {"steps": [], "planning": []}
-    for name in (part.strip() for part in sizes.split(",") if part.strip()):
-        size = size_named(name)
+    for size in sizes:
         alone = size.S >= 100
         n = problems if size.S <= 5 else max(2, problems // (5 if size.S <= 20 else 10))
         for kind in (Kind("kernel", 1),) if alone else KINDS:
@@ -82,8 +95,7 @@ def bench(
         f"peak memory of this process {found['peak_mb']:.0f} MB",
         highlight=False,
     )
-    if json_file is not None:
-        write_atomically(json_file, json.dumps(found, indent=1).encode())
+    return found
 
 
 def _paper_loop(seed: int) -> dict[str, float]:

@@ -36,8 +36,9 @@ SOLVED, INACCURATE, FAILED = 0, 1, 2
 INACCURATE_GAP = 1e-8
 # Share of the uniform policy in the start: every reachable state then has mass, and V a meaning there.
 MIX = 0.01
-# Newton steps at the wanted temperature, and at one on the way, which is followed loosely.
-STEPS, STEPS_HEATED, TOLERANCE_HEATED = 40, 20, 1e-6
+# Newton steps at the wanted temperature, and at one on the way, which is followed loosely; and one more of either for so
+# many states, since a large problem has more kinks to cross.
+STEPS, STEPS_HEATED, TOLERANCE_HEATED, STATES_PER_STEP = 40, 20, 1e-6, 12
 # The temperature falls by the first factor at first, at most by the second, and not slower than by the third.
 COOLING, FASTEST, SLOWEST = 0.1, 0.01, 0.8
 # Newton steps in total after which the best certified point is returned.
@@ -101,12 +102,13 @@ def solve_single(
     reached, reached_xi = 0.0, xi
     q, V, best_xi, gap, scale, noise = start, mass, xi, np.inf, 1.0, 0.0
     steps, status = 0, FAILED
-    while steps < STEPS_IN_TOTAL and factor < SLOWEST:
+    more = H * S // STATES_PER_STEP
+    while steps < STEPS_IN_TOTAL + 2 * more and factor < SLOWEST:
         clip_multipliers(problem, xi)
         V_start, y = water_filling(problem, xi, mass)
         hot = tau > 1.0
         accuracy, limit = (TOLERANCE_HEATED, STEPS_HEATED) if hot else (tol, STEPS)
-        answer = dual_newton(problem, V_start, xi, y, work, accuracy, limit)
+        answer = dual_newton(problem, V_start, xi, y, work, accuracy, limit + more)
         if not hot and answer.gap / answer.scale < gap / scale:
             q, V, best_xi = answer.q, answer.V, answer.xi
             gap, scale, noise = answer.gap, answer.scale, answer.noise
