@@ -40,7 +40,7 @@ HINGE_REGULARISATION = 1e-12
 # and shrinks by the second when there was no descent at all.
 GROWTH, SHRINKAGE, SMALLEST_RADIUS = 4.0, 1e-3, 1e-9
 # Steps towards the multipliers that belong to the masses of the start, and the relative change that ends them.
-STARTING_STEPS, CLOSE = 4, 0.1
+STARTING_STEPS, CLOSE = 5, 0.1
 # Certificates without halving the gap after which Newton's method gives up.
 PATIENCE = 4
 
@@ -170,13 +170,24 @@ def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work)
     With the masses held, V follows from xi backward in h (`water_filling`), and so does its derivative; the step is
     Newton's in xi alone.  Late in a run, when the reference is close, xi is then known to a few per cent.
     """
+    m = xi.size
+    # A single hinge: where its argument was positive, where negative, and by how much.
+    low, high, above, below = 0.0, np.inf, 0.0, 0.0
     for _ in range(STARTING_STEPS):
         _, y = water_filling(problem, xi, mass)
         mass_and_weight(y, problem.kl, work.D.shape[1], work.q, work.w)
         T, v = restricted_quadratic(problem, work.q, work.w, work.X)
         dxi = hinge_step(problem, T, v, xi, np.inf)
+        if m == 1:
+            excess = v[0] + problem.b[0]
+            if excess > 0.0:
+                low, above = xi[0], excess
+            else:
+                high, below = xi[0], -excess
+            if above > 0.0 and high < np.inf and not (low < xi[0] + dxi[0] < high):
+                dxi[0] = low + (high - low) * above / (above + below) - xi[0]
         close = True
-        for j in range(xi.size):
+        for j in range(m):
             xi[j] = xi[j] + dxi[j] if np.isfinite(dxi[j]) else 0.0
             close = close and abs(dxi[j]) <= CLOSE * xi[j]
         clip_multipliers(problem, xi)
