@@ -36,8 +36,8 @@ SOLVED, INACCURATE, FAILED = 0, 1, 2
 INACCURATE_GAP = 1e-8
 # Share of the uniform policy in the start: every reachable state then has mass, and V a meaning there.
 MIX = 0.01
-# Newton steps at the wanted temperature, and at one on the way, which is followed loosely; and one more of either for so
-# many states, since a large problem has more kinks to cross.
+# Newton steps at the wanted temperature, and at one on the way, which is followed loosely; and one more of either for
+# so many states, since a large problem has more kinks to cross.
 STEPS, STEPS_HEATED, TOLERANCE_HEATED, STATES_PER_STEP = 40, 20, 1e-6, 12
 # The temperature falls by the first factor at first, at most by the second, and not slower than by the third.
 COOLING, FASTEST, SLOWEST = 0.1, 0.01, 0.8
