@@ -257,7 +257,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("n", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--region", choices=["box", "kernel", "both"], default="box")
+    parser.add_argument("--region", choices=["box", "kernel", "both"], default="both")
     parser.add_argument("--divergence", choices=["euclid", "kl", "both"], default="euclid")
     parser.add_argument("--tol", type=float, default=1e-10)
     options = parser.parse_args()
