@@ -204,13 +204,12 @@ def solve_box(c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_war
         borrow(short[1]),
     )
     iterations = 0
-    for rung in range(len(LADDER)):
-        iterations += climb(w, task, answer, keep, rung, warm and rung == 0)
+    # The first start once more at the end: if all failed before a gap could be computed, that of the start is.
+    for rung in range(len(LADDER) + 1):
+        if rung < len(LADDER) or not np.isfinite(record[0]):
+            iterations += climb(w, task, answer, keep, rung, warm and rung == 0)
         if record[0] <= tol * record[1]:
             break
-    if not np.isfinite(record[0]):
-        begin(w, task, 0.1, 0.0, np.inf, LADDER[0][3], False)
-        certify(w, task, answer, keep)
     finish(task, answer, shift)
     outlive(
         (E, rows),
@@ -254,32 +253,30 @@ def begin(w, task, start, mix, cap, narrow, warm):
 @njit(**GLUE)
 def climb(w, task, answer, keep, rung, warm):
     """Iterate from one start until the gap is accepted or stops falling; returns the number of iterations."""
-    start, mix, cap, narrow, centring = LADDER[rung]
+    start, mix, cap, narrow, centring = LADDER[rung % len(LADDER)]
     if rung == 0 and keep.size > 0:
         start, mix = WARM_HINGED_START if warm else HINGED_START
     elif warm:
         start, mix = WARM_START
     weight = begin(w, task, start, mix, cap, narrow, warm)
-    n_actions = task.reference.shape[2]
+    n_actions, limit = task.reference.shape[2], MAX_ITERATIONS if rung < len(LADDER) else 0
     now = measure(w)
-    stale, least, step = 0, np.inf, 1.0
-    for iteration in range(MAX_ITERATIONS):
+    stale, least, step, iteration = 0, np.inf, 1.0, 0
+    # One place each for `certify` and `iterate`: the compiler copies them wherever they stand.
+    while True:
         spread = value_range(w.V, task.mass)
         unit = task.tol * max(max(1.0, spread), task.floor)
-        if now <= CHECK_FROM * unit:
+        if now <= CHECK_FROM * unit or iteration == limit:
             gap = certify(w, task, answer, keep)
-            if gap <= task.tol:
-                return iteration
             stale = 0 if gap < 0.5 * least else stale + 1
             least = min(least, gap)
-            if stale >= PATIENCE:
+            if gap <= task.tol or stale >= PATIENCE or iteration == limit:
                 return iteration
         careful, astray = now <= REFINE_FROM * unit, centring and step < SHORT_STEP
         step, now = iterate(w, n_actions, task.kl, max(spread, LEAST_RANGE), now, weight, careful, astray)
+        iteration += 1
         if not (step > 1e-9 and np.isfinite(now)):
-            return iteration + 1
-    certify(w, task, answer, keep)
-    return MAX_ITERATIONS
+            return iteration
 
 
 @njit(**GLUE)
