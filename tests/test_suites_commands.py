@@ -74,6 +74,14 @@ def test_the_same_comparison_again_runs_nothing(compared):
     assert said.returncode == 0
 
 
+def test_fresh_runs_everything_again_the_training_too(compared):
+    _, out, words = compared
+    before = {file: file.stat().st_mtime_ns for file in out.rglob("summary.json") if "runs" in file.parts}
+    assert any("training" in file.parts for file in before)
+    assert omdpd(*words, "--fresh").returncode == 0
+    assert all(file.stat().st_mtime_ns > then for file, then in before.items())
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -79,9 +79,9 @@ def _refusal(spec: RunSpec) -> str | None:
     return None if safety.exists else f"{spec.nature.label} on {spec.world.label}: {safety.why}"
 
 
-def forget(experiment: Experiment, folder: Path, failed_only: bool) -> None:
-    """Remove what the experiment's runs left behind: everything, or the errors of failed runs."""
-    for spec in experiment.runs():
+def forget(runs: Sequence[RunSpec], folder: Path, failed_only: bool) -> None:
+    """Remove what runs left behind: everything, or the errors of failed ones."""
+    for spec in runs:
         run = folder / "runs" / spec.id
         if failed_only:
             (run / "error.json").unlink(missing_ok=True)

@@ -145,7 +145,7 @@ def test_a_failed_run_is_kept_shown_and_tried_again_on_request(tmp_path):
     assert code == 2
     assert "failed before" in said
     assert "Traceback" not in said
-    forget(experiment, out, failed_only=True)
+    forget(experiment.runs(), out, failed_only=True)
     run_experiment(experiment, out, InProcess(), metrics={"m": lambda *_: 0.0})
     assert all(record.state == "finished" for record in stored_runs(out))
 

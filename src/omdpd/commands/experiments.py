@@ -188,7 +188,7 @@ def _run(console: Console, experiment: Experiment, folder: Path, where: Where, f
     workers = min(where.jobs or os.cpu_count() or 1, len(runs))
     try:
         if fresh or retry_failed:
-            forget(experiment, folder, failed_only=not fresh)
+            forget(experiment.runs(), folder, failed_only=not fresh)
         warm_up(lambda line: console.print(line, highlight=False))
         with (
             executor(place, workers, where.address) as chosen,

@@ -89,7 +89,7 @@ def compare(
         records = _play(console, experiment, out / "same", where, fresh, _suitable(console, experiment))
         _report(console, "the same scales for everybody", records, out / "same")
     if scales in ("own", "both"):
-        tuned = _own_scales(console, experiment, out / "training", where)
+        tuned = _own_scales(console, experiment, out / "training", where, fresh)
         records = _play(console, experiment, out / "own", where, fresh, tuned)
         _write_scales(records, out / "own")
         records = [record | {"learner": record["learner"].split("(")[0]} for record in records]
@@ -134,7 +134,7 @@ def _play(
     """Run these of an experiment's runs, with a live view."""
     warm_up(lambda line: console.print(line, highlight=False))
     if fresh:
-        forget(experiment, folder, failed_only=False)
+        forget(runs, folder, failed_only=False)
     with _executor(where, len(runs)) as chosen, Watch(console, runs, folder / "runs") as watch:
         return run_experiment(experiment, folder, chosen, watch, None, where.shared_disk, runs)
 
@@ -144,13 +144,15 @@ def _executor(where: Where, n_runs: int) -> Any:
     return executor(place, min(where.jobs or os.cpu_count() or 1, n_runs), where.address)
 
 
-def _own_scales(console: Console, experiment: Experiment, folder: Path, where: Where) -> list[RunSpec]:
+def _own_scales(console: Console, experiment: Experiment, folder: Path, where: Where, fresh: bool) -> list[RunSpec]:
     """The runs of a comparison with every learner's best scales on the training instances."""
     runs, _ = suitable_runs(experiment)
     wanted = training_runs(runs, max(experiment.episodes // 4, 1))
     flat = [run for options in wanted.values() if len(options) > 1 for tries in options.values() for run in tries]
     flat = list(dict.fromkeys(flat))
     done: dict[str, Mapping[str, Any]] = {}
+    if fresh:
+        forget(flat, folder, failed_only=False)
     if flat:
         with _executor(where, len(flat)) as chosen, Watch(console, flat, folder / "runs") as watch:
             done = {s["run"]: s for s in run_all(flat, folder / "runs", chosen, watch)}
