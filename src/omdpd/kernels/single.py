@@ -6,7 +6,8 @@
 with D = 1/2 |q - c|^2 (Euclid) or sum_r q_r (log q_r - c_r) - q_r (KL, c = log of the reference minus the step).
 A hinge is b = rho = 0; an augmented Lagrangian is W = 0, b = lambda / rho.
 
-Method: Newton on the dual (`single_newton`), which needs one to six steps from the masses of the reference.
+Method: Newton on the dual (`single_newton`), which needs one to six steps from the masses of the reference and, if cold,
+from hinge multipliers that belong to them (`single_start`).
 Where it fails (large W, steps of 1e6), the problem is heated: with c, W and rho divided by a large tau it is easy,
 and tau is lowered to one as fast as Newton's method can follow.  Every answer carries its duality gap
 (`single_certificate`) and is the forward pass of a policy, so it is feasible to rounding.
@@ -19,7 +20,7 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.single_certificate import occupancy_of_slack
-from omdpd.kernels.single_newton import dual_newton, starting_multipliers, workspace
+from omdpd.kernels.single_newton import dual_newton, workspace
 from omdpd.kernels.single_problem import (
     Problem,
     clip_multipliers,
@@ -30,6 +31,7 @@ from omdpd.kernels.single_problem import (
     scaled_hinges,
     water_filling,
 )
+from omdpd.kernels.single_start import starting_multipliers
 
 SOLVED, INACCURATE, FAILED = 0, 1, 2
 # Largest relative gap of an answer called inaccurate rather than failed.
