@@ -34,7 +34,7 @@ def bench(
     sizes: Annotated[
         str, typer.Option(help="Comma-separated: S5, S20, S50, S100 (ours alone, single kernel).")
     ] = "S5,S20",
-    seeds: Annotated[str, typer.Option(help="Instances, FIRST:COUNT; held out from any tuning.")] = "7000:3",
+    seeds: Annotated[str, typer.Option(help="Instances, FIRST:COUNT; held out from any tuning.")] = "7500:3",
     problems: Annotated[int, typer.Option(help="Problems recorded per instance (fewer at large sizes).")] = 20,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="Also measure and draw growth with S, A, H.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
@@ -45,7 +45,7 @@ def bench(
             raise InvalidInputError(f"{package} is not installed: pip install 'omdpd[bench]'")
     start, _, count = seeds.partition(":")
     if not (start.isdecimal() and count.isdecimal() and int(count) > 0):
-        raise InvalidInputError(f"--seeds is {seeds!r}, but must be FIRST:COUNT, for example 7000:3")
+        raise InvalidInputError(f"--seeds is {seeds!r}, but must be FIRST:COUNT, for example 7500:3")
     console = Console()
     warm_up(lambda line: console.print(line))
     chosen = [size_named(part.strip()) for part in sizes.split(",") if part.strip()]

@@ -31,7 +31,7 @@ from omdpd.specs import LEARNERS, NATURES, WORLDS, Experiment, RunSpec, named
 from omdpd.warmup import warm_up
 
 SUITE_LEARNERS = "ProximalOMDPD.cautious,ProximalOMDPD.balanced,ProximalOMDPD.optimistic,Uniform"
-# Over the confidence box of a large world a mirror step has half a million unknowns: not by default.
+# Over the confidence box of a large world a mirror step has hundreds of thousands of unknowns: not by default.
 SLOW_LEARNER, MOST_STATES = "ProximalOMDPD.optimistic", 40
 # The one learner that paired differences are taken to.
 YARDSTICK = "ProximalOMDPD.cautious"
