@@ -6,8 +6,8 @@
 with D = 1/2 |q - c|^2 (Euclid) or sum_r q_r (log q_r - c_r) - q_r (KL, c = log of the reference minus the step).
 A hinge is b = rho = 0; an augmented Lagrangian is W = 0, b = lambda / rho.
 
-Method: Newton on the dual (`single_newton`), which needs one to six steps from the masses of the reference and, if cold,
-from hinge multipliers that belong to them (`single_start`).
+Method: Newton on the dual (`single_newton`), which needs one to six steps from the masses of the reference and, without
+an earlier solution, from hinge multipliers that belong to them (`single_start`).
 Where it fails (large W, steps of 1e6), the problem is heated: with c, W and rho divided by a large tau it is easy,
 and tau is lowered to one as fast as Newton's method can follow.  Every answer carries its duality gap
 (`single_certificate`) and is the forward pass of a policy, so it is feasible to rounding.
