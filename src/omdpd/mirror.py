@@ -119,9 +119,10 @@ def _solved(
     if isinstance(region, Kernel):
         p = region.transition
         unused = np.zeros(reference.shape[:2])
+        warm = hinges.start is not None
         start = none if hinges.start is None else np.minimum(hinges.start, W)
         q, V, xi, gap, scale, iterations, status = solve_single(
-            c, reference, p, initial, hinges.tables, W, none, none, kl, TOLERANCE, len(W) > 0, unused, start
+            c, reference, p, initial, hinges.tables, W, none, none, kl, TOLERANCE, warm, unused, start
         )
     else:
         lower, upper = region.lower, region.upper
