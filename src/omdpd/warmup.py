@@ -16,7 +16,7 @@ import numpy as np
 
 from omdpd.confidence import Box, Kernel, Region
 from omdpd.kernels.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
-from omdpd.kernels.interior import solve_box
+from omdpd.kernels.interior import solve_in
 from omdpd.kernels.rollout import trajectory
 from omdpd.mirror import Hinges, mirror_step
 from omdpd.programs import vertex_plan
@@ -40,8 +40,8 @@ def warm_up(say: Callable[[str], None]) -> None:
 
 def compiled() -> bool:
     """Whether Numba's cache holds the largest kernel (for this machine and version, as far as names tell)."""
-    folder = Path(solve_box.stats.cache_path)
-    return any(folder.glob("interior.solve_box-*.nbi"))
+    folder = Path(solve_in.stats.cache_path)
+    return any(folder.glob("interior.solve_in-*.nbi"))
 
 
 def call_box() -> None:

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import fuzz
+from omdpd.kernels import interior_layout
 from omdpd.kernels.box import best_kernel, tighten
 from omdpd.kernels.flow import flow_residual, occupancy_of_policy
 from omdpd.kernels.interior import solve_box
@@ -252,3 +253,17 @@ def test_fuzz(kl, n, capsys):
     counts = fuzz.fuzz(n, 50_000, "box", kl, 1e-10)
     assert counts["silent"] == 0
     assert counts["failed"] <= n // 100, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("S", "H", "m", "kl"), [(4, 3, 0, False), (4, 3, 2, False), (4, 3, 1, True), (17, 3, 1, False), (3, 1, 1, False)]
+)
+def test_what_earlier_solves_left_in_memory_does_not_matter(S, H, m, kl):
+    problem = random_problem(5, S=S, H=H, m=m, kl=kl)
+    answers = []
+    for rubbish in (0.0, np.nan, 1e300):
+        interior_layout.memory(*problem.c.shape)[:] = rubbish
+        answers.append(solve(problem))
+    for answer in answers[1:]:
+        for one, other in zip(answers[0], answer, strict=True):
+            np.testing.assert_array_equal(one, other)

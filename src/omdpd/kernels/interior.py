@@ -31,8 +31,8 @@ from omdpd.kernels.interior_layout import (
     DEAD_MASS,
     GLUE,
     OPTIONS,
+    PP,
     RP,
-    YY,
     C,
     allocate,
     borrow,
@@ -40,6 +40,7 @@ from omdpd.kernels.interior_layout import (
     classify,
     copy_row,
     load,
+    memory,
     place,
 )
 from omdpd.kernels.interior_presolve import hinge_floor, load_hinges, presolve, select_hinges
@@ -115,7 +116,6 @@ class Answer(NamedTuple):
     record: Floats
 
 
-@njit(**OPTIONS)
 def solve_box(c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm):
     """Solve the problem above; all arrays float64 and C-contiguous, bounds tight.
 
@@ -138,10 +138,16 @@ def solve_box(c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_war
     iterations, status : int
         Status 0: gap <= tol scale.  1: gap <= 1e-8 scale.  2: neither.
     """
+    return solve_in(memory(*c.shape), c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm)
+
+
+@njit(**OPTIONS)
+def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm):
+    """`solve_box` in given memory."""
     H, S, n_actions = c.shape
     m = W.size
-    E, rows = allocate(H, S, n_actions)
-    E5, R4 = by_step(E, rows, H, S, n_actions)
+    E, rows, over = allocate(memory, H, S, n_actions)
+    E5, R4, over4 = by_step(E, rows, over, n_actions)
     shift = np.empty(H)
     load(E5, R4, c, lower, upper, shift)
     values, blocks, square = np.zeros((5, H, S)), np.zeros((4, H, S, S)), np.zeros((S, S))
@@ -183,6 +189,8 @@ def solve_box(c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_war
         borrow(E5),
         borrow(rows),
         borrow(R4),
+        borrow(over),
+        borrow(over4),
         borrow(mu),
         borrow(values[0]),
         borrow(values[1]),
@@ -301,7 +309,7 @@ def certify(w, task, answer, keep):
 
 @njit(**OPTIONS)
 def copy_out(w, answer, xi):
-    """Occupancy (slot RP), kernel (slot YY) in the caller's layout, values and prices."""
+    """Occupancy (slot RP), kernel (slot PP) in the caller's layout, values and prices."""
     H, S, n_actions = answer.q.shape
     for j in range(xi.size):
         answer.xi[j] = xi[j]
@@ -314,7 +322,7 @@ def copy_out(w, answer, xi):
                 answer.q[h, s, a] = w.R4[RP, b, i, a * S + s]
                 if h + 1 < H:
                     for t in range(S):
-                        answer.p[h, s, a, t] = w.E5[YY, b, t, i, a * S + s]
+                        answer.p[h, s, a, t] = w.E5[PP, b, t, i, a * S + s]
 
 
 @njit(**OPTIONS)

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import LO, OPTIONS, RP, S1, S2, S3, SL, TL, TW, YY, C, Q, W, place, sort_down
+from omdpd.kernels.interior_layout import LO, OPTIONS, PP, RP, S1, S2, S3, SL, TL, TW, C, Q, W, place, sort_down
 
 # q of a forward pass is off by a few units in the last place, relative to each entry.
 ROUNDING = 4.0 * 2.220446049250313e-16
@@ -27,7 +27,7 @@ UNREACHABLE_BONUS = 50.0
 
 @njit(**OPTIONS)
 def recover_kernel(E: Floats, rows: Floats) -> None:
-    """Slot YY: p = l + w/q, moved into the true box and made to sum to one."""
+    """Slot PP: p = l + w/q, moved into the true box and made to sum to one."""
     nb, S, N = E.shape[1:]
     for b in range(nb):
         for n in range(N):
@@ -39,11 +39,11 @@ def recover_kernel(E: Floats, rows: Floats) -> None:
             for n in range(N):
                 low = E[TL, b, t, n]
                 p = E[LO, b, t, n] + E[W, b, t, n] * rows[S3, b, n]
-                E[YY, b, t, n] = max(min(p, low + E[TW, b, t, n]), low)
+                E[PP, b, t, n] = max(min(p, low + E[TW, b, t, n]), low)
             for n in range(N):
-                rows[S1, b, n] -= E[YY, b, t, n]
+                rows[S1, b, n] -= E[PP, b, t, n]
             for n in range(N):
-                rows[S2, b, n] += E[YY, b, t, n] - E[TL, b, t, n]
+                rows[S2, b, n] += E[PP, b, t, n] - E[TL, b, t, n]
         restore(E, rows, b)
 
 
@@ -61,8 +61,8 @@ def restore(E: Floats, rows: Floats, b: int) -> None:
         rows[S1, b, n] = max(min(rows[S1, b, n] / room, 1.0), -1.0) if room > 0.0 else 0.0
     for t in range(S):
         for n in range(N):
-            share, above = rows[S1, b, n], E[YY, b, t, n] - E[TL, b, t, n]
-            E[YY, b, t, n] += share * ((E[TW, b, t, n] - above) if share > 0.0 else above)
+            share, above = rows[S1, b, n], E[PP, b, t, n] - E[TL, b, t, n]
+            E[PP, b, t, n] += share * ((E[TW, b, t, n] - above) if share > 0.0 else above)
 
 
 @njit(**OPTIONS)
@@ -88,13 +88,13 @@ def kernel_gap(E5: Floats, R4: Floats, b: int, i: int, V: Floats, order: np.ndar
         for r in range(R):
             best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
             if R4[SL, b, i, r] == 0.0:
-                E5[YY, b, t, i, r] = best
+                E5[PP, b, t, i, r] = best
         for r in range(R):
             best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
             sigma[r] += best * drop
         for r in range(R):
             best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
-            slack[r] += (best - E5[YY, b, t, i, r]) * drop
+            slack[r] += (best - E5[PP, b, t, i, r]) * drop
         for r in range(R):
             rest[r] -= max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
     return top
@@ -138,7 +138,7 @@ def backward(
 
 @njit(**OPTIONS)
 def forward(E5: Floats, R4: Floats, n_actions: int, mu: Floats, flow: Floats) -> None:
-    """Slot RP: the occupancy of the policy of slot Q under the kernel of slot YY; `flow` gets the state masses."""
+    """Slot RP: the occupancy of the policy of slot Q under the kernel of slot PP; `flow` gets the state masses."""
     H, S = flow.shape
     nb, hb = E5.shape[1], E5.shape[3]
     for s in range(S):
@@ -156,7 +156,7 @@ def forward(E5: Floats, R4: Floats, n_actions: int, mu: Floats, flow: Floats) ->
             for t in range(S):
                 total = 0.0
                 for r in range(S * n_actions):
-                    total += R4[RP, b, i, r] * E5[YY, b, t, i, r]
+                    total += R4[RP, b, i, r] * E5[PP, b, t, i, r]
                 flow[h + 1, t] = total
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import C0, FF, IG, OPTIONS, YY, C, Q
+from omdpd.kernels.interior_layout import C0, FF, IG, OPTIONS, C, Q
 from omdpd.kernels.interior_rows import REDUCE
 
 # Slots of a term: data, slacks and multipliers, directions, corrector terms, work.
@@ -111,17 +111,17 @@ def centre_hinge(hinge: Floats, j: int, v: float, target: float, cap: float) -> 
 
 
 @njit(**REDUCE)
-def border(E5: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: Floats) -> None:
-    """X_j := B_j = sum_r (e_s - f) d_j/gamma; slot YY still holds f/gamma.  Blocks come in order, X_{j,0} from zero."""
+def border(by_gamma: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: Floats) -> None:
+    """X_j := B_j = sum_r (e_s - f) d_j/gamma, given f/gamma.  Blocks come in order, X_{j,0} from zero."""
     m, H, S = X.shape
-    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
+    nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
     for j in range(m):
         if b < nb:
             for t in range(S):
                 for i in range(hb):
                     total = 0.0
                     for r in range(R):
-                        total += E5[YY, b, t, i, r] * D4[j, b, i, r]
+                        total += by_gamma[t, i, r] * D4[j, b, i, r]
                     X[j, b * hb + i + 1, t] = -total
         for i in range(hb):
             h = b * hb + i

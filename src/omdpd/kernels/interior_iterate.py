@@ -30,17 +30,36 @@ from omdpd.kernels.interior_hinges import (
 )
 from omdpd.kernels.interior_layout import (
     BLAS_STATES,
+    CA,
+    CB,
+    CN,
+    DD,
+    DN,
     DQ,
-    DV,
+    DT,
+    DW,
+    FF,
     GLUE,
     HQ,
+    IG,
+    INLINE,
+    ITH,
+    IW,
+    IZ,
+    KT,
     LIVE,
     LO,
     NU,
     OPTIONS,
     RES,
+    RG,
     RR,
+    RT,
+    RX,
     S1,
+    S2,
+    S3,
+    T0,
     TAU,
     VS,
     WD,
@@ -48,6 +67,10 @@ from omdpd.kernels.interior_layout import (
     B,
     C,
     Q,
+    W,
+    Z,
+    assume_distinct,
+    extent,
 )
 from omdpd.kernels.interior_newton import couple, factor_large, factor_small, gram_large, gram_small, scale_rows, solve
 from omdpd.kernels.interior_rows import (
@@ -64,9 +87,7 @@ from omdpd.kernels.interior_rows import (
 )
 from omdpd.kernels.interior_steps import (
     affine_moves,
-    affine_products,
     complementarity,
-    correct_signs,
     multiplier_moves,
 )
 
@@ -81,6 +102,8 @@ class Store(NamedTuple):
     E5: Floats
     rows: Floats
     R4: Floats
+    over: Floats
+    over4: Floats
     mu: Floats
     V: Floats
     dV: Floats
@@ -110,43 +133,46 @@ LONGEST = 1.0 - 1e-5
 FALL = -3.0
 
 
-@njit(**OPTIONS)
-def stationarity(E: Floats, E5: Floats, rows: Floats, R4: Floats, b: int, V: Floats, kl: bool) -> None:
-    """Curvature HQ and minus the residual RES of every row, a and b left out of the latter.
+@njit(**INLINE)
+def stationarity(
+    E: Floats,
+    rows: Floats,
+    b: int,
+    extent: tuple[int, int],
+    kl: bool,
+    ahead: Floats,
+    priced: Floats,
+    residual: Floats,
+    curvature: Floats,
+) -> None:
+    """Curvature of every row and minus its residual, a and b left out of the latter; slot VS holds V_s.
 
-    Euclid: RES = c - V_s + tau - q.  KL, with delta = c - V_s + tau - sum(l a - u b) + nu - log q: where q must grow,
-    log q is linearised; where it must shrink, q = exp(.) is.  Either alone diverges.  A fixed entry has no a, b: its
-    multiplier is the one that makes V - tau vanish, and enters the sum in their place.
+    Euclid: c - V_s + tau - q.  KL, with delta = c - V_s + tau - sum(l a - u b) + nu - log q: where q must grow, log q
+    is linearised; where it must shrink, q = exp(.) is.  Either alone diverges.  A fixed entry has no a, b: its
+    multiplier is the one that makes V - tau vanish, and enters the sum in their place; `ahead` holds V.
     """
-    spread_own(R4, b, VS, V)
-    nb, S, N = E.shape[1:]
+    assume_distinct()
+    S, N = extent
     if not kl:
         for n in range(N):
-            rows[RES, b, n] = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - rows[Q, b, n]
-        for n in range(N):
-            nu = rows[NU, b, n]
-            rows[HQ, b, n] = 1.0 + nu / rows[Q, b, n] if nu > 0.0 else 1.0
+            q, nu = rows[Q, b, n], rows[NU, b, n]
+            residual[n] = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - q
+            curvature[n] = 1.0 + nu / q if nu > 0.0 else 1.0
         return
     for n in range(N):
-        rows[S1, b, n] = 0.0
-    if b < nb:
-        spread_next(E5, b, DV, V)
-        for t in range(S):
-            for n in range(N):
-                low, wide = E[LO, b, t, n], E[WD, b, t, n]
-                free = low * E[A, b, t, n] - (low + wide) * E[B, b, t, n]
-                rows[S1, b, n] += free if wide > 0.0 else low * (rows[TAU, b, n] - E[DV, b, t, n])
+        priced[n] = -rows[NU, b, n]
+    for t in range(S):
+        for n in range(N):
+            low, wide = E[LO, b, t, n], E[WD, b, t, n]
+            free = low * E[A, b, t, n] - (low + wide) * E[B, b, t, n]
+            priced[n] += free if wide > 0.0 else low * (rows[TAU, b, n] - ahead[t, n])
     for n in range(N):
         if rows[LIVE, b, n] > 0.0:
             q = rows[Q, b, n]
-            delta = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - (rows[S1, b, n] - rows[NU, b, n]) - np.log(q)
-            if delta >= 0.0:
-                curvature, pull = 1.0, delta
-            else:
-                curvature = np.exp(-max(delta, FALL))
-                pull = 1.0 - curvature
-            rows[HQ, b, n] = (curvature + rows[NU, b, n]) / q
-            rows[RES, b, n] = pull + (rows[S1, b, n] - rows[NU, b, n])
+            delta = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - priced[n] - np.log(q)
+            slope = 1.0 if delta >= 0.0 else np.exp(-max(delta, FALL))
+            curvature[n] = (slope + rows[NU, b, n]) / q
+            residual[n] = (delta if delta >= 0.0 else 1.0 - slope) + priced[n]
 
 
 @njit(**GLUE)
@@ -156,21 +182,28 @@ def build(w: Store, n_actions: int, kl: bool, reg: float, floor: float) -> None:
     hinges = w.d.reshape((w.d.shape[0],) + R4.shape[1:])
     begin_balance(w.mu, dV)
     clear_first(w.X)
-    nb = E.shape[1]
+    nb, over = E.shape[1], w.over4
     for b in range(nb + 1):
-        stationarity(E, E5, rows, R4, b, V, kl)
-        weigh(E, rows, b, reg)
+        e, size = min(b, nb - 1), extent(E5, b)
+        s1, s2, s3 = rows[S1, b], rows[S2, b], rows[S3, b]
+        spread_own(R4[VS, b], b, V)
+        if kl and b < nb:
+            spread_next(over[1], b, V)
+        stationarity(E, rows, b, size, kl, w.over[1], s1, rows[RES, b], rows[HQ, b])
+        weigh(E, rows, b, size, reg, E[DD, e], E[FF, e], s1, s2, s3, rows[ITH, b], rows[KT, b], rows[IG, b])
         if b < nb:
-            scale_rows(E, rows, b)
+            scale_rows(E, rows, b, w.over[0], w.over[1])
             if D.shape[1] < BLAS_STATES:
-                gram_small(E5, b, D)
+                gram_small(E5, b, over[0], over[1], D)
             else:
-                gram_large(E, b, D, square)
-        couple(E5, R4, b, n_actions, D, off)
-        border(E5, R4, hinges, b, n_actions, w.X)
-        predictor_terms(E, E5, rows, b, V)
-        outflow_terms(E, rows, b)
-        balance(E5, R4, b, n_actions, dV)
+                gram_large(E, b, w.over[0], w.over[1], D, square)
+        couple(E5, R4, b, over[0], n_actions, D, off)
+        border(over[0], R4, hinges, b, n_actions, w.X)
+        if b < nb:
+            spread_next(E5[RX, b], b, V)
+        predictor_terms(E, rows, b, size, E[RX, e], s1, s2, rows[RR, b], rows[T0, b])
+        outflow_terms(E, rows, b, size, w.over[0], rows[RG, b])
+        balance(w.over4[0], R4, b, n_actions, dV)
     if D.shape[1] < BLAS_STATES:
         factor_small(D, off, w.K, w.G, floor)
     else:
@@ -236,14 +269,25 @@ def solve_values(w: Store, n_actions: int) -> None:
 
 
 @njit(**GLUE)
+def move(w: Store, b: int) -> None:
+    """dq, dtau, dw of a block."""
+    E, E5, rows, R4, dV = w.E, w.E5, w.rows, w.R4, w.dV
+    e, size = min(b, E.shape[1] - 1), extent(E5, b)
+    spread_own(R4[S3, b], b, dV)
+    if b < E.shape[1]:
+        spread_next(w.over4[1], b, dV)
+    directions(E, rows, b, size, w.over[1], rows[S1, b], rows[S2, b], E[DW, e], rows[DQ, b], rows[DT, b])
+
+
+@njit(**GLUE)
 def refine(w: Store, n_actions: int) -> None:
     """Measure how far the moved flow is from balance and add the Newton step that removes it to dV and dxi."""
     E, E5, rows, R4, dV, extra = w.E, w.E5, w.rows, w.R4, w.dV, w.extra
     begin_balance(w.mu, extra)
     for b in range(E.shape[1] + 1):
-        directions(E, E5, rows, R4, b, dV)
-        moved_terms(E, rows, b)
-        balance(E5, R4, b, n_actions, extra)
+        move(w, b)
+        moved_terms(E, rows, b, extent(E5, b), w.over[0], rows[RG, b])
+        balance(w.over4[0], R4, b, n_actions, extra)
     solve(w.K, w.G, extra, w.line)
     add_scaled(dV, 1.0, extra)
     if w.d.shape[0] > 0:
@@ -300,9 +344,11 @@ def iterate(
     solve_values(w, n_actions)
     limit, second = 0.0, 0.0
     for b in range(blocks):
-        directions(E, E5, rows, R4, b, dV)
-        limit = max(limit, affine_moves(E, rows, b))
-        second += affine_products(E, rows, b)
+        e, size = min(b, E.shape[1] - 1), extent(E5, b)
+        move(w, b)
+        reach, products = affine_moves(E, rows, b, size, E[CA, e], E[CB, e], rows[S1, b], rows[S2, b])
+        limit = max(limit, reach)
+        second += products
     if hinged:
         dots(w.d, rows, DQ, w.short)
         hinge_directions(hinge, w.dxi, w.short)
@@ -320,17 +366,19 @@ def iterate(
         hinge_residuals(hinge)
     begin_balance(w.mu, dV)
     for b in range(blocks):
-        correct_signs(rows, b, target, second)
-        corrector_terms(E, rows, b, target, second)
-        outflow_terms(E, rows, b)
-        balance(E5, R4, b, n_actions, dV)
+        e, size, s2, s3 = min(b, E.shape[1] - 1), extent(E5, b), rows[S2, b], rows[S3, b]
+        terms = E[CA, e], E[CB, e], E[RX, e], rows[CN, b], s2, s3, rows[RR, b], rows[T0, b]
+        corrector_terms(E, rows, b, size, target, second, *terms)
+        outflow_terms(E, rows, b, size, w.over[0], rows[RG, b])
+        balance(w.over4[0], R4, b, n_actions, dV)
     solve_values(w, n_actions)
     if careful:
         refine(w, n_actions)
     limit = 1e-300
     for b in range(blocks):
-        directions(E, E5, rows, R4, b, dV)
-        limit = max(limit, multiplier_moves(E, rows, b))
+        e, size = min(b, E.shape[1] - 1), extent(E5, b)
+        move(w, b)
+        limit = max(limit, multiplier_moves(E, rows, b, size, E[CA, e], E[CB, e], rows[DN, b], rows[S2, b]))
     if hinged:
         dots(w.d, rows, DQ, w.short)
         hinge_directions(hinge, w.dxi, w.short)
@@ -340,8 +388,10 @@ def iterate(
         return 0.0, now
     total = 0.0
     for b in range(blocks):
-        advance(E, rows, b, step)
-        total += complementarity(E, rows, b)
+        e, size = min(b, E.shape[1] - 1), extent(E5, b)
+        q, tau, nu, rt = rows[Q, b], rows[TAU, b], rows[NU, b], rows[RT, b]
+        slacks = E[W, e], E[Z, e], E[A, e], E[B, e], E[IW, e], E[IZ, e]
+        total += advance(E, rows, b, size, step, q, tau, nu, rt, *slacks)
     if hinged:
         advance_hinges(hinge, step)
     add_scaled(V, step, dV)

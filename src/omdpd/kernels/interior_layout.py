@@ -6,22 +6,27 @@ the block.  A small problem is one block of all its steps (long loops), a large 
 that fit the cache, matrices that BLAS can read).  Rows live at ``rows[slot, b, n]``; block ``nb`` is the last step,
 which has rows but no entries.
 
-Every loop of the method runs over n and stores into one slot: the compiler can then check for overlap and vectorise.
+Every loop of the method runs over n, in vectors; see `assume_distinct`.
 """
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from omdpd.arrays import Floats
 
 # Slots of an entry: true bounds (lower, width), bounds the method works with, slacks w = x - l q and z = u q - x,
-# their multipliers, inverses, Newton weights d, pseudo-kernel f, and work space.
-TL, TW, LO, WD, W, Z, A, B, IW, IZ, DD, FF, RX, CA, CB, DW, DV, YY = range(18)
-ENTRY_SLOTS = 18
+# their multipliers, inverses, Newton weights d, pseudo-kernel f, right-hand sides, corrector terms, directions.
+TL, TW, LO, WD, W, Z, A, B, IW, IZ, DD, FF, RX, CA, CB, DW = range(16)
+ENTRY_SLOTS = 16
+# Between iterations no direction is needed: the kernel of a certificate takes its place.
+PP = DW
 
 # Slots of a row: q, tau, nu, c, weights, Newton quantities, directions, work space.
 Q, TAU, NU, C, C0, MS, NW, LIVE, SL, ITH, KT, IG, RES, RR, RG, T0, VS, RT, DQ, DT, DN, CN, MM, S1, S2, S3, HQ, RP = (
@@ -40,6 +45,7 @@ NARROW_ENTRY = 1e-13
 DEAD_MASS = 1e-30
 
 OPTIONS = {"cache": True, "error_model": "numpy"}
+INLINE = {**OPTIONS, "forceinline": True}
 # Functions that only call others are copied into their caller before it is compiled: a compiled call would make the
 # compiler optimise everything below it once more at every level, which is most of a cold start.
 GLUE = {"inline": "always", "error_model": "numpy"}
@@ -61,25 +67,68 @@ def borrow(typingctx, array):
     return array(array), codegen
 
 
+@intrinsic
+def assume_distinct(typingctx):
+    """Promise that what the calling function writes through one of its arrays it touches through no other.
+
+    The compiler cannot know that slots of one array do not overlap, and would neither fuse nor vectorise a loop that
+    writes several of them.  So a function reads slots where they are, and is handed those it changes one by one.
+    """
+
+    def codegen(context, builder, signature, args):
+        for argument in context.call_conv.get_arguments(builder.function):
+            if isinstance(argument.type, ir.PointerType):
+                argument.add_attribute("noalias")
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
+def memory(H: int, S: int, n_actions: int) -> Floats:
+    """What `allocate` takes its storage from; kept by the thread that asks, since the system is slow to give pages."""
+    R = (S * n_actions + LANES - 1) // LANES * LANES
+    size = R * ((ENTRY_SLOTS * (H - 1) + 2 * max(H - 1, 1)) * S + ROW_SLOTS * 2 * H)
+    held: Floats | None = getattr(_kept, "memory", None)
+    if held is None or held.size < size:
+        raw = np.empty(size + LANES)
+        # A vector that crosses a cache line takes two loads.
+        first = -raw.ctypes.data // raw.itemsize % LANES
+        held = _kept.memory = raw[first : first + size]
+    return held
+
+
+_kept = threading.local()
+
+
 @njit(**OPTIONS)
-def allocate(H: int, S: int, A_: int) -> tuple[Floats, Floats]:
-    """Entry and row storage, all zero."""
-    R = (S * A_ + LANES - 1) // LANES * LANES
+def allocate(memory: Floats, H: int, S: int, n_actions: int) -> tuple[Floats, Floats, Floats]:
+    """Storage of the entries, of the rows (zero), and two slots of entries for one block at a time."""
+    R = (S * n_actions + LANES - 1) // LANES * LANES
     steps = H - 1
     if steps > 0 and S < BLAS_STATES and steps * R <= ROWS_PER_BLOCK:
         nb, N = 1, steps * R
     else:
         nb, N = steps, R
-    return np.zeros((ENTRY_SLOTS, nb, S, N)), np.zeros((ROW_SLOTS, nb + 1, N))
+    one, two, three = ENTRY_SLOTS * nb * S * N, 2 * S * N, ROW_SLOTS * (nb + 1) * N
+    memory[one + two : one + two + three] = 0.0
+    return (
+        memory[:one].reshape((ENTRY_SLOTS, nb, S, N)),
+        memory[one + two : one + two + three].reshape((ROW_SLOTS, nb + 1, N)),
+        memory[one : one + two].reshape((2, S, N)),
+    )
 
 
 @njit(**OPTIONS)
-def by_step(E: Floats, rows: Floats, H: int, S: int, A_: int) -> tuple[Floats, Floats]:
+def by_step(E: Floats, rows: Floats, over: Floats, n_actions: int) -> tuple[Floats, Floats, Floats]:
     """The same memory with n split into (step in block, row)."""
-    R = (S * A_ + LANES - 1) // LANES * LANES
-    nb, N = E.shape[1], E.shape[3]
+    nb, S, N = E.shape[1:]
+    R = (S * n_actions + LANES - 1) // LANES * LANES
     hb = N // R
-    return E.reshape((ENTRY_SLOTS, nb, S, hb, R)), rows.reshape((ROW_SLOTS, nb + 1, hb, R))
+    return (
+        E.reshape((ENTRY_SLOTS, nb, S, hb, R)),
+        rows.reshape((ROW_SLOTS, nb + 1, hb, R)),
+        over.reshape((2, S, hb, R)),
+    )
 
 
 @njit(**OPTIONS)
@@ -90,6 +139,13 @@ def place(h: int, H: int, hb: int, nb: int) -> tuple[int, int]:
     return h // hb, h % hb
 
 
+@njit(**INLINE)
+def extent(E5: Floats, b: int) -> tuple[int, int]:
+    """Next states and rows of a block; the last step has no next states."""
+    nb, S, hb, R = E5.shape[1:]
+    return (S, hb * R) if b < nb else (0, R)
+
+
 @njit(**OPTIONS)
 def load(E5: Floats, R4: Floats, c: Floats, lower: Floats, upper: Floats, shift: Floats) -> None:
     """Copy bounds and c into storage; c loses its mean per step, kept in `shift`.
@@ -97,10 +153,15 @@ def load(E5: Floats, R4: Floats, c: Floats, lower: Floats, upper: Floats, shift:
     Every step of an occupancy sums to one, so a constant per step moves no minimiser; it would only cost digits of V.
     """
     H, S, n_actions = c.shape
-    nb, hb = E5.shape[1], E5.shape[3]
+    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
     for h in range(H):
         b, i = place(h, H, hb, nb)
         shift[h] = 0.0
+        if h < H - 1:
+            for t in range(S):
+                for r in range(S * n_actions, R):
+                    E5[TL, b, t, i, r] = 0.0
+                    E5[TW, b, t, i, r] = 0.0
         for s in range(S):
             for a in range(n_actions):
                 shift[h] += c[h, s, a] / (S * n_actions)

@@ -13,26 +13,26 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import BLAS_STATES, DD, DV, FF, IG, ITH, LIVE, OPTIONS, YY
-from omdpd.kernels.interior_rows import REDUCE
+from omdpd.kernels.interior_layout import BLAS_STATES, DD, FF, IG, INLINE, ITH, LIVE, OPTIONS, assume_distinct
+from omdpd.kernels.interior_rows import INLINE_REDUCE, REDUCE
 
 # Shift of a pivot relative to the diagonal, and the smallest pivot accepted.
 SHIFT = 1e-14
 
 
-@njit(**OPTIONS)
-def scale_rows(E: Floats, rows: Floats, b: int) -> None:
-    """Slots YY = f/gamma and DV = d/theta."""
-    _, S, N = E.shape[1:]
+@njit(**INLINE)
+def scale_rows(E: Floats, rows: Floats, b: int, by_gamma: Floats, by_theta: Floats) -> None:
+    """f/gamma and d/theta."""
+    assume_distinct()
+    S, N = by_gamma.shape
     for t in range(S):
         for n in range(N):
-            E[YY, b, t, n] = E[FF, b, t, n] * rows[IG, b, n]
-        for n in range(N):
-            E[DV, b, t, n] = E[DD, b, t, n] * rows[ITH, b, n]
+            by_gamma[t, n] = E[FF, b, t, n] * rows[IG, b, n]
+            by_theta[t, n] = E[DD, b, t, n] * rows[ITH, b, n]
 
 
-@njit(**REDUCE)
-def gram_small(E5: Floats, b: int, D: Floats) -> None:
+@njit(**INLINE_REDUCE)
+def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, D: Floats) -> None:
     """Lower triangles of sum_r f f^T/gamma - d d^T/theta, by plain sums."""
     _, S, hb, R = E5.shape[1:]
     for i in range(hb):
@@ -40,22 +40,22 @@ def gram_small(E5: Floats, b: int, D: Floats) -> None:
             for u in range(t + 1):
                 total = 0.0
                 for r in range(R):
-                    total += E5[YY, b, t, i, r] * E5[FF, b, u, i, r] - E5[DV, b, t, i, r] * E5[DD, b, u, i, r]
+                    total += by_gamma[t, i, r] * E5[FF, b, u, i, r] - by_theta[t, i, r] * E5[DD, b, u, i, r]
                 D[b * hb + i + 1, t, u] = total
 
 
 @njit(**OPTIONS)
-def gram_large(E: Floats, b: int, D: Floats, work: Floats) -> None:
+def gram_large(E: Floats, b: int, by_gamma: Floats, by_theta: Floats, D: Floats, work: Floats) -> None:
     """The same by matrix products; a block is one step here."""
-    np.dot(E[YY, b], E[FF, b].T, D[b + 1])
-    np.dot(E[DV, b], E[DD, b].T, work)
+    np.dot(by_gamma, E[FF, b].T, D[b + 1])
+    np.dot(by_theta, E[DD, b].T, work)
     for t in range(work.shape[0]):
         for u in range(work.shape[0]):
             D[b + 1, t, u] -= work[t, u]
 
 
-@njit(**OPTIONS)
-def couple(E5: Floats, R4: Floats, b: int, n_actions: int, D: Floats, off: Floats) -> None:
+@njit(**INLINE)
+def couple(E5: Floats, R4: Floats, b: int, by_gamma: Floats, n_actions: int, D: Floats, off: Floats) -> None:
     """Diagonal terms, and the blocks beside the diagonal (transposed); unreachable states get a unit diagonal.
 
     Blocks come in order: a step's own terms are added to what the step before has set.
@@ -72,10 +72,10 @@ def couple(E5: Floats, R4: Floats, b: int, n_actions: int, D: Floats, off: Float
             for t in range(S):
                 D[h + 1, t, t] += total_of(E5, DD, b, t, i)
                 for s in range(S):
-                    off[h, t, s] = -E5[YY, b, t, i, s]
+                    off[h, t, s] = -by_gamma[t, i, s]
                 for a in range(1, n_actions):
                     for s in range(S):
-                        off[h, t, s] -= E5[YY, b, t, i, a * S + s]
+                        off[h, t, s] -= by_gamma[t, i, a * S + s]
     for i in range(hb):
         h = b * hb + i
         if h < H:
@@ -86,7 +86,7 @@ def couple(E5: Floats, R4: Floats, b: int, n_actions: int, D: Floats, off: Float
                     D[h, s, s] = 1.0
 
 
-@njit(**REDUCE)
+@njit(**INLINE_REDUCE)
 def total_of(E5: Floats, slot: int, b: int, t: int, i: int) -> float:
     """Sum over the rows of one step."""
     total = 0.0
@@ -101,7 +101,7 @@ def pivot_root(value: float, diagonal: float) -> float:
     return np.sqrt(max(value, max(1e-15 * diagonal, 1e-300)))
 
 
-@njit(**OPTIONS)
+@njit(**INLINE)
 def factor_small(D: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> None:
     """Block Cholesky forward in h by scalar sums, which beat vectors while S is a handful.
 

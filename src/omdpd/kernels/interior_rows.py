@@ -10,7 +10,8 @@ and the Newton system in V is  M = sum_r (e_s - f)(e_s - f)^T / gamma + diag(d) 
 The small term reg keeps d finite on entries strictly inside their bounds.
 
 Every function works on one block b, so that an iteration can do all it has to do with a block while the block is in
-the cache; block nb has rows, but no entries.
+the cache; block nb has rows, but no entries.  What a function only reads it finds in E and rows; every slot that it
+changes is handed to it as an array of its own (`interior_layout.assume_distinct`).
 """
 
 from __future__ import annotations
@@ -21,25 +22,24 @@ from omdpd.arrays import Floats
 from omdpd.kernels.interior_layout import (
     CA,
     CB,
-    CN,
     DD,
     DN,
     DQ,
     DT,
-    DV,
     DW,
     FF,
     HQ,
     IG,
+    INLINE,
     ITH,
     IW,
     IZ,
     KT,
     LIVE,
     LO,
-    MM,
     MS,
     NU,
+    NW,
     OPTIONS,
     RES,
     RG,
@@ -47,188 +47,212 @@ from omdpd.kernels.interior_layout import (
     RT,
     RX,
     S1,
-    S2,
     S3,
     SL,
     T0,
     TAU,
     WD,
-    YY,
     A,
     B,
     Q,
     W,
-    Z,
+    assume_distinct,
 )
 
 # Sums and maxima are vectorised only if their order is free; no differences of large numbers live in these functions.
 REDUCE = {**OPTIONS, "fastmath": {"reassoc", "contract", "nsz"}}
+INLINE_REDUCE = {**REDUCE, "forceinline": True}
 
 
-@njit(**OPTIONS)
-def weigh(E: Floats, rows: Floats, b: int, reg: float) -> None:
-    """d, f, kappa/theta and 1/gamma of every row; the curvature of the objective is in slot HQ."""
-    nb, S, N = E.shape[1:]
-    for slot in (S1, S2, S3):
-        for n in range(N):
-            rows[slot, b, n] = 0.0
-    if b < nb:
-        for t in range(S):
-            for n in range(N):
-                d = 1.0 / (E[A, b, t, n] * E[IW, b, t, n] + E[B, b, t, n] * E[IZ, b, t, n] + reg)
-                E[DD, b, t, n] = d if E[WD, b, t, n] > 0.0 else 0.0
-            for n in range(N):
-                E[FF, b, t, n] = E[B, b, t, n] * E[IZ, b, t, n] * E[WD, b, t, n] * E[DD, b, t, n]
-            for n in range(N):
-                rows[S1, b, n] += E[DD, b, t, n]
-            for n in range(N):
-                rows[S2, b, n] += E[FF, b, t, n]
-            for n in range(N):
-                rows[S3, b, n] += E[A, b, t, n] * E[IW, b, t, n] * E[FF, b, t, n] * E[WD, b, t, n]
-        for n in range(N):
-            theta = rows[S1, b, n]
-            rows[ITH, b, n] = 1.0 / theta if theta > 0.0 else 0.0
-        for n in range(N):
-            rows[KT, b, n] = (rows[S2, b, n] - rows[SL, b, n]) * rows[ITH, b, n]
-        for n in range(N):
-            rows[S3, b, n] += (rows[S2, b, n] - rows[SL, b, n]) * rows[KT, b, n]
-        for t in range(S):
-            for n in range(N):
-                E[FF, b, t, n] += E[LO, b, t, n] - rows[KT, b, n] * E[DD, b, t, n]
+@njit(**INLINE)
+def weigh(
+    E: Floats,
+    rows: Floats,
+    b: int,
+    extent: tuple[int, int],
+    reg: float,
+    d: Floats,
+    f: Floats,
+    theta: Floats,
+    kappa: Floats,
+    omega: Floats,
+    inverse_theta: Floats,
+    ratio: Floats,
+    inverse_gamma: Floats,
+) -> None:
+    """d, f, 1/theta, kappa/theta and 1/gamma of every row; the curvature of the objective is in slot HQ."""
+    assume_distinct()
+    S, N = extent
     for n in range(N):
-        curvature = rows[HQ, b, n] + rows[S3, b, n]
-        rows[IG, b, n] = rows[LIVE, b, n] / curvature if rows[LIVE, b, n] > 0.0 else 0.0
+        theta[n] = 0.0
+        kappa[n] = -rows[SL, b, n]
+        omega[n] = rows[HQ, b, n]
+    for t in range(S):
+        for n in range(N):
+            aw, bz, wide = E[A, b, t, n] * E[IW, b, t, n], E[B, b, t, n] * E[IZ, b, t, n], E[WD, b, t, n]
+            weight = 1.0 / (aw + bz + reg) if wide > 0.0 else 0.0
+            lift = bz * wide * weight
+            d[t, n] = weight
+            f[t, n] = lift
+            theta[n] += weight
+            kappa[n] += lift
+            omega[n] += aw * lift * wide
+    for n in range(N):
+        inverse = 1.0 / theta[n] if theta[n] > 0.0 else 0.0
+        inverse_theta[n] = inverse
+        ratio[n] = kappa[n] * inverse
+        gamma = omega[n] + kappa[n] * (kappa[n] * inverse)
+        inverse_gamma[n] = 1.0 / gamma if rows[LIVE, b, n] > 0.0 else 0.0
+    for t in range(S):
+        for n in range(N):
+            f[t, n] += E[LO, b, t, n] - ratio[n] * d[t, n]
 
 
 @njit(**OPTIONS)
-def spread_next(E5: Floats, b: int, slot: int, V: Floats) -> None:
-    """Give every entry the value of its next state."""
-    _, S, hb, R = E5.shape[1:]
+def spread_next(values: Floats, b: int, V: Floats) -> None:
+    """Give every entry of a block (S, hb, R) the value of its next state."""
+    S, hb, R = values.shape
     for t in range(S):
         for i in range(hb):
             v = V[b * hb + i + 1, t]
             for r in range(R):
-                E5[slot, b, t, i, r] = v
+                values[t, i, r] = v
 
 
 @njit(**OPTIONS)
-def spread_own(R4: Floats, b: int, slot: int, V: Floats) -> None:
-    """Give every row the value of its own state."""
+def spread_own(values: Floats, b: int, V: Floats) -> None:
+    """Give every row of a block (hb, R) the value of its own state."""
     H, S = V.shape
-    hb, R = R4.shape[2], R4.shape[3]
+    hb, R = values.shape
     for i in range(hb):
         h = b * hb + i
         if h < H:
             r = 0
             while r + S <= R:
                 for s in range(S):
-                    R4[slot, b, i, r + s] = V[h, s]
+                    values[i, r + s] = V[h, s]
                 r += S
 
 
-@njit(**OPTIONS)
-def predictor_terms(E: Floats, E5: Floats, rows: Floats, b: int, V: Floats) -> None:
-    """rx, R and t0 of the affine direction; slot RES holds minus the row's stationarity residual without a, b."""
-    nb, S, N = E.shape[1:]
-    if b == nb:
-        for n in range(N):
-            rows[RR, b, n] = rows[RES, b, n]
-        return
-    spread_next(E5, b, RX, V)
-    for slot in (S1, S2):
-        for n in range(N):
-            rows[slot, b, n] = 0.0
+@njit(**INLINE)
+def predictor_terms(
+    E: Floats,
+    rows: Floats,
+    b: int,
+    extent: tuple[int, int],
+    rx: Floats,
+    pull: Floats,
+    level: Floats,
+    R: Floats,
+    t0: Floats,
+) -> None:
+    """rx, R and t0 of the affine direction.
+
+    rx comes with V in it; slot RES holds minus the row's stationarity residual without a, b.
+    """
+    assume_distinct()
+    S, N = extent
+    for n in range(N):
+        pull[n] = 0.0
+        level[n] = -rows[RT, b, n]
     for t in range(S):
         # V - tau first: both are large, their difference is not.
         for n in range(N):
-            E[RX, b, t, n] -= rows[TAU, b, n]
-        for n in range(N):
-            rows[S1, b, n] += E[FF, b, t, n] * E[RX, b, t, n]
-        for n in range(N):
-            rows[S2, b, n] += E[DD, b, t, n] * E[RX, b, t, n]
+            x = rx[t, n] - rows[TAU, b, n]
+            rx[t, n] = x
+            pull[n] += E[FF, b, t, n] * x
+            level[n] += E[DD, b, t, n] * x
     for n in range(N):
-        rows[T0, b, n] = (rows[S2, b, n] - rows[RT, b, n]) * rows[ITH, b, n]
-    for n in range(N):
-        rows[RR, b, n] = rows[RES, b, n] + rows[S1, b, n] + rows[KT, b, n] * rows[RT, b, n]
+        t0[n] = level[n] * rows[ITH, b, n]
+        R[n] = rows[RES, b, n] + pull[n] + rows[KT, b, n] * rows[RT, b, n]
 
 
-@njit(**OPTIONS)
-def corrector_terms(E: Floats, rows: Floats, b: int, target: float, second: float) -> None:
-    """Add centring and second-order terms to rx, R and t0; slots CA, CB hold dw/w and dz/z of the predictor.
+@njit(**INLINE)
+def corrector_terms(
+    E: Floats,
+    rows: Floats,
+    b: int,
+    extent: tuple[int, int],
+    target: float,
+    second: float,
+    ca: Floats,
+    cb: Floats,
+    rx: Floats,
+    cn: Floats,
+    pull: Floats,
+    level: Floats,
+    R: Floats,
+    t0: Floats,
+) -> None:
+    """Add centring and second-order terms to rx, R and t0; ca, cb come as dw/w and dz/z, slot S1 as dq/q.
 
     ca = (target wt - dw da)/w with da = -a (1 + dw/w), so  ca = target wt / w + a (dw/w)(1 + dw/w).
     The products count `second` times: once, or not at all.
     """
-    nb, S, N = E.shape[1:]
-    if b == nb:
-        for n in range(N):
-            rows[RR, b, n] += rows[CN, b, n]
-        return
-    for slot in (S1, S2):
-        for n in range(N):
-            rows[slot, b, n] = 0.0
+    assume_distinct()
+    S, N = extent
+    for n in range(N):
+        x = rows[S1, b, n]
+        term = target * rows[NW, b, n] / rows[Q, b, n] + second * rows[NU, b, n] * (x * (1.0 + x))
+        cn[n] = term if rows[NW, b, n] > 0.0 else 0.0
+        pull[n] = cn[n]
+        level[n] = 0.0
     for t in range(S):
         for n in range(N):
-            x = E[CA, b, t, n]
-            centre = target * rows[MS, b, n] * E[WD, b, t, n]
-            E[CA, b, t, n] = centre * E[IW, b, t, n] + second * E[A, b, t, n] * (x * (1.0 + x))
-        for n in range(N):
-            y = E[CB, b, t, n]
-            centre = target * rows[MS, b, n] * E[WD, b, t, n]
-            E[CB, b, t, n] = centre * E[IZ, b, t, n] + second * E[B, b, t, n] * (y * (1.0 + y))
-        for n in range(N):
+            x, y, wide = ca[t, n], cb[t, n], E[WD, b, t, n]
+            centre = target * rows[MS, b, n] * wide
+            up = centre * E[IW, b, t, n] + second * E[A, b, t, n] * (x * (1.0 + x))
+            down = centre * E[IZ, b, t, n] + second * E[B, b, t, n] * (y * (1.0 + y))
             lift = E[FF, b, t, n] - E[LO, b, t, n]
-            rows[S1, b, n] += lift * E[CA, b, t, n] + (E[WD, b, t, n] - lift) * E[CB, b, t, n]
-        for n in range(N):
-            rows[S2, b, n] += E[DD, b, t, n] * (E[CA, b, t, n] - E[CB, b, t, n])
-        for n in range(N):
-            E[RX, b, t, n] += E[CA, b, t, n] - E[CB, b, t, n]
+            ca[t, n] = up
+            cb[t, n] = down
+            rx[t, n] += up - down
+            pull[n] += lift * up + (wide - lift) * down
+            level[n] += E[DD, b, t, n] * (up - down)
     for n in range(N):
-        rows[T0, b, n] += rows[S2, b, n] * rows[ITH, b, n]
-    for n in range(N):
-        rows[RR, b, n] += rows[S1, b, n] + rows[CN, b, n]
+        t0[n] += level[n] * rows[ITH, b, n]
+        R[n] += pull[n]
 
 
 @njit(**OPTIONS)
-def outflow_terms(E: Floats, rows: Floats, b: int) -> None:
-    """Slot YY: x_t after the step that leaves V alone; slot RG: the same for q, less q itself."""
-    nb, S, N = E.shape[1:]
+def outflow_terms(E: Floats, rows: Floats, b: int, extent: tuple[int, int], x: Floats, dq: Floats) -> None:
+    """x after the step that leaves V alone, and the dq of that step."""
+    assume_distinct()
+    S, N = extent
     for n in range(N):
-        rows[RG, b, n] = rows[RR, b, n] * rows[IG, b, n]
-    if b < nb:
-        for t in range(S):
-            for n in range(N):
-                move = E[DD, b, t, n] * (E[RX, b, t, n] - rows[T0, b, n]) + E[FF, b, t, n] * rows[RG, b, n]
-                E[YY, b, t, n] = move + (E[W, b, t, n] + E[LO, b, t, n] * rows[Q, b, n])
+        dq[n] = rows[RR, b, n] * rows[IG, b, n]
+    for t in range(S):
+        for n in range(N):
+            move = E[DD, b, t, n] * (E[RX, b, t, n] - rows[T0, b, n]) + E[FF, b, t, n] * dq[n]
+            x[t, n] = move + (E[W, b, t, n] + E[LO, b, t, n] * rows[Q, b, n])
 
 
 @njit(**OPTIONS)
-def moved_terms(E: Floats, rows: Floats, b: int) -> None:
-    """Slot YY: x_t after the whole step; slot RG: dq."""
-    nb, S, N = E.shape[1:]
+def moved_terms(E: Floats, rows: Floats, b: int, extent: tuple[int, int], x: Floats, dq: Floats) -> None:
+    """x after the whole step, and its dq."""
+    assume_distinct()
+    S, N = extent
     for n in range(N):
-        rows[RG, b, n] = rows[DQ, b, n]
-    if b < nb:
-        for t in range(S):
-            for n in range(N):
-                q = rows[Q, b, n] + rows[DQ, b, n]
-                E[YY, b, t, n] = E[W, b, t, n] + E[DW, b, t, n] + E[LO, b, t, n] * q
+        dq[n] = rows[DQ, b, n]
+    for t in range(S):
+        for n in range(N):
+            x[t, n] = E[W, b, t, n] + E[DW, b, t, n] + E[LO, b, t, n] * (rows[Q, b, n] + rows[DQ, b, n])
 
 
 @njit(**REDUCE)
-def balance(E5: Floats, R4: Floats, b: int, n_actions: int, out: Floats) -> None:
-    """Outflow minus inflow of slots YY and RG: adds the outflow of the block's steps, sets the inflow of the next ones.
+def balance(x: Floats, R4: Floats, b: int, n_actions: int, out: Floats) -> None:
+    """Outflow minus inflow of x and slot RG: adds the outflow of the block's steps, sets the inflow of the next ones.
 
     Blocks come in order, and out_0 is minus the initial law before the first; unreachable states get zero.
     """
     H, S = out.shape
-    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
+    nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
     if b < nb:
         for t in range(S):
             for i in range(hb):
                 total = 0.0
                 for r in range(R):
-                    total += E5[YY, b, t, i, r]
+                    total += x[t, i, r]
                 out[b * hb + i + 1, t] = -total
     for i in range(hb):
         h = b * hb + i
@@ -243,69 +267,96 @@ def balance(E5: Floats, R4: Floats, b: int, n_actions: int, out: Floats) -> None
 
 
 @njit(**OPTIONS)
-def directions(E: Floats, E5: Floats, rows: Floats, R4: Floats, b: int, dV: Floats) -> None:
-    """dq, dtau, dw for given dV; the last pass restores sum dw = rt + (1 - sum l) dq to rounding."""
-    spread_own(R4, b, S3, dV)
-    nb, S, N = E.shape[1:]
-    if b == nb:
-        for n in range(N):
-            rows[DQ, b, n] = (rows[RR, b, n] - rows[S3, b, n]) * rows[IG, b, n]
-        return
-    spread_next(E5, b, DV, dV)
-    for slot in (S1, S2):
-        for n in range(N):
-            rows[slot, b, n] = 0.0
+def directions(
+    E: Floats,
+    rows: Floats,
+    b: int,
+    extent: tuple[int, int],
+    ahead: Floats,
+    pull: Floats,
+    level: Floats,
+    dw: Floats,
+    dq: Floats,
+    dtau: Floats,
+) -> None:
+    """dq, dtau, dw from dV of the own state (slot S3) and of the next (`ahead`).
+
+    The last pass restores sum dw = rt + (1 - sum l) dq to rounding.
+    """
+    assume_distinct()
+    S, N = extent
+    for n in range(N):
+        pull[n] = rows[RR, b, n] - rows[S3, b, n]
+        level[n] = 0.0
     for t in range(S):
         for n in range(N):
-            rows[S1, b, n] += E[FF, b, t, n] * E[DV, b, t, n]
-        for n in range(N):
-            rows[S2, b, n] += E[DD, b, t, n] * E[DV, b, t, n]
+            pull[n] += E[FF, b, t, n] * ahead[t, n]
+            level[n] += E[DD, b, t, n] * ahead[t, n]
     for n in range(N):
-        rows[DQ, b, n] = (rows[RR, b, n] - rows[S3, b, n] + rows[S1, b, n]) * rows[IG, b, n]
-    for n in range(N):
-        rows[MM, b, n] = rows[S2, b, n] * rows[ITH, b, n]
-    for n in range(N):
-        rows[DT, b, n] = rows[T0, b, n] + rows[MM, b, n] + rows[KT, b, n] * rows[DQ, b, n]
-    for n in range(N):
-        rows[S2, b, n] = rows[RT, b, n] + rows[DQ, b, n] * rows[SL, b, n]
+        dq[n] = pull[n] * rows[IG, b, n]
+        # From here on level is m = d.dV / theta and pull what is missing in sum dw.
+        level[n] *= rows[ITH, b, n]
+        dtau[n] = rows[T0, b, n] + level[n] + rows[KT, b, n] * dq[n]
+        pull[n] = rows[RT, b, n] + dq[n] * rows[SL, b, n]
     for t in range(S):
         for n in range(N):
-            pull = (E[RX, b, t, n] - rows[T0, b, n]) + (E[DV, b, t, n] - rows[MM, b, n])
-            E[DW, b, t, n] = E[DD, b, t, n] * pull + (E[FF, b, t, n] - E[LO, b, t, n]) * rows[DQ, b, n]
-        for n in range(N):
-            rows[S2, b, n] -= E[DW, b, t, n]
+            force = (E[RX, b, t, n] - rows[T0, b, n]) + (ahead[t, n] - level[n])
+            move = E[DD, b, t, n] * force + (E[FF, b, t, n] - E[LO, b, t, n]) * dq[n]
+            dw[t, n] = move
+            pull[n] -= move
     for n in range(N):
-        rows[S2, b, n] *= rows[ITH, b, n]
+        pull[n] *= rows[ITH, b, n]
     for t in range(S):
         for n in range(N):
-            E[DW, b, t, n] += E[DD, b, t, n] * rows[S2, b, n]
+            dw[t, n] += E[DD, b, t, n] * pull[n]
 
 
-@njit(**OPTIONS)
-def advance(E: Floats, rows: Floats, b: int, step: float) -> None:
-    """Move every entry and row; renew the inverses and the row residual rt = q (1 - sum l) - sum w."""
-    nb, S, N = E.shape[1:]
-    for slot, move in ((Q, DQ), (TAU, DT), (NU, DN)):
-        for n in range(N):
-            rows[slot, b, n] += step * rows[move, b, n]
-    if b == nb:
-        return
+@njit(**INLINE_REDUCE)
+def advance(
+    E: Floats,
+    rows: Floats,
+    b: int,
+    extent: tuple[int, int],
+    step: float,
+    q: Floats,
+    tau: Floats,
+    nu: Floats,
+    rt: Floats,
+    w: Floats,
+    z: Floats,
+    a: Floats,
+    c: Floats,
+    iw: Floats,
+    iz: Floats,
+) -> float:
+    """Move every entry and row; renew the inverses and the row residual rt = q (1 - sum l) - sum w.
+
+    Returns the new complementarity sum w a + z b + q nu.
+    """
+    assume_distinct()
+    S, N = extent
+    total = 0.0
     for n in range(N):
-        rows[RT, b, n] = rows[Q, b, n] * rows[SL, b, n]
+        q[n] += step * rows[DQ, b, n]
+        tau[n] += step * rows[DT, b, n]
+        nu[n] += step * rows[DN, b, n]
+        rt[n] = q[n] * rows[SL, b, n]
+        total += q[n] * nu[n]
     for t in range(S):
         for n in range(N):
-            E[W, b, t, n] += step * E[DW, b, t, n]
-        for n in range(N):
-            E[Z, b, t, n] += step * (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n])
-        for n in range(N):
-            E[A, b, t, n] += step * E[CA, b, t, n]
-        for n in range(N):
-            E[B, b, t, n] += step * E[CB, b, t, n]
-        for n in range(N):
-            rows[RT, b, n] -= E[W, b, t, n]
-        for n in range(N):
-            E[IW, b, t, n] = 1.0 / E[W, b, t, n] if E[IW, b, t, n] > 0.0 else 0.0
-        for n in range(N):
-            E[IZ, b, t, n] = 1.0 / E[Z, b, t, n] if E[IZ, b, t, n] > 0.0 else 0.0
+            move = E[DW, b, t, n]
+            low = w[t, n] + step * move
+            high = z[t, n] + step * (E[WD, b, t, n] * rows[DQ, b, n] - move)
+            w[t, n] = low
+            z[t, n] = high
+            up = a[t, n] + step * E[CA, b, t, n]
+            down = c[t, n] + step * E[CB, b, t, n]
+            a[t, n] = up
+            c[t, n] = down
+            total += low * up + high * down
+            rt[n] -= low
+            iw[t, n] = 1.0 / low if iw[t, n] > 0.0 else 0.0
+            iz[t, n] = 1.0 / high if iz[t, n] > 0.0 else 0.0
     for n in range(N):
-        rows[RT, b, n] = rows[RT, b, n] if rows[ITH, b, n] > 0.0 else 0.0
+        rt[n] = rt[n] if rows[ITH, b, n] > 0.0 else 0.0
+    return total

@@ -9,13 +9,10 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.interior_layout import (
-    CA,
-    CB,
     CN,
-    DN,
     DQ,
-    DV,
     DW,
+    INLINE,
     IW,
     IZ,
     LIVE,
@@ -23,17 +20,15 @@ from omdpd.kernels.interior_layout import (
     NU,
     NW,
     OPTIONS,
-    S1,
-    S2,
     WD,
-    YY,
     A,
     B,
     Q,
     W,
     Z,
+    assume_distinct,
 )
-from omdpd.kernels.interior_rows import REDUCE
+from omdpd.kernels.interior_rows import INLINE_REDUCE, REDUCE
 
 
 @njit(**REDUCE)
@@ -66,102 +61,75 @@ def total_weight(E: Floats, rows: Floats) -> float:
     return total
 
 
-@njit(**OPTIONS)
-def affine_moves(E: Floats, rows: Floats, b: int) -> float:
-    """Relative moves of the slacks, slots CA = dw/w, CB = dz/z, S1 = dq/q, and how far they let the step go.
+@njit(**INLINE_REDUCE)
+def affine_moves(
+    E: Floats, rows: Floats, b: int, extent: tuple[int, int], by_w: Floats, by_z: Floats, by_q: Floats, most: Floats
+) -> tuple[float, float]:
+    """Relative moves dw/w, dz/z, dq/q of the predictor; how far they let the step go, and sum dw da + dz db + dq dnu.
 
     A multiplier moves by -1 minus its slack's x, so the limit is the largest max(-x, 1 + x) = 1/2 + |x + 1/2|.
     A row without a multiplier of its own only limits the step where q falls.
     """
-    nb, S, N = E.shape[1:]
+    assume_distinct()
+    S, N = extent
+    total = 0.0
     for n in range(N):
-        x = rows[DQ, b, n] / rows[Q, b, n]
-        x = x if rows[LIVE, b, n] > 0.0 else 0.0
-        rows[S1, b, n] = x if rows[NU, b, n] > 0.0 else min(x, 0.0)
-    for n in range(N):
-        rows[S2, b, n] = abs(rows[S1, b, n] + 0.5)
-    if b < nb:
-        for t in range(S):
-            for n in range(N):
-                E[CA, b, t, n] = E[DW, b, t, n] * E[IW, b, t, n]
-            for n in range(N):
-                E[CB, b, t, n] = (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n]) * E[IZ, b, t, n]
-            for n in range(N):
-                x, y = abs(E[CA, b, t, n] + 0.5), abs(E[CB, b, t, n] + 0.5)
-                x = x if x > y else y
-                rows[S2, b, n] = x if x > rows[S2, b, n] else rows[S2, b, n]
-    return 0.5 + largest(rows, b, S2)
+        x = rows[DQ, b, n] / rows[Q, b, n] if rows[LIVE, b, n] > 0.0 else 0.0
+        x = x if rows[NU, b, n] > 0.0 else min(x, 0.0)
+        by_q[n] = x
+        most[n] = abs(x + 0.5)
+        total -= rows[NU, b, n] * rows[Q, b, n] * (x * (1.0 + x))
+    for t in range(S):
+        for n in range(N):
+            x = E[DW, b, t, n] * E[IW, b, t, n]
+            y = (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n]) * E[IZ, b, t, n]
+            by_w[t, n] = x
+            by_z[t, n] = y
+            total -= E[W, b, t, n] * E[A, b, t, n] * (x * (1.0 + x)) + E[Z, b, t, n] * E[B, b, t, n] * (y * (1.0 + y))
+            x, y = abs(x + 0.5), abs(y + 0.5)
+            x = x if x > y else y
+            most[n] = x if x > most[n] else most[n]
+    return 0.5 + largest(most, N), total
 
 
 @njit(**OPTIONS)
-def largest(rows: Floats, b: int, slot: int) -> float:
-    """Largest entry of a slot, or zero."""
+def largest(values: Floats, N: int) -> float:
+    """Largest of the first N, or zero."""
     most = 0.0
-    for n in range(rows.shape[2]):
-        if rows[slot, b, n] > most:
-            most = rows[slot, b, n]
+    for n in range(N):
+        if values[n] > most:
+            most = values[n]
     return most
 
 
-@njit(**REDUCE)
-def affine_products(E: Floats, rows: Floats, b: int) -> float:
-    """sum dw da + dz db + dq dnu of the predictor."""
-    nb, S, N = E.shape[1:]
-    total = 0.0
+@njit(**INLINE)
+def multiplier_moves(
+    E: Floats, rows: Floats, b: int, extent: tuple[int, int], da: Floats, db: Floats, dnu: Floats, most: Floats
+) -> float:
+    """da, db, which come as the corrector terms, and dnu; returns the greatest relative decrease of anything."""
+    assume_distinct()
+    S, N = extent
     for n in range(N):
-        x = rows[S1, b, n]
-        total -= rows[NU, b, n] * rows[Q, b, n] * (x * (1.0 + x))
-    if b < nb:
-        for t in range(S):
-            for n in range(N):
-                x = E[CA, b, t, n]
-                total -= E[W, b, t, n] * E[A, b, t, n] * (x * (1.0 + x))
-            for n in range(N):
-                y = E[CB, b, t, n]
-                total -= E[Z, b, t, n] * E[B, b, t, n] * (y * (1.0 + y))
-    return total
-
-
-@njit(**OPTIONS)
-def correct_signs(rows: Floats, b: int, target: float, second: float) -> None:
-    """Corrector term of nu; slot S1 holds dq/q of the predictor."""
-    for n in range(rows.shape[2]):
-        x = rows[S1, b, n]
-        term = target * rows[NW, b, n] / rows[Q, b, n] + second * rows[NU, b, n] * (x * (1.0 + x))
-        rows[CN, b, n] = term if rows[NW, b, n] > 0.0 else 0.0
-
-
-@njit(**OPTIONS)
-def multiplier_moves(E: Floats, rows: Floats, b: int) -> float:
-    """Slots CA, CB, DN: da, db, dnu from the corrector terms; returns the greatest relative decrease."""
-    nb, S, N = E.shape[1:]
-    for n in range(N):
-        x = rows[DQ, b, n] / rows[Q, b, n]
-        rows[S1, b, n] = x if rows[LIVE, b, n] > 0.0 else 0.0
-    for n in range(N):
+        x = rows[DQ, b, n] / rows[Q, b, n] if rows[LIVE, b, n] > 0.0 else 0.0
         nu = rows[NU, b, n]
-        rows[DN, b, n] = rows[CN, b, n] - nu * (1.0 + rows[S1, b, n]) if nu > 0.0 else 0.0
-    for n in range(N):
-        ratio = -rows[DN, b, n] / rows[NU, b, n]
-        ratio = ratio if rows[NU, b, n] > 0.0 else 0.0
-        rows[S2, b, n] = ratio if ratio > -rows[S1, b, n] else -rows[S1, b, n]
-    if b < nb:
-        for t in range(S):
-            for n in range(N):
-                E[YY, b, t, n] = (E[DW, b, t, n] - E[WD, b, t, n] * rows[DQ, b, n]) * E[IZ, b, t, n]
-            for n in range(N):
-                E[CA, b, t, n] -= E[A, b, t, n] * (1.0 + E[DW, b, t, n] * E[IW, b, t, n])
-            for n in range(N):
-                E[CB, b, t, n] -= E[B, b, t, n] * (1.0 - E[YY, b, t, n])
+        move = rows[CN, b, n] - nu * (1.0 + x) if nu > 0.0 else 0.0
+        dnu[n] = move
+        ratio = -move / nu if nu > 0.0 else 0.0
+        most[n] = ratio if ratio > -x else -x
+    for t in range(S):
+        for n in range(N):
+            x = -E[DW, b, t, n] * E[IW, b, t, n]
+            y = (E[DW, b, t, n] - E[WD, b, t, n] * rows[DQ, b, n]) * E[IZ, b, t, n]
+            up = da[t, n] - E[A, b, t, n] * (1.0 - x)
+            down = db[t, n] - E[B, b, t, n] * (1.0 - y)
+            da[t, n] = up
+            db[t, n] = down
             # One division serves both multipliers.
-            for n in range(N):
-                a = E[A, b, t, n] if E[A, b, t, n] > 0.0 else 1.0
-                c = E[B, b, t, n] if E[B, b, t, n] > 0.0 else 1.0
-                da, db = -E[CA, b, t, n] * c, -E[CB, b, t, n] * a
-                E[DV, b, t, n] = (da if da > db else db) / (a * c)
-            for n in range(N):
-                x = -E[DW, b, t, n] * E[IW, b, t, n]
-                x = x if x > E[YY, b, t, n] else E[YY, b, t, n]
-                x = x if x > E[DV, b, t, n] else E[DV, b, t, n]
-                rows[S2, b, n] = x if x > rows[S2, b, n] else rows[S2, b, n]
-    return largest(rows, b, S2)
+            a = E[A, b, t, n] if E[A, b, t, n] > 0.0 else 1.0
+            c = E[B, b, t, n] if E[B, b, t, n] > 0.0 else 1.0
+            up, down = -up * c, -down * a
+            fall = (up if up > down else down) / (a * c)
+            x = x if x > y else y
+            x = x if x > fall else fall
+            most[n] = x if x > most[n] else most[n]
+    return largest(most, N)
