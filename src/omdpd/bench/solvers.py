@@ -55,11 +55,11 @@ def ours(warm: bool) -> Solve:
             return Timed(time.perf_counter() - began, answer[0], int(answer[5]))
         lower, upper = problem.region.lower, problem.region.upper
         p = before.transition if hot and before else lower
-        answer = solve_box(
+        solved = solve_box(
             c, problem.reference, lower, upper, problem.initial, problem.hinges.tables, W, none, none, False, TOLERANCE,
             hot, p,
         )  # fmt: skip
-        return Timed(time.perf_counter() - began, answer[0], int(answer[6]))
+        return Timed(time.perf_counter() - began, solved[0], solved[6])
 
     return solve
 

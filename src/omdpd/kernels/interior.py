@@ -116,7 +116,21 @@ class Answer(NamedTuple):
     record: Floats
 
 
-def solve_box(c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm):
+def solve_box(
+    c: Floats,
+    reference: Floats,
+    lower: Floats,
+    upper: Floats,
+    mu: Floats,
+    d: Floats,
+    W: Floats,
+    b: Floats,
+    rho: Floats,
+    kl: bool,
+    tol: float,
+    warm: bool,
+    p_warm: Floats,
+) -> tuple[Floats, Floats, Floats, Floats, float, float, int, int]:
     """Solve the problem above; all arrays float64 and C-contiguous, bounds tight.
 
     Parameters
@@ -138,7 +152,10 @@ def solve_box(c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_war
     iterations, status : int
         Status 0: gap <= tol scale.  1: gap <= 1e-8 scale.  2: neither.
     """
-    return solve_in(memory(*c.shape), c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm)
+    answer: tuple[Floats, Floats, Floats, Floats, float, float, int, int] = solve_in(
+        memory(*c.shape), c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm
+    )
+    return answer
 
 
 @njit(**OPTIONS)

@@ -12,9 +12,9 @@ Every loop of the method runs over n, in vectors; see `assume_distinct`.
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -67,8 +67,7 @@ def borrow(typingctx, array):
     return array(array), codegen
 
 
-@intrinsic
-def assume_distinct(typingctx):
+def _distinct(typingctx):
     """Promise that what the calling function writes through one of its arrays it touches through no other.
 
     The compiler cannot know that slots of one array do not overlap, and would neither fuse nor vectorise a loop that
@@ -77,11 +76,14 @@ def assume_distinct(typingctx):
 
     def codegen(context, builder, signature, args):
         for argument in context.call_conv.get_arguments(builder.function):
-            if isinstance(argument.type, ir.PointerType):
+            if isinstance(argument.type, type(cgutils.voidptr_t)):
                 argument.add_attribute("noalias")
         return context.get_dummy_value()
 
     return types.none(), codegen
+
+
+assume_distinct: Any = intrinsic(_distinct)
 
 
 def memory(H: int, S: int, n_actions: int) -> Floats:
