@@ -18,34 +18,44 @@ from numba import njit
 
 from omdpd.arrays import Floats, Integers
 from omdpd.kernels.interior_certificate import backward, forward, hinge_gaps, recover_kernel, row_gap
-from omdpd.kernels.interior_hinges import (
-    XI,
-    centre_hinges,
-    hinge_weight,
-    price,
-    weigh_hinges,
-)
-from omdpd.kernels.interior_iterate import Store, iterate, measure
+from omdpd.kernels.interior_hinges import XI, centre_hinges, price, weigh_hinges
+from omdpd.kernels.interior_iterate import Store, iterate
 from omdpd.kernels.interior_layout import (
     C0,
     DEAD_MASS,
     GLUE,
+    IW,
+    IZ,
+    NU,
+    NW,
     OPTIONS,
     PP,
     RP,
+    S1,
+    S2,
+    S3,
+    TAU,
+    TL,
+    TW,
+    WD,
+    A,
+    B,
     C,
+    W,
+    Z,
     allocate,
     borrow,
     by_step,
     classify,
-    copy_row,
+    extent,
     load,
     memory,
     place,
+    sum_to_one,
 )
-from omdpd.kernels.interior_presolve import hinge_floor, load_hinges, presolve, select_hinges
+from omdpd.kernels.interior_presolve import load_hinges, presolve, select_hinges
+from omdpd.kernels.interior_rows import spread
 from omdpd.kernels.interior_start import (
-    masses,
     start_flow,
     start_kernel,
     start_multipliers,
@@ -53,7 +63,6 @@ from omdpd.kernels.interior_start import (
     value_range,
     water_fill,
 )
-from omdpd.kernels.interior_steps import total_weight
 
 SOLVED, ALMOST, FAILED = 0, 1, 2
 # A point above the tolerance is still `ALMOST` solved below this relative gap.
@@ -89,8 +98,6 @@ class Task(NamedTuple):
     """What is asked, hinges in storage order, and scratch.  `data`: W, b, rho, unit, max|d|, reach of every hinge."""
 
     reference: Floats
-    lower: Floats
-    upper: Floats
     mu: Floats
     p_warm: Floats
     terms: Floats
@@ -168,14 +175,16 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm
     shift = np.empty(H)
     load(E5, R4, c, lower, upper, shift)
     values, blocks, square = np.zeros((5, H, S)), np.zeros((4, H, S, S)), np.zeros((S, S))
-    order, scratch, plane = np.zeros(S, dtype=np.int64), np.zeros((4, max(S, R4.shape[3]))), np.zeros(rows.shape[1:])
-    terms, data, xi = load_hinges(R4, d, W, b, rho)
+    order, scratch, planes = (
+        np.zeros(S, dtype=np.int64),
+        np.zeros((4, max(S, R4.shape[3]))),
+        np.zeros((2,) + R4.shape[1:]),
+    )
+    terms, data, xi, floor = load_hinges(R4, d, W, b, rho)
     q, p, V = np.zeros((H, S, n_actions)), np.zeros(lower.shape), np.zeros((H, S))
     prices, record = np.zeros(m), np.array([np.inf, 1.0])
     task = Task(
         borrow(reference),
-        borrow(lower),
-        borrow(upper),
         borrow(mu),
         borrow(p_warm),
         borrow(terms),
@@ -185,21 +194,20 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm
         borrow(values[4]),
         borrow(order),
         borrow(scratch),
-        borrow(plane),
+        borrow(planes[0]),
         kl,
         tol,
-        hinge_floor(data, H),
+        floor,
     )
     answer = Answer(borrow(q), borrow(p), borrow(V), borrow(prices), borrow(record))
     keep = presolve(E5, R4, task)
-    price(terms, xi, rows)
-    copy_row(rows, C, C0)
+    price(terms, xi, rows[C0], rows[C0])
     hinge, kept = select_hinges(terms, data, keep)
     X, P, small, short = (
         np.zeros((keep.size, H, S)),
         np.zeros(kept.shape),
         np.zeros((2, keep.size, keep.size)),
-        np.zeros((2, keep.size)),
+        np.zeros((3, keep.size)),
     )
     w = Store(
         borrow(E),
@@ -222,11 +230,14 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm
         borrow(kept),
         borrow(X),
         borrow(P),
-        borrow(plane.reshape(R4.shape[1:])),
+        borrow(planes[0].reshape(rows.shape[1:])),
+        borrow(planes[0]),
         borrow(small[0]),
         borrow(small[1]),
         borrow(short[0]),
         borrow(short[1]),
+        borrow(short[2]),
+        borrow(planes[1]),
     )
     iterations = 0
     # The first start once more at the end: if all failed before a gap could be computed, that of the start is.
@@ -235,14 +246,14 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm
             iterations += climb(w, task, answer, keep, rung, warm and rung == 0)
         if record[0] <= tol * record[1]:
             break
-    finish(task, answer, shift)
+    finish(lower, upper, shift, data[3], p, V, prices)
     outlive(
         (E, rows),
         (values, P, X),
         blocks,
-        (square, scratch, plane, small[0], hinge, data),
+        (square, scratch, small[0], hinge, data),
         order,
-        (terms, kept),
+        (terms, kept, planes[0]),
         (short[0], xi),
     )
     gap, scale = record[0], record[1]
@@ -257,22 +268,31 @@ def outlive(pair, states, blocks, squares, order, planes, short):
 
 @njit(**GLUE)
 def begin(w, task, start, mix, cap, narrow, warm):
-    """Put the start point into storage; returns the sum of the barrier weights."""
-    n_actions = task.reference.shape[2]
-    classify(w.E, w.rows, narrow)
-    start_kernel(w.E, w.E5, w.rows, warm, task.p_warm)
-    start_flow(w.E5, w.R4, task.reference, task.mu, mix, task.mass)
-    start_slacks(w.E, w.rows)
-    masses(task.reference, task.flow)
-    m = w.d.shape[0]
-    weigh_hinges(w.d, w.rows, w.hinge)
-    for _ in range(2 if m > 0 else 1):
-        price(w.d, w.hinge[XI], w.rows)
+    """Put the start point into storage; returns the sum of the barrier weights and the complementarity."""
+    E, rows, n_actions = w.E, w.rows, task.reference.shape[2]
+    classify(E, rows, narrow)
+    start_kernel(E, w.E5, rows, warm, task.p_warm)
+    start_flow(w.E5, w.R4, task.reference, task.mu, mix, task.mass, task.flow)
+    weight = weigh_hinges(w.d, rows, w.hinge)
+    for b in range(rows.shape[1]):
+        e = min(b, E.shape[1] - 1)
+        slacks = E[WD, e], E[W, e], E[Z, e], E[IW, e], E[IZ, e]
+        weight += start_slacks(E, rows, b, rows[S3, b], rows[NW, b], *slacks)
+    for _ in range(2):
+        price(w.d, w.hinge[XI], rows[C0], rows[C])
         depth = water_fill(w.E5, w.R4[C], n_actions, task.flow, task.kl, w.V, task.order, task.scratch)
         vs = max(max(value_range(w.V, task.mass), 0.0 if task.kl else depth), LEAST_RANGE)
         centre_hinges(w.hinge, start * vs, cap * vs)
-    start_multipliers(w.E, w.E5, w.rows, w.R4, w.V, start * vs)
-    return total_weight(w.E, w.rows) + hinge_weight(w.hinge)
+        if w.d.shape[0] == 0:
+            break
+    price(w.d, w.hinge[XI], rows[C0], rows[C])
+    for b in range(rows.shape[1]):
+        e = min(b, E.shape[1] - 1)
+        spread(w.V, b, w.R4[S3, b], w.over4[1])
+        start_multipliers(
+            E, rows, b, extent(w.E5, b), w.over[1], start * vs, E[A, e], E[B, e], rows[TAU, b], rows[NU, b]
+        )
+    return weight, start * vs * weight
 
 
 @njit(**GLUE)
@@ -283,9 +303,8 @@ def climb(w, task, answer, keep, rung, warm):
         start, mix = WARM_HINGED_START if warm else HINGED_START
     elif warm:
         start, mix = WARM_START
-    weight = begin(w, task, start, mix, cap, narrow, warm)
+    weight, now = begin(w, task, start, mix, cap, narrow, warm)
     n_actions, limit = task.reference.shape[2], MAX_ITERATIONS if rung < len(LADDER) else 0
-    now = measure(w)
     stale, least, step, iteration = 0, np.inf, 1.0, 0
     # One place each for `certify` and `iterate`: the compiler copies them wherever they stand.
     while True:
@@ -311,7 +330,9 @@ def certify(w, task, answer, keep):
     n_actions = task.reference.shape[2]
     for k in range(keep.size):
         task.xi[keep[k]] = w.hinge[XI, k]
-    recover_kernel(w.E, w.rows)
+    for b in range(w.E.shape[1]):
+        recover_kernel(w.E, w.rows, b, w.E[PP, b])
+        sum_to_one(w.E[TL, b], w.E[TW, b], w.E[PP, b], w.rows[S1, b], w.rows[S2, b], w.rows[S3, b])
     backward(w.E5, w.R4, n_actions, task.mass, DEAD_MASS, task.kl, w.V, task.order, task.scratch)
     forward(w.E5, w.R4, n_actions, task.mu, task.flow)
     gap = row_gap(w.R4, H, S * n_actions, task.kl)
@@ -320,52 +341,50 @@ def certify(w, task, answer, keep):
     if not (gap / scale < answer.record[0] / answer.record[1]):
         return gap / scale if np.isfinite(gap) else np.inf
     answer.record[0], answer.record[1] = gap, scale
-    copy_out(w, answer, task.xi)
+    copy_out(w.E5, w.R4, w.V, task.xi, answer.q, answer.p, answer.V, answer.xi)
     return gap / scale
 
 
 @njit(**OPTIONS)
-def copy_out(w, answer, xi):
+def copy_out(E5, R4, V, xi, q, p, values, prices):
     """Occupancy (slot RP), kernel (slot PP) in the caller's layout, values and prices."""
-    H, S, n_actions = answer.q.shape
+    H, S, n_actions = q.shape
     for j in range(xi.size):
-        answer.xi[j] = xi[j]
-    nb, hb = w.E5.shape[1], w.E5.shape[3]
+        prices[j] = xi[j]
     for h in range(H):
-        b, i = place(h, H, hb, nb)
+        b, i = place(h, H, E5.shape[3], E5.shape[1])
         for s in range(S):
-            answer.V[h, s] = w.V[h, s]
+            values[h, s] = V[h, s]
             for a in range(n_actions):
-                answer.q[h, s, a] = w.R4[RP, b, i, a * S + s]
+                q[h, s, a] = R4[RP, b, i, a * S + s]
                 if h + 1 < H:
                     for t in range(S):
-                        answer.p[h, s, a, t] = w.E5[PP, b, t, i, a * S + s]
+                        p[h, s, a, t] = E5[PP, b, t, i, a * S + s]
 
 
 @njit(**OPTIONS)
-def finish(task, answer, shift):
+def finish(lower, upper, shift, units, p, V, xi):
     """Undo the shift of c and the units of the hinges; the last step's kernel, which nothing uses, is a centre."""
-    H, S, n_actions, _ = answer.p.shape
+    H, S, n_actions, _ = p.shape
     total = 0.0
     for h in range(H - 1, -1, -1):
         total += shift[h]
         for s in range(S):
-            answer.V[h, s] += total
-    for j in range(answer.xi.size):
-        answer.xi[j] /= task.data[3, j]
+            V[h, s] += total
+    for j in range(xi.size):
+        xi[j] /= units[j]
     for s in range(S):
         for a in range(n_actions):
             room, width = 1.0, 0.0
             for t in range(S):
-                room -= task.lower[H - 1, s, a, t]
-                width += task.upper[H - 1, s, a, t] - task.lower[H - 1, s, a, t]
+                room -= lower[H - 1, s, a, t]
+                width += upper[H - 1, s, a, t] - lower[H - 1, s, a, t]
             share = min(max(room / width, 0.0), 1.0) if width > 0.0 else 0.0
             for t in range(S):
-                low = task.lower[H - 1, s, a, t]
-                answer.p[H - 1, s, a, t] = low + share * (task.upper[H - 1, s, a, t] - low)
+                low = lower[H - 1, s, a, t]
+                p[H - 1, s, a, t] = low + share * (upper[H - 1, s, a, t] - low)
     for h in range(H):
         for s in range(S):
             for a in range(n_actions):
                 for t in range(S):
-                    p = max(answer.p[h, s, a, t], task.lower[h, s, a, t])
-                    answer.p[h, s, a, t] = min(p, task.upper[h, s, a, t])
+                    p[h, s, a, t] = min(max(p[h, s, a, t], lower[h, s, a, t]), upper[h, s, a, t])

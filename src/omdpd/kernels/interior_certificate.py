@@ -17,7 +17,23 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import LO, OPTIONS, PP, RP, S1, S2, S3, SL, TL, TW, C, Q, W, place, sort_down
+from omdpd.kernels.interior_layout import (
+    LO,
+    OPTIONS,
+    PP,
+    RP,
+    S2,
+    S3,
+    SL,
+    TL,
+    TW,
+    C,
+    Q,
+    W,
+    assume_distinct,
+    place,
+    sort_down,
+)
 
 # q of a forward pass is off by a few units in the last place, relative to each entry.
 ROUNDING = 4.0 * 2.220446049250313e-16
@@ -26,43 +42,14 @@ UNREACHABLE_BONUS = 50.0
 
 
 @njit(**OPTIONS)
-def recover_kernel(E: Floats, rows: Floats) -> None:
-    """Slot PP: p = l + w/q, moved into the true box and made to sum to one."""
-    nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for n in range(N):
-            rows[S3, b, n] = 1.0 / rows[Q, b, n] if rows[Q, b, n] > 0.0 else 0.0
-        for slot, value in ((S1, 1.0), (S2, 0.0)):
-            for n in range(N):
-                rows[slot, b, n] = value
-        for t in range(S):
-            for n in range(N):
-                low = E[TL, b, t, n]
-                p = E[LO, b, t, n] + E[W, b, t, n] * rows[S3, b, n]
-                E[PP, b, t, n] = max(min(p, low + E[TW, b, t, n]), low)
-            for n in range(N):
-                rows[S1, b, n] -= E[PP, b, t, n]
-            for n in range(N):
-                rows[S2, b, n] += E[PP, b, t, n] - E[TL, b, t, n]
-        restore(E, rows, b)
-
-
-@njit(**OPTIONS)
-def restore(E: Floats, rows: Floats, b: int) -> None:
-    """Give the missing mass (slot S1; S2 is the mass above the lower bounds) to the entries by their room."""
-    S, N = E.shape[2:]
-    for n in range(N):
-        rows[S3, b, n] = -rows[S2, b, n]
+def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
+    """p = l + w/q of a block, which still has to be moved into the true box."""
+    assume_distinct()
+    S, N = p.shape
     for t in range(S):
         for n in range(N):
-            rows[S3, b, n] += E[TW, b, t, n]
-    for n in range(N):
-        room = rows[S3, b, n] if rows[S1, b, n] > 0.0 else rows[S2, b, n]
-        rows[S1, b, n] = max(min(rows[S1, b, n] / room, 1.0), -1.0) if room > 0.0 else 0.0
-    for t in range(S):
-        for n in range(N):
-            share, above = rows[S1, b, n], E[PP, b, t, n] - E[TL, b, t, n]
-            E[PP, b, t, n] += share * ((E[TW, b, t, n] - above) if share > 0.0 else above)
+            q = rows[Q, b, n]
+            p[t, n] = E[LO, b, t, n] + (E[W, b, t, n] / q if q > 0.0 else 0.0)
 
 
 @njit(**OPTIONS)

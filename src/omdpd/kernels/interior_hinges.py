@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import C0, FF, IG, OPTIONS, C, Q
+from omdpd.kernels.interior_layout import FF, IG, OPTIONS, Q, place
 from omdpd.kernels.interior_rows import REDUCE
 
 # Slots of a term: data, slacks and multipliers, directions, corrector terms, work.
@@ -24,37 +24,27 @@ HW, HB, HR, T, U, ZETA, XI, DT_, DU, DZETA, DXI, CT, CU, V_, WT, G_, RU, RZ, REA
 HINGE_SLOTS = 19
 
 
-@njit(**REDUCE)
-def dots(D: Floats, rows: Floats, slot: int, out: Floats) -> None:
-    """out_j = d_j . (row slot)."""
-    for j in range(D.shape[0]):
-        total = 0.0
-        for b in range(D.shape[1]):
-            for n in range(D.shape[2]):
-                total += D[j, b, n] * rows[slot, b, n]
-        out[j] = total
-
-
 @njit(**OPTIONS)
-def price(D: Floats, xi: Floats, rows: Floats) -> None:
-    """Slot C: c - sum_j xi_j d_j."""
-    for b in range(rows.shape[1]):
-        for n in range(rows.shape[2]):
-            rows[C, b, n] = rows[C0, b, n]
+def price(D: Floats, xi: Floats, base: Floats, out: Floats) -> None:
+    """out = base - sum_j xi_j d_j; they may be the same."""
+    for b in range(out.shape[0]):
+        for n in range(out.shape[1]):
+            out[b, n] = base[b, n]
     for j in range(D.shape[0]):
         if xi[j] != 0.0:
-            for b in range(rows.shape[1]):
-                for n in range(rows.shape[2]):
-                    rows[C, b, n] -= xi[j] * D[j, b, n]
+            for b in range(out.shape[0]):
+                for n in range(out.shape[1]):
+                    out[b, n] -= xi[j] * D[j, b, n]
 
 
 @njit(**OPTIONS)
-def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> None:
-    """Arguments v and barrier weights at the start; prices are zero.
+def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> float:
+    """Arguments v and barrier weights at the start, whose sum is returned; prices are zero.
 
     A weight is |d|.q, or how far v can move if that is less: beside a narrow box a hinge of weight one would be centred
     long after everything it depends on has reached its bounds.
     """
+    total = 0.0
     for j in range(D.shape[0]):
         v, size = hinge[HB, j], 0.0
         for b in range(D.shape[1]):
@@ -63,59 +53,51 @@ def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> None:
                 size += abs(D[j, b, n]) * rows[Q, b, n]
         hinge[V_, j] = v
         hinge[WT, j] = max(min(size, hinge[REACH, j]), 1e-12)
-        hinge[XI, j] = 0.0
-
-
-@njit(**OPTIONS)
-def hinge_weight(hinge: Floats) -> float:
-    """Sum of the barrier weights."""
-    total = 0.0
-    for j in range(hinge.shape[1]):
+        for slot in (XI, DT_, DU, DZETA, DXI):
+            hinge[slot, j] = 0.0
         total += 2.0 * hinge[WT, j]
     return total
 
 
 @njit(**OPTIONS)
 def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
-    """Every term at its centred point."""
-    for j in range(hinge.shape[1]):
-        centre_hinge(hinge, j, hinge[V_, j], target, cap)
-
-
-@njit(**OPTIONS)
-def centre_hinge(hinge: Floats, j: int, v: float, target: float, cap: float) -> None:
-    """The point with t zeta = u xi = target, t - u = v and zeta + xi = W + rho t.
+    """Every term at the point with t zeta = u xi = target, t - u = v and zeta + xi = W + rho t.
 
     The smaller slack solves k/s + k/(s + |v|) = W + rho t, whose left side is convex: Newton's method climbs to the
     root from a lower bound.  Where W exceeds `cap` the point is centred for the cap and t - u = v is left to Newton.
     """
-    weight, rho, kappa = hinge[HW, j], hinge[HR, j], target * hinge[WT, j]
-    effective = min(weight, cap) if rho == 0.0 else weight
-    positive, size = max(v, 0.0), abs(v)
-    line = effective + rho * positive
-    s = 2.0 * kappa / (line + np.sqrt(line * line + 4.0 * rho * kappa))
-    for _ in range(40):
-        value = kappa / s + kappa / (s + size) - line - rho * s
-        slope = kappa / (s * s) + kappa / ((s + size) * (s + size)) + rho
-        s += value / slope
-        if value <= 1e-14 * slope * s:
-            break
-    small, large = s, s + size
-    hinge[T, j] = large if v > 0.0 else small
-    hinge[U, j] = small if v > 0.0 else large
-    hinge[XI, j] = kappa / hinge[U, j]
-    hinge[ZETA, j] = kappa / hinge[T, j]
-    if weight > effective:
-        hinge[ZETA, j] = weight - hinge[XI, j]
-        hinge[T, j] = kappa / hinge[ZETA, j]
+    for j in range(hinge.shape[1]):
+        v = hinge[V_, j]
+        weight, rho, kappa = hinge[HW, j], hinge[HR, j], target * hinge[WT, j]
+        effective = min(weight, cap) if rho == 0.0 else weight
+        positive, size = max(v, 0.0), abs(v)
+        line = effective + rho * positive
+        s = 2.0 * kappa / (line + np.sqrt(line * line + 4.0 * rho * kappa))
+        for _ in range(40):
+            value = kappa / s + kappa / (s + size) - line - rho * s
+            slope = kappa / (s * s) + kappa / ((s + size) * (s + size)) + rho
+            s += value / slope
+            if value <= 1e-14 * slope * s:
+                break
+        small, large = s, s + size
+        hinge[T, j] = large if v > 0.0 else small
+        hinge[U, j] = small if v > 0.0 else large
+        hinge[XI, j] = kappa / hinge[U, j]
+        hinge[ZETA, j] = kappa / hinge[T, j]
+        if weight > effective:
+            hinge[ZETA, j] = weight - hinge[XI, j]
+            hinge[T, j] = kappa / hinge[ZETA, j]
 
 
 @njit(**REDUCE)
 def border(by_gamma: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: Floats) -> None:
-    """X_j := B_j = sum_r (e_s - f) d_j/gamma, given f/gamma.  Blocks come in order, X_{j,0} from zero."""
+    """X_j := B_j = sum_r (e_s - f) d_j/gamma, given f/gamma.  Blocks come in order."""
     m, H, S = X.shape
     nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
     for j in range(m):
+        if b == 0:
+            for s in range(S):
+                X[j, 0, s] = 0.0
         if b < nb:
             for t in range(S):
                 for i in range(hb):
@@ -132,14 +114,12 @@ def border(by_gamma: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: 
 
 
 @njit(**OPTIONS)
-def response(E5: Floats, R4: Floats, b: int, d: Floats, n_actions: int, x: Floats, out: Floats) -> None:
-    """out = (d - x_s + f.x)/gamma."""
+def response(E5: Floats, R4: Floats, d: Floats, n_actions: int, x: Floats, out: Floats) -> None:
+    """out = (d - x_s + f.x)/gamma, all of them (nb+1, hb, R)."""
     H, S = x.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
-    for i in range(hb):
-        h = b * hb + i
-        if h >= H:
-            return
+    for h in range(H):
+        b, i = place(h, H, hb, nb)
         for r in range(R):
             out[b, i, r] = d[b, i, r]
         if b < nb:
@@ -159,7 +139,7 @@ def schur(D: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, facto
     """Cholesky factor of T; its asymmetry before symmetrising measures the noise that the diagonal is lifted by."""
     m = D.shape[0]
     for k in range(m):
-        dots_of(D, P[k], full[k])
+        dots(D, P[k], full[k])
     noise = 0.0
     for j in range(m):
         for k in range(j):
@@ -186,7 +166,7 @@ def schur(D: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, facto
 
 
 @njit(**REDUCE)
-def dots_of(D: Floats, x: Floats, out: Floats) -> None:
+def dots(D: Floats, x: Floats, out: Floats) -> None:
     """out_j = d_j . x."""
     for j in range(D.shape[0]):
         total = 0.0
@@ -197,10 +177,11 @@ def dots_of(D: Floats, x: Floats, out: Floats) -> None:
 
 
 @njit(**OPTIONS)
-def solve_schur(factor: Floats, x: Floats) -> None:
-    """x <- T^{-1} x, in place."""
+def settle(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) -> None:
+    """x <- T^{-1} (x - g), the change of the prices, and dV -= sum_j x_j X_j."""
     m = x.size
     for j in range(m):
+        x[j] -= g[j]
         for k in range(j):
             x[j] -= factor[j, k] * x[k]
         x[j] /= factor[j, j]
@@ -208,14 +189,20 @@ def solve_schur(factor: Floats, x: Floats) -> None:
         for k in range(j + 1, m):
             x[j] -= factor[k, j] * x[k]
         x[j] /= factor[j, j]
+    for j in range(m):
+        for h in range(dV.shape[0]):
+            for s in range(dV.shape[1]):
+                dV[h, s] -= x[j] * X[j, h, s]
 
 
 @njit(**OPTIONS)
-def hinge_residuals(hinge: Floats) -> None:
-    """g, ru and rz of every term for the corrector terms ct, cu in store."""
+def aim_hinges(hinge: Floats, target: float, second: float) -> None:
+    """Corrector terms ct, cu (centring less the predictor's products, none of either in the predictor); g, ru, rz."""
     for j in range(hinge.shape[1]):
         t, u, zeta, xi = hinge[T, j], hinge[U, j], hinge[ZETA, j], hinge[XI, j]
         rho = hinge[HR, j]
+        hinge[CT, j] = target * hinge[WT, j] - second * hinge[DT_, j] * hinge[DZETA, j]
+        hinge[CU, j] = target * hinge[WT, j] - second * hinge[DU, j] * hinge[DXI, j]
         hinge[RU, j] = (t - u) - hinge[V_, j]
         # Without curvature zeta + xi = W is kept exactly, so its residual is rounding and must not be fed back.
         hinge[RZ, j] = hinge[HW, j] + rho * t - zeta - xi if rho > 0.0 else 0.0
@@ -224,47 +211,26 @@ def hinge_residuals(hinge: Floats) -> None:
 
 
 @njit(**OPTIONS)
-def hinge_directions(hinge: Floats, dxis: Floats, slope: Floats) -> None:
-    """dt, du, dzeta from dxi and the measured d.dq (`slope`); the larger slack closes t - u = v + ..."""
+def move_hinges(hinge: Floats, dxis: Floats, slope: Floats) -> tuple[float, float]:
+    """dt, du, dzeta from dxi and the measured d.dq (`slope`); the larger slack closes t - u = v + ...
+
+    Returns the greatest relative decrease of a slack or a multiplier, and sum dt dzeta + du dxi.
+    """
+    most, second = 0.0, 0.0
     for j in range(hinge.shape[1]):
         t, u, zeta, xi = hinge[T, j], hinge[U, j], hinge[ZETA, j], hinge[XI, j]
         rho, dxi = hinge[HR, j], dxis[j]
-        hinge[DXI, j] = dxi
         if t <= u:
-            hinge[DT_, j] = (hinge[CT, j] - t * zeta - t * hinge[RZ, j] + t * dxi) / (zeta + rho * t)
-            hinge[DU, j] = hinge[DT_, j] - slope[j] + hinge[RU, j]
+            dt = (hinge[CT, j] - t * zeta - t * hinge[RZ, j] + t * dxi) / (zeta + rho * t)
+            du = dt - slope[j] + hinge[RU, j]
         else:
-            hinge[DU, j] = (hinge[CU, j] - u * xi - u * dxi) / xi
-            hinge[DT_, j] = hinge[DU, j] + slope[j] - hinge[RU, j]
-        hinge[DZETA, j] = rho * hinge[DT_, j] - dxi + hinge[RZ, j]
-
-
-@njit(**OPTIONS)
-def hinge_steepest(hinge: Floats) -> float:
-    """Greatest relative decrease of a slack or a multiplier."""
-    most = 0.0
-    for j in range(hinge.shape[1]):
-        for value, move in ((T, DT_), (U, DU), (ZETA, DZETA), (XI, DXI)):
-            most = max(most, -hinge[move, j] / hinge[value, j])
-    return most
-
-
-@njit(**OPTIONS)
-def hinge_products(hinge: Floats) -> tuple[float, float]:
-    """sum t zeta + u xi, and sum dt dzeta + du dxi."""
-    now, second = 0.0, 0.0
-    for j in range(hinge.shape[1]):
-        now += hinge[T, j] * hinge[ZETA, j] + hinge[U, j] * hinge[XI, j]
-        second += hinge[DT_, j] * hinge[DZETA, j] + hinge[DU, j] * hinge[DXI, j]
-    return now, second
-
-
-@njit(**OPTIONS)
-def correct_hinges(hinge: Floats, target: float, second: float) -> None:
-    """ct, cu of the corrector: centring less the predictor's products."""
-    for j in range(hinge.shape[1]):
-        hinge[CT, j] = target * hinge[WT, j] - second * hinge[DT_, j] * hinge[DZETA, j]
-        hinge[CU, j] = target * hinge[WT, j] - second * hinge[DU, j] * hinge[DXI, j]
+            du = (hinge[CU, j] - u * xi - u * dxi) / xi
+            dt = du + slope[j] - hinge[RU, j]
+        dzeta = rho * dt - dxi + hinge[RZ, j]
+        hinge[DT_, j], hinge[DU, j], hinge[DZETA, j], hinge[DXI, j] = dt, du, dzeta, dxi
+        most = max(max(most, -dt / t), max(-du / u, max(-dzeta / zeta, -dxi / xi)))
+        second += dt * dzeta + du * dxi
+    return most, second
 
 
 @njit(**OPTIONS)
@@ -285,15 +251,10 @@ def advance_hinges(hinge: Floats, step: float) -> None:
 
 
 @njit(**OPTIONS)
-def forget_corrections(hinge: Floats) -> None:
-    """The predictor has no corrector terms."""
-    for j in range(hinge.shape[1]):
-        hinge[CT, j] = 0.0
-        hinge[CU, j] = 0.0
-
-
-@njit(**OPTIONS)
-def add_bias(hinge: Floats) -> None:
-    """v = d.q + b."""
+def measure_hinges(hinge: Floats) -> float:
+    """v = d.q + b, where d.q is in its slot; returns sum t zeta + u xi."""
+    total = 0.0
     for j in range(hinge.shape[1]):
         hinge[V_, j] += hinge[HB, j]
+        total += hinge[T, j] * hinge[ZETA, j] + hinge[U, j] * hinge[XI, j]
+    return total

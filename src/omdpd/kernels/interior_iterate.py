@@ -12,24 +12,20 @@ from omdpd.kernels.interior_hinges import (
     G_,
     V_,
     XI,
-    add_bias,
     advance_hinges,
+    aim_hinges,
     border,
-    correct_hinges,
     dots,
-    dots_of,
-    forget_corrections,
-    hinge_directions,
-    hinge_products,
-    hinge_residuals,
-    hinge_steepest,
+    measure_hinges,
+    move_hinges,
     price,
     response,
     schur,
-    solve_schur,
+    settle,
 )
 from omdpd.kernels.interior_layout import (
     BLAS_STATES,
+    C0,
     CA,
     CB,
     CN,
@@ -61,11 +57,11 @@ from omdpd.kernels.interior_layout import (
     S3,
     T0,
     TAU,
-    VS,
     WD,
     A,
     B,
     C,
+    Extent,
     Q,
     W,
     Z,
@@ -81,15 +77,10 @@ from omdpd.kernels.interior_rows import (
     moved_terms,
     outflow_terms,
     predictor_terms,
-    spread_next,
-    spread_own,
+    spread,
     weigh,
 )
-from omdpd.kernels.interior_steps import (
-    affine_moves,
-    complementarity,
-    multiplier_moves,
-)
+from omdpd.kernels.interior_steps import affine_moves, multiplier_moves
 
 
 class Store(NamedTuple):
@@ -119,10 +110,13 @@ class Store(NamedTuple):
     X: Floats
     P: Floats
     reply: Floats
+    reply4: Floats
     full: Floats
     lower: Floats
     short: Floats
     dxi: Floats
+    none: Floats
+    idle: Floats
 
 
 # A proximal term on the entries, relative to the range of V: without it rounding in V is magnified by 1e10.
@@ -138,25 +132,25 @@ def stationarity(
     E: Floats,
     rows: Floats,
     b: int,
-    extent: tuple[int, int],
+    extent: Extent,
     kl: bool,
     ahead: Floats,
     priced: Floats,
     residual: Floats,
     curvature: Floats,
 ) -> None:
-    """Curvature of every row and minus its residual, a and b left out of the latter; slot VS holds V_s.
+    """Curvature of every row and minus its residual, a and b left out of the latter.
 
     Euclid: c - V_s + tau - q.  KL, with delta = c - V_s + tau - sum(l a - u b) + nu - log q: where q must grow, log q
     is linearised; where it must shrink, q = exp(.) is.  Either alone diverges.  A fixed entry has no a, b: its
-    multiplier is the one that makes V - tau vanish, and enters the sum in their place; `ahead` holds V.
+    multiplier is the one that makes V - tau vanish, and enters the sum in their place.  V is in slot S3 and `ahead`.
     """
     assume_distinct()
     S, N = extent
     if not kl:
         for n in range(N):
             q, nu = rows[Q, b, n], rows[NU, b, n]
-            residual[n] = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - q
+            residual[n] = rows[C, b, n] + (rows[TAU, b, n] - rows[S3, b, n]) - q
             curvature[n] = 1.0 + nu / q if nu > 0.0 else 1.0
         return
     for n in range(N):
@@ -169,7 +163,7 @@ def stationarity(
     for n in range(N):
         if rows[LIVE, b, n] > 0.0:
             q = rows[Q, b, n]
-            delta = rows[C, b, n] + (rows[TAU, b, n] - rows[VS, b, n]) - priced[n] - np.log(q)
+            delta = rows[C, b, n] + (rows[TAU, b, n] - rows[S3, b, n]) - priced[n] - np.log(q)
             slope = 1.0 if delta >= 0.0 else np.exp(-max(delta, FALL))
             curvature[n] = (slope + rows[NU, b, n]) / q
             residual[n] = (delta if delta >= 0.0 else 1.0 - slope) + priced[n]
@@ -178,182 +172,106 @@ def stationarity(
 @njit(**GLUE)
 def build(w: Store, n_actions: int, kl: bool, reg: float, floor: float) -> None:
     """Factor the Newton matrix of the current point, border included; dV is the predictor's right-hand side."""
-    E, E5, rows, R4, D, off, square, V, dV = w.E, w.E5, w.rows, w.R4, w.D, w.off, w.square, w.V, w.dV
+    E, E5, rows, R4, D, off, V, over, over4 = w.E, w.E5, w.rows, w.R4, w.D, w.off, w.V, w.over, w.over4
     hinges = w.d.reshape((w.d.shape[0],) + R4.shape[1:])
-    begin_balance(w.mu, dV)
-    clear_first(w.X)
-    nb, over = E.shape[1], w.over4
+    nb, small = E.shape[1], D.shape[1] < BLAS_STATES
     for b in range(nb + 1):
         e, size = min(b, nb - 1), extent(E5, b)
         s1, s2, s3 = rows[S1, b], rows[S2, b], rows[S3, b]
-        spread_own(R4[VS, b], b, V)
-        if kl and b < nb:
-            spread_next(over[1], b, V)
-        stationarity(E, rows, b, size, kl, w.over[1], s1, rows[RES, b], rows[HQ, b])
+        spread(V, b, R4[S3, b], E5[RX, e])
+        stationarity(E, rows, b, size, kl, E[RX, e], s1, rows[RES, b], rows[HQ, b])
         weigh(E, rows, b, size, reg, E[DD, e], E[FF, e], s1, s2, s3, rows[ITH, b], rows[KT, b], rows[IG, b])
         if b < nb:
-            scale_rows(E, rows, b, w.over[0], w.over[1])
-            if D.shape[1] < BLAS_STATES:
-                gram_small(E5, b, over[0], over[1], D)
+            scale_rows(E, rows, b, over[0], over[1])
+            if small:
+                gram_small(E5, b, over4[0], over4[1], D)
             else:
-                gram_large(E, b, w.over[0], w.over[1], D, square)
-        couple(E5, R4, b, over[0], n_actions, D, off)
-        border(over[0], R4, hinges, b, n_actions, w.X)
-        if b < nb:
-            spread_next(E5[RX, b], b, V)
+                gram_large(E, b, over[0], over[1], D, w.square)
+        couple(E5, R4, b, over4[0], n_actions, D, off)
+        border(over4[0], R4, hinges, b, n_actions, w.X)
         predictor_terms(E, rows, b, size, E[RX, e], s1, s2, rows[RR, b], rows[T0, b])
-        outflow_terms(E, rows, b, size, w.over[0], rows[RG, b])
-        balance(w.over4[0], R4, b, n_actions, dV)
-    if D.shape[1] < BLAS_STATES:
+        outflow_terms(E, rows, b, size, over[0], rows[RG, b])
+        balance(over4[0], R4, b, n_actions, w.mu, w.dV)
+    if small:
         factor_small(D, off, w.K, w.G, floor)
     else:
-        factor_large(D, off, w.K, w.G, square, floor)
+        factor_large(D, off, w.K, w.G, w.square, floor)
     if w.d.shape[0] > 0:
-        P = w.P
-        replies = P.reshape(hinges.shape)
-        for j in range(P.shape[0]):
+        replies = w.P.reshape(hinges.shape)
+        for j in range(w.P.shape[0]):
             solve(w.K, w.G, w.X[j], w.line)
-        for b in range(nb + 1):
-            for j in range(P.shape[0]):
-                response(E5, R4, b, hinges[j], n_actions, w.X[j], replies[j])
-        schur(w.d, P, rows, w.hinge, w.full, w.lower)
+            response(E5, R4, hinges[j], n_actions, w.X[j], replies[j])
+        schur(w.d, w.P, rows, w.hinge, w.full, w.lower)
 
 
 @njit(**OPTIONS)
-def begin_balance(mu: Floats, out: Floats) -> None:
-    """out_0 = -mu."""
-    for s in range(mu.size):
-        out[0, s] = -mu[s]
-
-
-@njit(**OPTIONS)
-def clear_first(X: Floats) -> None:
-    """X_{j,0} = 0."""
-    for j in range(X.shape[0]):
-        for s in range(X.shape[2]):
-            X[j, 0, s] = 0.0
-
-
-@njit(**OPTIONS)
-def add_prices(rows: Floats, d: Floats, sign: float, change: Floats) -> None:
+def add_prices(R: Floats, d: Floats, sign: float, change: Floats) -> None:
     """R += sign sum_j change_j d_j."""
     for j in range(change.size):
-        for b in range(rows.shape[1]):
-            for n in range(rows.shape[2]):
-                rows[RR, b, n] += sign * change[j] * d[j, b, n]
-
-
-@njit(**OPTIONS)
-def shift_values(dV: Floats, X: Floats, change: Floats) -> None:
-    """dV -= sum_j change_j X_j."""
-    for j in range(change.size):
-        for h in range(dV.shape[0]):
-            for s in range(dV.shape[1]):
-                dV[h, s] -= change[j] * X[j, h, s]
+        for b in range(R.shape[0]):
+            for n in range(R.shape[1]):
+                R[b, n] += sign * change[j] * d[j, b, n]
 
 
 @njit(**GLUE)
 def solve_values(w: Store, n_actions: int) -> None:
     """dV and dxi from the right-hand side in dV and the terms R, g; R then holds the change of prices too."""
-    dV = w.dV
-    solve(w.K, w.G, dV, w.line)
+    solve(w.K, w.G, w.dV, w.line)
     if w.d.shape[0] > 0:
-        rows, reply, dxi = w.rows, w.reply, w.dxi
-        for b in range(w.E.shape[1] + 1):
-            response(w.E5, w.R4, b, w.R4[RR], n_actions, dV, reply)
-        dots_of(w.d, reply.reshape(rows.shape[1:]), dxi)
-        subtract(dxi, w.hinge[G_])
-        solve_schur(w.lower, dxi)
-        shift_values(dV, w.X, dxi)
-        add_prices(rows, w.d, -1.0, dxi)
-
-
-@njit(**GLUE)
-def move(w: Store, b: int) -> None:
-    """dq, dtau, dw of a block."""
-    E, E5, rows, R4, dV = w.E, w.E5, w.rows, w.R4, w.dV
-    e, size = min(b, E.shape[1] - 1), extent(E5, b)
-    spread_own(R4[S3, b], b, dV)
-    if b < E.shape[1]:
-        spread_next(w.over4[1], b, dV)
-    directions(E, rows, b, size, w.over[1], rows[S1, b], rows[S2, b], E[DW, e], rows[DQ, b], rows[DT, b])
+        response(w.E5, w.R4, w.R4[RR], n_actions, w.dV, w.reply4)
+        dots(w.d, w.reply, w.dxi)
+        settle(w.lower, w.dxi, w.hinge[G_], w.X, w.dV)
+        add_prices(w.rows[RR], w.d, -1.0, w.dxi)
 
 
 @njit(**GLUE)
 def refine(w: Store, n_actions: int) -> None:
     """Measure how far the moved flow is from balance and add the Newton step that removes it to dV and dxi."""
-    E, E5, rows, R4, dV, extra = w.E, w.E5, w.rows, w.R4, w.dV, w.extra
-    begin_balance(w.mu, extra)
-    for b in range(E.shape[1] + 1):
-        move(w, b)
-        moved_terms(E, rows, b, extent(E5, b), w.over[0], rows[RG, b])
-        balance(w.over4[0], R4, b, n_actions, extra)
-    solve(w.K, w.G, extra, w.line)
-    add_scaled(dV, 1.0, extra)
-    if w.d.shape[0] > 0:
-        d, reply, short, dxi = w.d, w.reply, w.short, w.dxi
-        clear(reply)
-        for b in range(E.shape[1] + 1):
-            response(E5, R4, b, reply, n_actions, extra, reply)
-        dots_of(d, reply.reshape(rows.shape[1:]), short)
-        solve_schur(w.lower, short)
-        shift_values(dV, w.X, short)
-        add_prices(rows, d, -1.0, short)
-        for j in range(short.size):
-            dxi[j] += short[j]
-
-
-@njit(**GLUE)
-def measure(w: Store) -> float:
-    """Total complementarity; hinge arguments and prices are renewed on the way."""
-    rows = w.rows
-    total = 0.0
+    E, rows, dV = w.E, w.rows, w.dV
     for b in range(rows.shape[1]):
-        total += complementarity(w.E, rows, b)
-    return total + measure_hinges(w)
-
-
-@njit(**GLUE)
-def measure_hinges(w: Store) -> float:
-    """The part of the hinges in the complementarity, with their arguments and prices renewed."""
-    total = 0.0
+        e, size = min(b, E.shape[1] - 1), extent(w.E5, b)
+        spread(dV, b, w.R4[S3, b], w.over4[1])
+        directions(E, rows, b, size, w.over[1], rows[S1, b], rows[S2, b], E[DW, e], rows[DQ, b], rows[DT, b])
+        moved_terms(E, rows, b, size, w.over[0], rows[RG, b])
+        balance(w.over4[0], w.R4, b, n_actions, w.mu, w.extra)
+    solve(w.K, w.G, w.extra, w.line)
+    add_scaled(dV, 1.0, w.extra)
     if w.d.shape[0] > 0:
-        d, hinge = w.d, w.hinge
-        dots(d, w.rows, Q, hinge[V_])
-        add_bias(hinge)
-        price(d, hinge[XI], w.rows)
-        total = hinge_products(hinge)[0]
-    return total
+        response(w.E5, w.R4, w.idle, n_actions, w.extra, w.reply4)
+        dots(w.d, w.reply, w.short)
+        settle(w.lower, w.short, w.none, w.X, dV)
+        add_prices(rows[RR], w.d, -1.0, w.short)
+        for j in range(w.short.size):
+            w.dxi[j] += w.short[j]
 
 
 @njit(**GLUE)
 def iterate(
     w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: float, careful: bool, astray: bool
 ) -> tuple[float, float]:
-    """Predictor, corrector, step; returns the step length (zero or NaN: it broke down) and the new complementarity.
+    """Predictor, corrector, step; returns the step length and the new complementarity, NaN if it broke down.
 
     An iterate that went astray is only centred.  Everything that can be done with one block is done before the next
     one is touched.
     """
-    E, E5, rows, R4, hinge, V, dV = w.E, w.E5, w.rows, w.R4, w.hinge, w.V, w.dV
-    hinged, blocks = hinge.shape[1] > 0, rows.shape[1]
+    E, E5, rows, hinge, dV = w.E, w.E5, w.rows, w.hinge, w.dV
+    hinged, blocks, last = hinge.shape[1] > 0, rows.shape[1], E.shape[1] - 1
     build(w, n_actions, kl, PROXIMAL * vs, 1.0 / vs)
-    if hinged:
-        forget_corrections(hinge)
-        hinge_residuals(hinge)
+    aim_hinges(hinge, 0.0, 0.0)
     solve_values(w, n_actions)
     limit, second = 0.0, 0.0
     for b in range(blocks):
-        e, size = min(b, E.shape[1] - 1), extent(E5, b)
-        move(w, b)
-        reach, products = affine_moves(E, rows, b, size, E[CA, e], E[CB, e], rows[S1, b], rows[S2, b])
+        e, size, s1, s2 = min(b, last), extent(E5, b), rows[S1, b], rows[S2, b]
+        spread(dV, b, w.R4[S3, b], w.over4[1])
+        directions(E, rows, b, size, w.over[1], s1, s2, E[DW, e], rows[DQ, b], rows[DT, b])
+        reach, products = affine_moves(E, rows, b, size, E[CA, e], E[CB, e], s1, s2)
         limit = max(limit, reach)
         second += products
     if hinged:
-        dots(w.d, rows, DQ, w.short)
-        hinge_directions(hinge, w.dxi, w.short)
-        limit = max(limit, hinge_steepest(hinge))
-        second += hinge_products(hinge)[1]
+        dots(w.d, rows[DQ], w.short)
+        reach, products = move_hinges(hinge, w.dxi, w.short)
+        limit = max(limit, reach)
+        second += products
     step = min(1.0, 1.0 / limit)
     reached = (1.0 - step) * now + step * step * second
     sigma = min(max((max(reached, 0.0) / now) ** 3, 1e-8), 1.0)
@@ -361,48 +279,40 @@ def iterate(
     target = (1.0 if astray else sigma) * now / weight
 
     if hinged:
-        add_prices(rows, w.d, 1.0, w.dxi)
-        correct_hinges(hinge, target, second)
-        hinge_residuals(hinge)
-    begin_balance(w.mu, dV)
+        add_prices(rows[RR], w.d, 1.0, w.dxi)
+        aim_hinges(hinge, target, second)
     for b in range(blocks):
-        e, size, s2, s3 = min(b, E.shape[1] - 1), extent(E5, b), rows[S2, b], rows[S3, b]
+        e, size, s2, s3 = min(b, last), extent(E5, b), rows[S2, b], rows[S3, b]
         terms = E[CA, e], E[CB, e], E[RX, e], rows[CN, b], s2, s3, rows[RR, b], rows[T0, b]
         corrector_terms(E, rows, b, size, target, second, *terms)
         outflow_terms(E, rows, b, size, w.over[0], rows[RG, b])
-        balance(w.over4[0], R4, b, n_actions, dV)
+        balance(w.over4[0], w.R4, b, n_actions, w.mu, dV)
     solve_values(w, n_actions)
     if careful:
         refine(w, n_actions)
     limit = 1e-300
     for b in range(blocks):
-        e, size = min(b, E.shape[1] - 1), extent(E5, b)
-        move(w, b)
-        limit = max(limit, multiplier_moves(E, rows, b, size, E[CA, e], E[CB, e], rows[DN, b], rows[S2, b]))
+        e, size, s1, s2 = min(b, last), extent(E5, b), rows[S1, b], rows[S2, b]
+        spread(dV, b, w.R4[S3, b], w.over4[1])
+        directions(E, rows, b, size, w.over[1], s1, s2, E[DW, e], rows[DQ, b], rows[DT, b])
+        limit = max(limit, multiplier_moves(E, rows, b, size, E[CA, e], E[CB, e], rows[DN, b], s2))
     if hinged:
-        dots(w.d, rows, DQ, w.short)
-        hinge_directions(hinge, w.dxi, w.short)
-        limit = max(limit, hinge_steepest(hinge))
+        dots(w.d, rows[DQ], w.short)
+        limit = max(limit, move_hinges(hinge, w.dxi, w.short)[0])
     step = min(1.0, min(max(1.0 - 0.1 * now / vs, 0.99), LONGEST) / limit)
-    if not (np.isfinite(reached) and np.isfinite(add_up(dV))):
-        return 0.0, now
     total = 0.0
     for b in range(blocks):
-        e, size = min(b, E.shape[1] - 1), extent(E5, b)
+        e, size = min(b, last), extent(E5, b)
         q, tau, nu, rt = rows[Q, b], rows[TAU, b], rows[NU, b], rows[RT, b]
         slacks = E[W, e], E[Z, e], E[A, e], E[B, e], E[IW, e], E[IZ, e]
         total += advance(E, rows, b, size, step, q, tau, nu, rt, *slacks)
+    add_scaled(w.V, step, dV)
     if hinged:
         advance_hinges(hinge, step)
-    add_scaled(V, step, dV)
-    return step, total + measure_hinges(w)
-
-
-@njit(**OPTIONS)
-def subtract(x: Floats, y: Floats) -> None:
-    """x -= y."""
-    for j in range(x.size):
-        x[j] -= y[j]
+        dots(w.d, rows[Q], hinge[V_])
+        price(w.d, hinge[XI], rows[C0], rows[C])
+        total += measure_hinges(hinge)
+    return step, total
 
 
 @njit(**OPTIONS)
@@ -411,22 +321,3 @@ def add_scaled(x: Floats, scale: float, y: Floats) -> None:
     for h in range(x.shape[0]):
         for s in range(x.shape[1]):
             x[h, s] += scale * y[h, s]
-
-
-@njit(**OPTIONS)
-def add_up(x: Floats) -> float:
-    """Sum, to see whether everything is finite."""
-    total = 0.0
-    for h in range(x.shape[0]):
-        for s in range(x.shape[1]):
-            total += x[h, s]
-    return total
-
-
-@njit(**OPTIONS)
-def clear(x: Floats) -> None:
-    """x = 0."""
-    for b in range(x.shape[0]):
-        for i in range(x.shape[1]):
-            for r in range(x.shape[2]):
-                x[b, i, r] = 0.0

@@ -34,6 +34,8 @@ Q, TAU, NU, C, C0, MS, NW, LIVE, SL, ITH, KT, IG, RES, RR, RG, T0, VS, RT, DQ, D
 )
 ROW_SLOTS = 28
 
+Extent = tuple[int, int]
+
 LANES = 8
 # Blocks of about this many rows keep the working set of one loop in the first-level cache.
 ROWS_PER_BLOCK = 640
@@ -142,7 +144,7 @@ def place(h: int, H: int, hb: int, nb: int) -> tuple[int, int]:
 
 
 @njit(**INLINE)
-def extent(E5: Floats, b: int) -> tuple[int, int]:
+def extent(E5: Floats, b: int) -> Extent:
     """Next states and rows of a block; the last step has no next states."""
     nb, S, hb, R = E5.shape[1:]
     return (S, hb * R) if b < nb else (0, R)
@@ -247,8 +249,25 @@ def support(E5: Floats, b: int, i: int, V: Floats, order: np.ndarray, sigma: Flo
 
 
 @njit(**OPTIONS)
-def copy_row(rows: Floats, source: int, target: int) -> None:
-    """Copy one slot of the rows into another."""
-    for b in range(rows.shape[1]):
-        for n in range(rows.shape[2]):
-            rows[target, b, n] = rows[source, b, n]
+def sum_to_one(low: Floats, wide: Floats, p: Floats, missing: Floats, above: Floats, room: Floats) -> None:
+    """Move p between its bounds, then so that it sums to one: every entry by the same share of its room."""
+    assume_distinct()
+    S, N = p.shape
+    for n in range(N):
+        missing[n] = 1.0
+        above[n] = 0.0
+        room[n] = 0.0
+    for t in range(S):
+        for n in range(N):
+            over = min(max(p[t, n] - low[t, n], 0.0), wide[t, n])
+            p[t, n] = over
+            missing[n] -= low[t, n] + over
+            above[n] += over
+            room[n] += wide[t, n] - over
+    for n in range(N):
+        most = room[n] if missing[n] > 0.0 else above[n]
+        missing[n] = max(min(missing[n] / most, 1.0), -1.0) if most > 0.0 else 0.0
+    for t in range(S):
+        for n in range(N):
+            over, share = p[t, n], missing[n]
+            p[t, n] = low[t, n] + (over + share * ((wide[t, n] - over) if share > 0.0 else over))

@@ -6,8 +6,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.kernels.interior_hinges import HB, HINGE_SLOTS, HR, HW, REACH
-from omdpd.kernels.interior_layout import OPTIONS, place
-from omdpd.kernels.interior_start import water_fill
+from omdpd.kernels.interior_layout import OPTIONS, place, support
 
 # A hinge of weight W is known to W 1e-16, hence counts in the unit of the gap.
 HINGE_UNIT = 1e-5
@@ -19,26 +18,30 @@ SHORT = 0.1
 
 @njit(**OPTIONS)
 def load_hinges(R4, d, W, b, rho):
-    """Hinges in storage order, each divided by the power of two nearest max|d|, which is exact."""
+    """Hinges in storage order, each divided by the power of two nearest max|d|, which is exact.
+
+    Also their part in the gap's unit.
+    """
     m, H, S, n_actions = d.shape
     nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
     terms = np.zeros((m, nb + 1, hb * R))
-    data = np.zeros((6, m))
+    data, floor = np.zeros((6, m)), 0.0
     for j in range(m):
         largest = 0.0
         for h in range(H):
             for s in range(S):
                 for a in range(n_actions):
                     largest = max(largest, abs(d[j, h, s, a]))
-        unit = 2.0 ** np.round(np.log2(largest)) if largest > 0.0 else 1.0
+        unit = 2.0 ** np.floor(np.log2(largest) + 0.5) if largest > 0.0 else 1.0
         data[0, j], data[1, j], data[2, j] = W[j] * unit, b[j] / unit, rho[j] * unit * unit
         data[3, j], data[4, j] = unit, largest / unit
+        floor += HINGE_UNIT * H * W[j] * largest
         for h in range(H):
             block, i = place(h, H, hb, nb)
             for s in range(S):
                 for a in range(n_actions):
                     terms[j, block, i * R + a * S + s] = d[j, h, s, a] / unit
-    return terms, data, np.zeros(m)
+    return terms, data, np.zeros(m), floor
 
 
 @njit(**OPTIONS)
@@ -86,11 +89,21 @@ def presolve(E5, R4, task):
 @njit(**OPTIONS)
 def farthest(E5, R4, task, j, sign, V):
     """max over Q of sign v_j, by dynamic programming; V is scratch."""
-    for block in range(R4.shape[1]):
-        for n in range(task.terms.shape[2]):
-            task.gain[block, n] = sign * task.terms[j, block, n]
-    n_actions = task.reference.shape[2]
-    water_fill(E5, task.gain.reshape(R4.shape[1:]), n_actions, task.mass, False, V, task.order, task.scratch)
+    H, S = V.shape
+    nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
+    sigma, rest = task.scratch[0], task.scratch[1]
+    for h in range(H - 1, -1, -1):
+        b, i = place(h, H, hb, nb)
+        top = 0.0
+        if h + 1 < H:
+            top = support(E5, b, i, V[h + 1], task.order, sigma, rest)
+        else:
+            for r in range(R):
+                sigma[r] = 0.0
+        for s in range(S):
+            V[h, s] = -np.inf
+            for r in range(s, S * task.reference.shape[2], S):
+                V[h, s] = max(V[h, s], sign * task.terms[j, b, i * R + r] + (sigma[r] + top))
     most = sign * task.data[1, j]
     for s in range(V.shape[1]):
         most += task.mu[s] * V[0, s]
@@ -110,12 +123,3 @@ def select_hinges(terms, data, keep):
             for n in range(terms.shape[2]):
                 kept[k, block, n] = terms[keep[k], block, n]
     return hinge, kept
-
-
-@njit(**OPTIONS)
-def hinge_floor(data, H):
-    """The part of the gap's unit that hinges are responsible for."""
-    total = 0.0
-    for j in range(data.shape[1]):
-        total += HINGE_UNIT * H * data[0, j] * data[4, j]
-    return total

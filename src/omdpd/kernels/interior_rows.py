@@ -54,6 +54,7 @@ from omdpd.kernels.interior_layout import (
     WD,
     A,
     B,
+    Extent,
     Q,
     W,
     assume_distinct,
@@ -64,12 +65,33 @@ REDUCE = {**OPTIONS, "fastmath": {"reassoc", "contract", "nsz"}}
 INLINE_REDUCE = {**REDUCE, "forceinline": True}
 
 
+@njit(**OPTIONS)
+def spread(V: Floats, b: int, own: Floats, ahead: Floats) -> None:
+    """Give the rows (hb, R) of a block the value of their own state, its entries (S, hb, R) that of the next."""
+    H, S = V.shape
+    hb, R = own.shape
+    for i in range(hb):
+        h = b * hb + i
+        if h < H:
+            r = 0
+            while r + S <= R:
+                for s in range(S):
+                    own[i, r + s] = V[h, s]
+                r += S
+    if b * hb < H - 1:
+        for t in range(S):
+            for i in range(hb):
+                v = V[b * hb + i + 1, t]
+                for r in range(R):
+                    ahead[t, i, r] = v
+
+
 @njit(**INLINE)
 def weigh(
     E: Floats,
     rows: Floats,
     b: int,
-    extent: tuple[int, int],
+    extent: Extent,
     reg: float,
     d: Floats,
     f: Floats,
@@ -108,47 +130,21 @@ def weigh(
             f[t, n] += E[LO, b, t, n] - ratio[n] * d[t, n]
 
 
-@njit(**OPTIONS)
-def spread_next(values: Floats, b: int, V: Floats) -> None:
-    """Give every entry of a block (S, hb, R) the value of its next state."""
-    S, hb, R = values.shape
-    for t in range(S):
-        for i in range(hb):
-            v = V[b * hb + i + 1, t]
-            for r in range(R):
-                values[t, i, r] = v
-
-
-@njit(**OPTIONS)
-def spread_own(values: Floats, b: int, V: Floats) -> None:
-    """Give every row of a block (hb, R) the value of its own state."""
-    H, S = V.shape
-    hb, R = values.shape
-    for i in range(hb):
-        h = b * hb + i
-        if h < H:
-            r = 0
-            while r + S <= R:
-                for s in range(S):
-                    values[i, r + s] = V[h, s]
-                r += S
-
-
 @njit(**INLINE)
 def predictor_terms(
     E: Floats,
     rows: Floats,
     b: int,
-    extent: tuple[int, int],
+    extent: Extent,
     rx: Floats,
     pull: Floats,
     level: Floats,
     R: Floats,
     t0: Floats,
 ) -> None:
-    """rx, R and t0 of the affine direction.
+    """rx, which comes as V, R and t0 of the affine direction.
 
-    rx comes with V in it; slot RES holds minus the row's stationarity residual without a, b.
+    Slot RES holds minus the residual of stationarity without a, b.
     """
     assume_distinct()
     S, N = extent
@@ -172,7 +168,7 @@ def corrector_terms(
     E: Floats,
     rows: Floats,
     b: int,
-    extent: tuple[int, int],
+    extent: Extent,
     target: float,
     second: float,
     ca: Floats,
@@ -215,7 +211,7 @@ def corrector_terms(
 
 
 @njit(**OPTIONS)
-def outflow_terms(E: Floats, rows: Floats, b: int, extent: tuple[int, int], x: Floats, dq: Floats) -> None:
+def outflow_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: Floats) -> None:
     """x after the step that leaves V alone, and the dq of that step."""
     assume_distinct()
     S, N = extent
@@ -228,7 +224,7 @@ def outflow_terms(E: Floats, rows: Floats, b: int, extent: tuple[int, int], x: F
 
 
 @njit(**OPTIONS)
-def moved_terms(E: Floats, rows: Floats, b: int, extent: tuple[int, int], x: Floats, dq: Floats) -> None:
+def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: Floats) -> None:
     """x after the whole step, and its dq."""
     assume_distinct()
     S, N = extent
@@ -240,13 +236,16 @@ def moved_terms(E: Floats, rows: Floats, b: int, extent: tuple[int, int], x: Flo
 
 
 @njit(**REDUCE)
-def balance(x: Floats, R4: Floats, b: int, n_actions: int, out: Floats) -> None:
+def balance(x: Floats, R4: Floats, b: int, n_actions: int, mu: Floats, out: Floats) -> None:
     """Outflow minus inflow of x and slot RG: adds the outflow of the block's steps, sets the inflow of the next ones.
 
-    Blocks come in order, and out_0 is minus the initial law before the first; unreachable states get zero.
+    Blocks come in order; unreachable states get zero.
     """
     H, S = out.shape
     nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
+    if b == 0:
+        for s in range(S):
+            out[0, s] = -mu[s]
     if b < nb:
         for t in range(S):
             for i in range(hb):
@@ -271,7 +270,7 @@ def directions(
     E: Floats,
     rows: Floats,
     b: int,
-    extent: tuple[int, int],
+    extent: Extent,
     ahead: Floats,
     pull: Floats,
     level: Floats,
@@ -316,7 +315,7 @@ def advance(
     E: Floats,
     rows: Floats,
     b: int,
-    extent: tuple[int, int],
+    extent: Extent,
     step: float,
     q: Floats,
     tau: Floats,

@@ -17,13 +17,11 @@ from omdpd.arrays import Floats
 from omdpd.kernels.interior_layout import (
     DEAD_MASS,
     FF,
-    ITH,
     IW,
     IZ,
     LIVE,
     LO,
     MS,
-    NU,
     NW,
     OPTIONS,
     RT,
@@ -31,16 +29,15 @@ from omdpd.kernels.interior_layout import (
     S2,
     S3,
     SL,
-    TAU,
     WD,
-    A,
-    B,
+    Extent,
     Q,
-    W,
-    Z,
+    assume_distinct,
     place,
+    sum_to_one,
     support,
 )
+from omdpd.kernels.interior_rows import REDUCE
 
 # Share of the box's centre in a warm start: the earlier kernel sits on faces of the box, the start must not.
 WARM_CENTRE = 0.1
@@ -69,37 +66,16 @@ def start_kernel(E: Floats, E5: Floats, rows: Floats, warm: bool, p_warm: Floats
                     old = min(max(p_warm[h, s, a, t], low), low + E5[WD, b, t, i, r])
                     E5[FF, b, t, i, r] = (1.0 - WARM_CENTRE) * old + WARM_CENTRE * E5[FF, b, t, i, r]
     for b in range(nb):
-        restore_sums(E, rows, b)
+        s1, s2, s3 = rows[S1, b], rows[S2, b], rows[S3, b]
+        sum_to_one(E[LO, b], E[WD, b], E[FF, b], s1, s2, s3)
 
 
 @njit(**OPTIONS)
-def restore_sums(E: Floats, rows: Floats, b: int) -> None:
-    """Make slot FF sum to one again, moving every entry by the same share of its room."""
-    S, N = E.shape[2:]
-    for n in range(N):
-        rows[S2, b, n] = rows[SL, b, n]
-    for n in range(N):
-        rows[S3, b, n] = 0.0
-    for t in range(S):
-        for n in range(N):
-            rows[S2, b, n] -= E[FF, b, t, n] - E[LO, b, t, n]
-        for n in range(N):
-            rows[S3, b, n] += E[WD, b, t, n]
-    for n in range(N):
-        missing, up = rows[S2, b, n], rows[S3, b, n] - (rows[SL, b, n] - rows[S2, b, n])
-        down = rows[SL, b, n] - missing
-        room = up if missing > 0.0 else down
-        rows[S2, b, n] = missing / room if room > 0.0 else 0.0
-    for t in range(S):
-        for n in range(N):
-            share = rows[S2, b, n]
-            p, low = E[FF, b, t, n], E[LO, b, t, n]
-            E[FF, b, t, n] = p + share * ((low + E[WD, b, t, n] - p) if share > 0.0 else (p - low))
+def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float, mass: Floats, masses: Floats) -> None:
+    """q of the mixed reference policy under slot FF and its `mass`, the `masses` of the reference.
 
-
-@njit(**OPTIONS)
-def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float, mass: Floats) -> None:
-    """q of the mixed reference policy under slot FF; dead rows get q = 0, weights zero.  `mass` is filled."""
+    Dead rows get q = 0, weights zero.
+    """
     H, S, n_actions = reference.shape
     nb, hb = E5.shape[1], E5.shape[3]
     for s in range(S):
@@ -110,6 +86,7 @@ def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float
             total = 0.0
             for a in range(n_actions):
                 total += max(reference[h, s, a], 0.0)
+            masses[h, s] = total
             live = mass[h, s] > DEAD_MASS
             for a in range(n_actions):
                 r = a * S + s
@@ -117,6 +94,7 @@ def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float
                 R4[Q, b, i, r] = mass[h, s] * ((1.0 - mix) * share + mix / n_actions) if live else 0.0
                 R4[MS, b, i, r] = mass[h, s] if live else 0.0
                 R4[LIVE, b, i, r] = 1.0 if live else 0.0
+                R4[RT, b, i, r] = 0.0
         if h + 1 < H:
             for t in range(S):
                 total = 0.0
@@ -125,62 +103,78 @@ def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float
                 mass[h + 1, t] = total
 
 
-@njit(**OPTIONS)
-def start_slacks(E: Floats, rows: Floats) -> None:
-    """w, z and their inverses; an upper bound that the lower ones imply has no slack (IZ = 0).
+@njit(**REDUCE)
+def start_slacks(
+    E: Floats,
+    rows: Floats,
+    b: int,
+    width: Floats,
+    weight: Floats,
+    wide: Floats,
+    w: Floats,
+    z: Floats,
+    iw: Floats,
+    iz: Floats,
+) -> float:
+    """w, z and their inverses in a block; an upper bound that the lower ones imply has no slack (1/z = 0).
 
     The slacks of a wide row keep q positive; those of a narrow one weigh too little, so q >= 0 gets its own multiplier.
+    Returns the sum of the barrier weights: m_s (u - l) per slack and m_s per sign constraint.
     """
-    nb, S, N = E.shape[1:]
-    for b in range(nb):
+    assume_distinct()
+    S, N = w.shape
+    if b == E.shape[1]:
+        S = 0
+    total = 0.0
+    for n in range(N):
+        width[n] = 0.0
+    for t in range(S):
         for n in range(N):
-            rows[S3, b, n] = 0.0
-        for t in range(S):
-            for n in range(N):
-                rows[S3, b, n] += E[WD, b, t, n]
-    for b in range(nb + 1):
+            width[n] += wide[t, n]
+    for n in range(N):
+        weight[n] = rows[MS, b, n] if width[n] < NARROW else 0.0
+        total += weight[n]
+    for t in range(S):
         for n in range(N):
-            narrow = b == nb or rows[S3, b, n] < NARROW
-            rows[NW, b, n] = rows[MS, b, n] if narrow else 0.0
-            if b < nb:
-                rows[ITH, b, n] = 1.0
-                rows[RT, b, n] = 0.0
-    for b in range(nb):
-        for t in range(S):
-            for n in range(N):
-                wide, q = E[WD, b, t, n], rows[Q, b, n]
-                free = wide > 0.0 and q > 0.0
-                if not free:
-                    E[WD, b, t, n] = 0.0
-                above = E[FF, b, t, n] - E[LO, b, t, n]
-                E[W, b, t, n] = above * q if free else 0.0
-                E[IW, b, t, n] = 1.0 / (above * q) if free else 0.0
-                bound = free and wide < rows[SL, b, n] * (1.0 - 1e-10) - 4e-16
-                E[Z, b, t, n] = (wide - above) * q if bound else 1.0
-                E[IZ, b, t, n] = 1.0 / ((wide - above) * q) if bound else 0.0
+            q = rows[Q, b, n]
+            free = wide[t, n] > 0.0 and q > 0.0
+            room = wide[t, n] if free else 0.0
+            above = E[FF, b, t, n] - E[LO, b, t, n]
+            bound = room < rows[SL, b, n] * (1.0 - 1e-10) - 4e-16 and free
+            wide[t, n] = room
+            w[t, n] = above * q if free else 0.0
+            iw[t, n] = 1.0 / (above * q) if free else 0.0
+            z[t, n] = (room - above) * q if bound else 1.0
+            iz[t, n] = 1.0 / ((room - above) * q) if bound else 0.0
+            total += rows[MS, b, n] * room * (2.0 if bound else 1.0)
+    return total
 
 
 @njit(**OPTIONS)
-def start_multipliers(E: Floats, E5: Floats, rows: Floats, R4: Floats, V: Floats, target: float) -> None:
-    """Centred multipliers a = target wt / w, ..., and tau = p.V."""
-    nb, S, N = E.shape[1:]
-    hb, R = E5.shape[3], E5.shape[4]
-    for b in range(nb):
+def start_multipliers(
+    E: Floats,
+    rows: Floats,
+    b: int,
+    extent: Extent,
+    ahead: Floats,
+    target: float,
+    a: Floats,
+    c: Floats,
+    tau: Floats,
+    nu: Floats,
+) -> None:
+    """Centred multipliers a = target wt / w, b = target wt / z, nu = target wt / q, and tau = p.V, in a block."""
+    assume_distinct()
+    S, N = extent
+    for n in range(N):
+        tau[n] = 0.0
+        nu[n] = target * rows[NW, b, n] / rows[Q, b, n] if rows[NW, b, n] > 0.0 else 0.0
+    for t in range(S):
         for n in range(N):
-            rows[TAU, b, n] = 0.0
-        for t in range(S):
-            for n in range(N):
-                E[A, b, t, n] = target * rows[MS, b, n] * E[WD, b, t, n] * E[IW, b, t, n]
-            for n in range(N):
-                E[B, b, t, n] = target * rows[MS, b, n] * E[WD, b, t, n] * E[IZ, b, t, n]
-            for i in range(hb):
-                v = V[b * hb + i + 1, t]
-                for r in range(R):
-                    R4[TAU, b, i, r] += E5[FF, b, t, i, r] * v
-    for b in range(nb + 1):
-        for n in range(N):
-            weight = rows[NW, b, n]
-            rows[NU, b, n] = target * weight / rows[Q, b, n] if weight > 0.0 else 0.0
+            centre = target * rows[MS, b, n] * E[WD, b, t, n]
+            a[t, n] = centre * E[IW, b, t, n]
+            c[t, n] = centre * E[IZ, b, t, n]
+            tau[n] += E[FF, b, t, n] * ahead[t, n]
 
 
 @njit(**OPTIONS)
@@ -254,14 +248,3 @@ def value_range(V: Floats, mass: Floats) -> float:
         if high > low:
             widest = max(widest, high - low)
     return widest
-
-
-@njit(**OPTIONS)
-def masses(occupancy: Floats, mass: Floats) -> None:
-    """State masses of an occupancy, negative rounding removed."""
-    H, S, n_actions = occupancy.shape
-    for h in range(H):
-        for s in range(S):
-            mass[h, s] = 0.0
-            for a in range(n_actions):
-                mass[h, s] += max(occupancy[h, s, a], 0.0)

@@ -16,54 +16,23 @@ from omdpd.kernels.interior_layout import (
     IW,
     IZ,
     LIVE,
-    MS,
     NU,
-    NW,
     OPTIONS,
     WD,
     A,
     B,
+    Extent,
     Q,
     W,
     Z,
     assume_distinct,
 )
-from omdpd.kernels.interior_rows import INLINE_REDUCE, REDUCE
-
-
-@njit(**REDUCE)
-def complementarity(E: Floats, rows: Floats, b: int) -> float:
-    """sum w a + z b + q nu."""
-    nb, S, N = E.shape[1:]
-    total = 0.0
-    for n in range(N):
-        total += rows[Q, b, n] * rows[NU, b, n]
-    if b < nb:
-        for t in range(S):
-            for n in range(N):
-                total += E[W, b, t, n] * E[A, b, t, n] + E[Z, b, t, n] * E[B, b, t, n]
-    return total
-
-
-@njit(**REDUCE)
-def total_weight(E: Floats, rows: Floats) -> float:
-    """Sum of the barrier weights m_s (u - l) per slack and m_s per sign constraint."""
-    nb, S, N = E.shape[1:]
-    total = 0.0
-    for b in range(nb):
-        for t in range(S):
-            for n in range(N):
-                two = 2.0 if E[IZ, b, t, n] > 0.0 else 1.0
-                total += rows[MS, b, n] * E[WD, b, t, n] * two
-    for b in range(nb + 1):
-        for n in range(N):
-            total += rows[NW, b, n]
-    return total
+from omdpd.kernels.interior_rows import INLINE_REDUCE
 
 
 @njit(**INLINE_REDUCE)
 def affine_moves(
-    E: Floats, rows: Floats, b: int, extent: tuple[int, int], by_w: Floats, by_z: Floats, by_q: Floats, most: Floats
+    E: Floats, rows: Floats, b: int, extent: Extent, by_w: Floats, by_z: Floats, by_q: Floats, most: Floats
 ) -> tuple[float, float]:
     """Relative moves dw/w, dz/z, dq/q of the predictor; how far they let the step go, and sum dw da + dz db + dq dnu.
 
@@ -104,7 +73,7 @@ def largest(values: Floats, N: int) -> float:
 
 @njit(**INLINE)
 def multiplier_moves(
-    E: Floats, rows: Floats, b: int, extent: tuple[int, int], da: Floats, db: Floats, dnu: Floats, most: Floats
+    E: Floats, rows: Floats, b: int, extent: Extent, da: Floats, db: Floats, dnu: Floats, most: Floats
 ) -> float:
     """da, db, which come as the corrector terms, and dnu; returns the greatest relative decrease of anything."""
     assume_distinct()
