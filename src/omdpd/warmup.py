@@ -6,6 +6,7 @@ at the same time, in two processes, where there are two cores.
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -28,6 +29,7 @@ ELSEWHERE = "from omdpd.warmup import call_single; call_single()"
 def warm_up(say: Callable[[str], None]) -> None:
     """Call every kernel once on a tiny problem."""
     helper = None
+    gc.disable()
     if not compiled():
         say("compiling the kernels: once per machine and version, about a minute")
         if (os.cpu_count() or 1) > 1:

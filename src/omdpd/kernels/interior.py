@@ -23,12 +23,10 @@ from omdpd.kernels.interior_iterate import Store, iterate
 from omdpd.kernels.interior_layout import (
     C0,
     DEAD_MASS,
-    GLUE,
     IW,
     IZ,
     NU,
     NW,
-    OPTIONS,
     PP,
     RP,
     S1,
@@ -63,6 +61,7 @@ from omdpd.kernels.interior_start import (
     value_range,
     water_fill,
 )
+from omdpd.kernels.options import ENTRY, GLUE, INNER
 
 SOLVED, ALMOST, FAILED = 0, 1, 2
 # A point above the tolerance is still `ALMOST` solved below this relative gap.
@@ -165,7 +164,7 @@ def solve_box(
     return answer
 
 
-@njit(**OPTIONS)
+@njit(**ENTRY)
 def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm):
     """`solve_box` in given memory."""
     H, S, n_actions = c.shape
@@ -261,7 +260,7 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm
     return q, p, V, prices, gap, scale, iterations, status
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def outlive(pair, states, blocks, squares, order, planes, short):
     """Nothing; the owners of borrowed memory are alive until this call."""
 
@@ -345,7 +344,7 @@ def certify(w, task, answer, keep):
     return gap / scale
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def copy_out(E5, R4, V, xi, q, p, values, prices):
     """Occupancy (slot RP), kernel (slot PP) in the caller's layout, values and prices."""
     H, S, n_actions = q.shape
@@ -362,7 +361,7 @@ def copy_out(E5, R4, V, xi, q, p, values, prices):
                         p[h, s, a, t] = E5[PP, b, t, i, a * S + s]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def finish(lower, upper, shift, units, p, V, xi):
     """Undo the shift of c and the units of the hinges; the last step's kernel, which nothing uses, is a centre."""
     H, S, n_actions, _ = p.shape

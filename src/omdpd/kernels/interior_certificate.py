@@ -19,7 +19,6 @@ from numba import njit
 from omdpd.arrays import Floats
 from omdpd.kernels.interior_layout import (
     LO,
-    OPTIONS,
     PP,
     RP,
     S2,
@@ -34,6 +33,7 @@ from omdpd.kernels.interior_layout import (
     place,
     sort_down,
 )
+from omdpd.kernels.options import INNER
 
 # q of a forward pass is off by a few units in the last place, relative to each entry.
 ROUNDING = 4.0 * 2.220446049250313e-16
@@ -41,7 +41,7 @@ ROUNDING = 4.0 * 2.220446049250313e-16
 UNREACHABLE_BONUS = 50.0
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
     """p = l + w/q of a block, which still has to be moved into the true box."""
     assume_distinct()
@@ -52,7 +52,7 @@ def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
             p[t, n] = E[LO, b, t, n] + (E[W, b, t, n] / q if q > 0.0 else 0.0)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def kernel_gap(E5: Floats, R4: Floats, b: int, i: int, V: Floats, order: np.ndarray, scratch: Floats) -> float:
     """Per row sigma (scratch 0) and sigma - p.V (scratch 1), relative to max V, which is returned.
 
@@ -87,7 +87,7 @@ def kernel_gap(E5: Floats, R4: Floats, b: int, i: int, V: Floats, order: np.ndar
     return top
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def backward(
     E5: Floats,
     R4: Floats,
@@ -123,7 +123,7 @@ def backward(
                 R4[S3, b, i, r] = max(scratch[1, r], 0.0)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def forward(E5: Floats, R4: Floats, n_actions: int, mu: Floats, flow: Floats) -> None:
     """Slot RP: the occupancy of the policy of slot Q under the kernel of slot PP; `flow` gets the state masses."""
     H, S = flow.shape
@@ -147,7 +147,7 @@ def forward(E5: Floats, R4: Floats, n_actions: int, mu: Floats, flow: Floats) ->
                 flow[h + 1, t] = total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def row_gap(R4: Floats, H: int, n_rows: int, kl: bool) -> float:
     """Sum of the rows' terms."""
     nb, hb = R4.shape[1] - 1, R4.shape[2]
@@ -165,7 +165,7 @@ def row_gap(R4: Floats, H: int, n_rows: int, kl: bool) -> float:
     return total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def divergence_gap(q: float, y: float) -> float:
     """q log q - q - q y + e^y, written in r = y - log q where q > 0."""
     if q <= 0.0:
@@ -176,7 +176,7 @@ def divergence_gap(q: float, y: float) -> float:
     return q * (np.exp(min(r, 700.0)) - 1.0 - r)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def hinge_gaps(terms: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
     """Sum of the hinges' terms; v is summed in twice the working precision (Dekker's product, Knuth's sum)."""
     split = 134217729.0
@@ -200,7 +200,7 @@ def hinge_gaps(terms: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
     return gap
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def hinge_gap(v: float, size: float, xi: float, weight: float, rho: float) -> float:
     """One hinge's term, with the most that rounding of v by `ROUNDING` times `size` can add."""
     error = ROUNDING * size

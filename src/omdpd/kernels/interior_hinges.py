@@ -16,15 +16,15 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import FF, IG, OPTIONS, Q, place
-from omdpd.kernels.interior_rows import REDUCE
+from omdpd.kernels.interior_layout import FF, IG, Q, place
+from omdpd.kernels.options import INNER, SUMS
 
 # Slots of a term: data, slacks and multipliers, directions, corrector terms, work.
 HW, HB, HR, T, U, ZETA, XI, DT_, DU, DZETA, DXI, CT, CU, V_, WT, G_, RU, RZ, REACH = range(19)
 HINGE_SLOTS = 19
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def price(D: Floats, xi: Floats, base: Floats, out: Floats) -> None:
     """out = base - sum_j xi_j d_j; they may be the same."""
     for b in range(out.shape[0]):
@@ -37,7 +37,7 @@ def price(D: Floats, xi: Floats, base: Floats, out: Floats) -> None:
                     out[b, n] -= xi[j] * D[j, b, n]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> float:
     """Arguments v and barrier weights at the start, whose sum is returned; prices are zero.
 
@@ -59,7 +59,7 @@ def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> float:
     return total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
     """Every term at the point with t zeta = u xi = target, t - u = v and zeta + xi = W + rho t.
 
@@ -89,7 +89,7 @@ def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
             hinge[T, j] = kappa / hinge[ZETA, j]
 
 
-@njit(**REDUCE)
+@njit(**SUMS)
 def border(by_gamma: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: Floats) -> None:
     """X_j := B_j = sum_r (e_s - f) d_j/gamma, given f/gamma.  Blocks come in order."""
     m, H, S = X.shape
@@ -113,7 +113,7 @@ def border(by_gamma: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: 
                         X[j, h, s] += D4[j, b, i, a * S + s] * R4[IG, b, i, a * S + s]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def response(E5: Floats, R4: Floats, d: Floats, n_actions: int, x: Floats, out: Floats) -> None:
     """out = (d - x_s + f.x)/gamma, all of them (nb+1, hb, R)."""
     H, S = x.shape
@@ -134,7 +134,7 @@ def response(E5: Floats, R4: Floats, d: Floats, n_actions: int, x: Floats, out: 
             out[b, i, r] *= R4[IG, b, i, r]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def schur(D: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, factor: Floats) -> None:
     """Cholesky factor of T; its asymmetry before symmetrising measures the noise that the diagonal is lifted by."""
     m = D.shape[0]
@@ -165,7 +165,7 @@ def schur(D: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, facto
             factor[i, j] = total / factor[j, j]
 
 
-@njit(**REDUCE)
+@njit(**SUMS)
 def dots(D: Floats, x: Floats, out: Floats) -> None:
     """out_j = d_j . x."""
     for j in range(D.shape[0]):
@@ -176,7 +176,7 @@ def dots(D: Floats, x: Floats, out: Floats) -> None:
         out[j] = total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def settle(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) -> None:
     """x <- T^{-1} (x - g), the change of the prices, and dV -= sum_j x_j X_j."""
     m = x.size
@@ -195,7 +195,7 @@ def settle(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) -> None:
                 dV[h, s] -= x[j] * X[j, h, s]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def aim_hinges(hinge: Floats, target: float, second: float) -> None:
     """Corrector terms ct, cu (centring less the predictor's products, none of either in the predictor); g, ru, rz."""
     for j in range(hinge.shape[1]):
@@ -210,7 +210,7 @@ def aim_hinges(hinge: Floats, target: float, second: float) -> None:
         hinge[G_, j] = first - (hinge[CU, j] - u * xi) / xi + hinge[RU, j]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def move_hinges(hinge: Floats, dxis: Floats, slope: Floats) -> tuple[float, float]:
     """dt, du, dzeta from dxi and the measured d.dq (`slope`); the larger slack closes t - u = v + ...
 
@@ -233,7 +233,7 @@ def move_hinges(hinge: Floats, dxis: Floats, slope: Floats) -> tuple[float, floa
     return most, second
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def advance_hinges(hinge: Floats, step: float) -> None:
     """Move every term; without curvature the smaller multiplier moves and the other is W minus it: digits."""
     for j in range(hinge.shape[1]):
@@ -250,7 +250,7 @@ def advance_hinges(hinge: Floats, step: float) -> None:
             hinge[ZETA, j] = hinge[HW, j] - hinge[XI, j]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def measure_hinges(hinge: Floats) -> float:
     """v = d.q + b, where d.q is in its slot; returns sum t zeta + u xi."""
     total = 0.0

@@ -35,10 +35,8 @@ from omdpd.kernels.interior_layout import (
     DT,
     DW,
     FF,
-    GLUE,
     HQ,
     IG,
-    INLINE,
     ITH,
     IW,
     IZ,
@@ -46,7 +44,6 @@ from omdpd.kernels.interior_layout import (
     LIVE,
     LO,
     NU,
-    OPTIONS,
     RES,
     RG,
     RR,
@@ -81,6 +78,7 @@ from omdpd.kernels.interior_rows import (
     weigh,
 )
 from omdpd.kernels.interior_steps import affine_moves, multiplier_moves
+from omdpd.kernels.options import GLUE, INLINE, INNER
 
 
 class Store(NamedTuple):
@@ -141,9 +139,12 @@ def stationarity(
 ) -> None:
     """Curvature of every row and minus its residual, a and b left out of the latter.
 
-    Euclid: c - V_s + tau - q.  KL, with delta = c - V_s + tau - sum(l a - u b) + nu - log q: where q must grow, log q
-    is linearised; where it must shrink, q = exp(.) is.  Either alone diverges.  A fixed entry has no a, b: its
-    multiplier is the one that makes V - tau vanish, and enters the sum in their place.  V is in slot S3 and `ahead`.
+    Euclid: c - V_s + tau - q.  KL: c - V_s + tau - log q; adding - sum(l a - u b) + nu makes it delta, and the row's
+    answer to a change dy of its exponent is q e^(delta + dy).  Where q must grow, log q is linearised: curvature 1/q.
+    Where it must shrink, the secant of the answer between dy = 0 and dy = -delta takes its place: curvature
+    delta / (e^delta - 1) / q.  Then q stays positive at dy = 0, and yet a state that has to keep its mass moves V by
+    all of delta, be it in the thousands; a tangent at either end does only one of the two.  A fixed entry has no a, b:
+    its multiplier is the one that makes V - tau vanish, and enters the sum in their place.  V: slot S3 and `ahead`.
     """
     assume_distinct()
     S, N = extent
@@ -204,7 +205,7 @@ def build(w: Store, n_actions: int, kl: bool, reg: float, floor: float) -> None:
         schur(w.d, w.P, rows, w.hinge, w.full, w.lower)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def add_prices(R: Floats, d: Floats, sign: float, change: Floats) -> None:
     """R += sign sum_j change_j d_j."""
     for j in range(change.size):
@@ -315,7 +316,7 @@ def iterate(
     return step, total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def add_scaled(x: Floats, scale: float, y: Floats) -> None:
     """x += scale y."""
     for h in range(x.shape[0]):

@@ -20,6 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from omdpd.arrays import Floats
+from omdpd.kernels.options import INLINE, INNER
 
 # Slots of an entry: true bounds (lower, width), bounds the method works with, slacks w = x - l q and z = u q - x,
 # their multipliers, inverses, Newton weights d, pseudo-kernel f, right-hand sides, corrector terms, directions.
@@ -45,12 +46,6 @@ BLAS_STATES = 16
 NARROW_ENTRY = 1e-13
 # Less start mass than this cannot move the objective: the state is treated as unreachable.
 DEAD_MASS = 1e-30
-
-OPTIONS = {"cache": True, "error_model": "numpy"}
-INLINE = {**OPTIONS, "forceinline": True}
-# Functions that only call others are copied into their caller before it is compiled: a compiled call would make the
-# compiler optimise everything below it once more at every level, which is most of a cold start.
-GLUE = {"inline": "always", "error_model": "numpy"}
 
 
 @intrinsic
@@ -104,7 +99,7 @@ def memory(H: int, S: int, n_actions: int) -> Floats:
 _kept = threading.local()
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def allocate(memory: Floats, H: int, S: int, n_actions: int) -> tuple[Floats, Floats, Floats]:
     """Storage of the entries, of the rows (zero), and two slots of entries for one block at a time."""
     R = (S * n_actions + LANES - 1) // LANES * LANES
@@ -122,7 +117,7 @@ def allocate(memory: Floats, H: int, S: int, n_actions: int) -> tuple[Floats, Fl
     )
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def by_step(E: Floats, rows: Floats, over: Floats, n_actions: int) -> tuple[Floats, Floats, Floats]:
     """The same memory with n split into (step in block, row)."""
     nb, S, N = E.shape[1:]
@@ -135,7 +130,7 @@ def by_step(E: Floats, rows: Floats, over: Floats, n_actions: int) -> tuple[Floa
     )
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def place(h: int, H: int, hb: int, nb: int) -> tuple[int, int]:
     """Block and position of step h."""
     if h == H - 1:
@@ -150,7 +145,7 @@ def extent(E5: Floats, b: int) -> Extent:
     return (S, hb * R) if b < nb else (0, R)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def load(E5: Floats, R4: Floats, c: Floats, lower: Floats, upper: Floats, shift: Floats) -> None:
     """Copy bounds and c into storage; c loses its mean per step, kept in `shift`.
 
@@ -180,7 +175,7 @@ def load(E5: Floats, R4: Floats, c: Floats, lower: Floats, upper: Floats, shift:
                         E5[TW, b, t, i, r] = max(upper[h, s, a, t] - lower[h, s, a, t], 0.0)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def classify(E: Floats, rows: Floats, narrow: float) -> None:
     """Working bounds LO, WD, room SL = 1 - sum l, and the centre of the box as a fraction of the width (slot S1).
 
@@ -207,7 +202,7 @@ def classify(E: Floats, rows: Floats, narrow: float) -> None:
             rows[S1, b, n] = share
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def sort_down(values: Floats, order: np.ndarray) -> None:
     """Order of decreasing values, by insertion: S is small and the order changes little from step to step."""
     for k in range(order.size):
@@ -221,7 +216,7 @@ def sort_down(values: Floats, order: np.ndarray) -> None:
         order[j + 1] = item
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def support(E5: Floats, b: int, i: int, V: Floats, order: np.ndarray, sigma: Floats, rest: Floats) -> float:
     """sigma_r = max_{p in box_r} p.V for every row of a step, relative to max V, which is returned.
 
@@ -248,7 +243,7 @@ def support(E5: Floats, b: int, i: int, V: Floats, order: np.ndarray, sigma: Flo
     return top
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def sum_to_one(low: Floats, wide: Floats, p: Floats, missing: Floats, above: Floats, room: Floats) -> None:
     """Move p between its bounds, then so that it sums to one: every entry by the same share of its room."""
     assume_distinct()

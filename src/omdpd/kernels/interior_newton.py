@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import BLAS_STATES, DD, FF, IG, INLINE, ITH, LIVE, OPTIONS, assume_distinct
-from omdpd.kernels.interior_rows import INLINE_REDUCE, REDUCE
+from omdpd.kernels.interior_layout import BLAS_STATES, DD, FF, IG, ITH, LIVE, assume_distinct
+from omdpd.kernels.options import INLINE, INLINE_SUMS, INNER, SUMS
 
 # Shift of a pivot relative to the diagonal, and the smallest pivot accepted.
 SHIFT = 1e-14
@@ -31,7 +31,7 @@ def scale_rows(E: Floats, rows: Floats, b: int, by_gamma: Floats, by_theta: Floa
             by_theta[t, n] = E[DD, b, t, n] * rows[ITH, b, n]
 
 
-@njit(**INLINE_REDUCE)
+@njit(**INLINE_SUMS)
 def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, D: Floats) -> None:
     """Lower triangles of sum_r f f^T/gamma - d d^T/theta, by plain sums."""
     _, S, hb, R = E5.shape[1:]
@@ -44,7 +44,7 @@ def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, D: Floats
                 D[b * hb + i + 1, t, u] = total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def gram_large(E: Floats, b: int, by_gamma: Floats, by_theta: Floats, D: Floats, work: Floats) -> None:
     """The same by matrix products; a block is one step here."""
     np.dot(by_gamma, E[FF, b].T, D[b + 1])
@@ -86,7 +86,7 @@ def couple(E5: Floats, R4: Floats, b: int, by_gamma: Floats, n_actions: int, D: 
                     D[h, s, s] = 1.0
 
 
-@njit(**INLINE_REDUCE)
+@njit(**INLINE_SUMS)
 def total_of(E5: Floats, slot: int, b: int, t: int, i: int) -> float:
     """Sum over the rows of one step."""
     total = 0.0
@@ -95,7 +95,7 @@ def total_of(E5: Floats, slot: int, b: int, t: int, i: int) -> float:
     return total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def pivot_root(value: float, diagonal: float) -> float:
     """Square root of a pivot, kept away from zero by rounding of the diagonal it came from."""
     return np.sqrt(max(value, max(1e-15 * diagonal, 1e-300)))
@@ -142,7 +142,7 @@ def factor_small(D: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> 
                     D[h + 1, t, u] = total
 
 
-@njit(**REDUCE)
+@njit(**SUMS)
 def invert_factor(D: Floats, K: Floats, floor: float) -> None:
     """K = L^{-1} for the Cholesky factor of the lower triangle of D, which L overwrites; row by row, in vectors."""
     S = D.shape[0]
@@ -166,7 +166,7 @@ def invert_factor(D: Floats, K: Floats, floor: float) -> None:
         K[j, j] = inverse
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def factor_large(D: Floats, off: Floats, K: Floats, G: Floats, work: Floats, floor: float) -> None:
     """The same with matrix products."""
     H, S = D.shape[0], D.shape[1]
@@ -180,7 +180,7 @@ def factor_large(D: Floats, off: Floats, K: Floats, G: Floats, work: Floats, flo
                     D[h + 1, t, u] -= work[t, u]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
     """x <- M^{-1} x in place, by scalar sums."""
     H, S = x.shape
@@ -210,7 +210,7 @@ def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
             x[h, s] = total
 
 
-@njit(**REDUCE)
+@njit(**SUMS)
 def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
     """x <- M^{-1} x in place, by products along the rows of K and G."""
     H, S = x.shape
@@ -242,7 +242,7 @@ def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
                 x[h, s] += K[h, k, s] * scale
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def solve(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
     """x <- M^{-1} x, in place; `line` is scratch of length S."""
     if x.shape[1] < BLAS_STATES:

@@ -6,7 +6,8 @@ import numpy as np
 from numba import njit
 
 from omdpd.kernels.interior_hinges import HB, HINGE_SLOTS, HR, HW, REACH
-from omdpd.kernels.interior_layout import OPTIONS, place, support
+from omdpd.kernels.interior_layout import place, support
+from omdpd.kernels.options import INNER
 
 # A hinge of weight W is known to W 1e-16, hence counts in the unit of the gap.
 HINGE_UNIT = 1e-5
@@ -16,7 +17,7 @@ NEGLIGIBLE = 1e-3
 SHORT = 0.1
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def load_hinges(R4, d, W, b, rho):
     """Hinges in storage order, each divided by the power of two nearest max|d|, which is exact.
 
@@ -44,7 +45,7 @@ def load_hinges(R4, d, W, b, rho):
     return terms, data, np.zeros(m), floor
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def presolve(E5, R4, task):
     """Indices of the hinges that can go either way; the others are priced once and for all (`task.xi`).
 
@@ -86,7 +87,7 @@ def presolve(E5, R4, task):
     return keep[:kept]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def farthest(E5, R4, task, j, sign, V):
     """max over Q of sign v_j, by dynamic programming; V is scratch."""
     H, S = V.shape
@@ -110,7 +111,7 @@ def farthest(E5, R4, task, j, sign, V):
     return most
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def select_hinges(terms, data, keep):
     """The hinges that presolve kept."""
     m = keep.size

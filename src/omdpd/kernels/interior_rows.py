@@ -30,7 +30,6 @@ from omdpd.kernels.interior_layout import (
     FF,
     HQ,
     IG,
-    INLINE,
     ITH,
     IW,
     IZ,
@@ -40,7 +39,6 @@ from omdpd.kernels.interior_layout import (
     MS,
     NU,
     NW,
-    OPTIONS,
     RES,
     RG,
     RR,
@@ -59,13 +57,10 @@ from omdpd.kernels.interior_layout import (
     W,
     assume_distinct,
 )
-
-# Sums and maxima are vectorised only if their order is free; no differences of large numbers live in these functions.
-REDUCE = {**OPTIONS, "fastmath": {"reassoc", "contract", "nsz"}}
-INLINE_REDUCE = {**REDUCE, "forceinline": True}
+from omdpd.kernels.options import INLINE, INLINE_SUMS, INNER, SUMS
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def spread(V: Floats, b: int, own: Floats, ahead: Floats) -> None:
     """Give the rows (hb, R) of a block the value of their own state, its entries (S, hb, R) that of the next."""
     H, S = V.shape
@@ -210,7 +205,7 @@ def corrector_terms(
         R[n] += pull[n]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def outflow_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: Floats) -> None:
     """x after the step that leaves V alone, and the dq of that step."""
     assume_distinct()
@@ -223,7 +218,7 @@ def outflow_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq
             x[t, n] = move + (E[W, b, t, n] + E[LO, b, t, n] * rows[Q, b, n])
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: Floats) -> None:
     """x after the whole step, and its dq."""
     assume_distinct()
@@ -235,7 +230,7 @@ def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: 
             x[t, n] = E[W, b, t, n] + E[DW, b, t, n] + E[LO, b, t, n] * (rows[Q, b, n] + rows[DQ, b, n])
 
 
-@njit(**REDUCE)
+@njit(**SUMS)
 def balance(x: Floats, R4: Floats, b: int, n_actions: int, mu: Floats, out: Floats) -> None:
     """Outflow minus inflow of x and slot RG: adds the outflow of the block's steps, sets the inflow of the next ones.
 
@@ -265,7 +260,7 @@ def balance(x: Floats, R4: Floats, b: int, n_actions: int, mu: Floats, out: Floa
                     out[h, s] = 0.0
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def directions(
     E: Floats,
     rows: Floats,
@@ -310,7 +305,7 @@ def directions(
             dw[t, n] += E[DD, b, t, n] * pull[n]
 
 
-@njit(**INLINE_REDUCE)
+@njit(**INLINE_SUMS)
 def advance(
     E: Floats,
     rows: Floats,

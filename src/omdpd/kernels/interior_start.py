@@ -23,7 +23,6 @@ from omdpd.kernels.interior_layout import (
     LO,
     MS,
     NW,
-    OPTIONS,
     RT,
     S1,
     S2,
@@ -37,7 +36,7 @@ from omdpd.kernels.interior_layout import (
     sum_to_one,
     support,
 )
-from omdpd.kernels.interior_rows import REDUCE
+from omdpd.kernels.options import INNER, SUMS
 
 # Share of the box's centre in a warm start: the earlier kernel sits on faces of the box, the start must not.
 WARM_CENTRE = 0.1
@@ -45,7 +44,7 @@ WARM_CENTRE = 0.1
 NARROW = 0.02
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def start_kernel(E: Floats, E5: Floats, rows: Floats, warm: bool, p_warm: Floats) -> None:
     """Slot FF: a kernel strictly inside every box; slot S1 of the rows holds the centre's fraction."""
     nb, S, N = E.shape[1:]
@@ -70,7 +69,7 @@ def start_kernel(E: Floats, E5: Floats, rows: Floats, warm: bool, p_warm: Floats
         sum_to_one(E[LO, b], E[WD, b], E[FF, b], s1, s2, s3)
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float, mass: Floats, masses: Floats) -> None:
     """q of the mixed reference policy under slot FF and its `mass`, the `masses` of the reference.
 
@@ -103,7 +102,7 @@ def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float
                 mass[h + 1, t] = total
 
 
-@njit(**REDUCE)
+@njit(**SUMS)
 def start_slacks(
     E: Floats,
     rows: Floats,
@@ -150,7 +149,7 @@ def start_slacks(
     return total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def start_multipliers(
     E: Floats,
     rows: Floats,
@@ -177,7 +176,7 @@ def start_multipliers(
             tau[n] += E[FF, b, t, n] * ahead[t, n]
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def water_fill(
     E5: Floats, gain: Floats, n_actions: int, mass: Floats, kl: bool, V: Floats, order: np.ndarray, scratch: Floats
 ) -> float:
@@ -207,7 +206,7 @@ def water_fill(
     return deepest
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def level(gain: Floats, s: int, S: int, n_actions: int, mass: float, kl: bool) -> float:
     """The V with sum_a [g_a - V]^+ = mass, or log sum_a e^{g_a} - log mass, over the rows of state s."""
     best = -np.inf
@@ -234,7 +233,7 @@ def level(gain: Floats, s: int, S: int, n_actions: int, mass: float, kl: bool) -
     return V
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def value_range(V: Floats, mass: Floats) -> float:
     """max_h of the spread of V_h over the reachable states."""
     H, S = V.shape

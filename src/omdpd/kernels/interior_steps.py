@@ -12,12 +12,10 @@ from omdpd.kernels.interior_layout import (
     CN,
     DQ,
     DW,
-    INLINE,
     IW,
     IZ,
     LIVE,
     NU,
-    OPTIONS,
     WD,
     A,
     B,
@@ -27,10 +25,10 @@ from omdpd.kernels.interior_layout import (
     Z,
     assume_distinct,
 )
-from omdpd.kernels.interior_rows import INLINE_REDUCE
+from omdpd.kernels.options import INLINE, INLINE_SUMS, INNER
 
 
-@njit(**INLINE_REDUCE)
+@njit(**INLINE_SUMS)
 def affine_moves(
     E: Floats, rows: Floats, b: int, extent: Extent, by_w: Floats, by_z: Floats, by_q: Floats, most: Floats
 ) -> tuple[float, float]:
@@ -61,7 +59,7 @@ def affine_moves(
     return 0.5 + largest(most, N), total
 
 
-@njit(**OPTIONS)
+@njit(**INNER)
 def largest(values: Floats, N: int) -> float:
     """Largest of the first N, or zero."""
     most = 0.0

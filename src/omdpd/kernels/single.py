@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
+from omdpd.kernels.options import ENTRY
 from omdpd.kernels.single_certificate import occupancy_of_slack
 from omdpd.kernels.single_newton import dual_newton, workspace
 from omdpd.kernels.single_problem import (
@@ -47,7 +48,7 @@ COOLING, FASTEST, SLOWEST = 0.1, 0.01, 0.8
 STEPS_IN_TOTAL = 400
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ENTRY)
 def solve_single(
     c: Floats,
     reference: Floats,

@@ -18,13 +18,14 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.single_problem import BLAS_FROM, REORDERED
+from omdpd.kernels.options import INNER, SUMS
+from omdpd.kernels.single_problem import BLAS_FROM
 
 # A pivot this small relative to its diagonal entry is rounding: it is replaced, which leaves that state where it is.
 PIVOT_FLOOR = 1e-15
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def assemble(p: Floats, w: Floats, D: Floats, E: Floats, rows: Floats) -> None:
     """Write the diagonal blocks (H, S, S; lower triangles) and the off-diagonal blocks (H, S, S; the last unused).
 
@@ -59,13 +60,13 @@ def assemble(p: Floats, w: Floats, D: Floats, E: Floats, rows: Floats) -> None:
             gram_of_rows(rows, count, D, h + 1)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def gram_of_rows(rows: Floats, count: int, D: Floats, h: int) -> None:
     """D_h := sum of the outer products of the first `count` rows."""
     np.dot(rows[:count].T, rows[:count], D[h])
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def factorise(D: Floats, E: Floats) -> None:
     """Overwrite D by the factors L_h (lower triangles) and E by F_h."""
     H, S = D.shape[0], D.shape[1]
@@ -83,7 +84,7 @@ def factorise(D: Floats, E: Floats) -> None:
             divide_by_factor(D, E, h)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def subtract_gram(D: Floats, F: Floats, h: int) -> None:
     """D_h -= F_{h-1}^T F_{h-1} (lower triangle)."""
     gram = np.dot(F[h - 1].T, F[h - 1])
@@ -92,7 +93,7 @@ def subtract_gram(D: Floats, F: Floats, h: int) -> None:
             D[h, i, j] -= gram[i, j]
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def cholesky(D: Floats, h: int) -> None:
     """Overwrite the lower triangle of D_h by its Cholesky factor; tiny pivots are floored, never an error."""
     S = D.shape[1]
@@ -112,7 +113,7 @@ def cholesky(D: Floats, h: int) -> None:
         D[h, i, i] = np.sqrt(pivot)
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def divide_by_factor(L: Floats, E: Floats, h: int) -> None:
     """E_h := L_h^{-1} E_h, four rows of E at a time to spare loads and stores."""
     S = E.shape[1]
@@ -133,7 +134,7 @@ def divide_by_factor(L: Floats, E: Floats, h: int) -> None:
             E[h, i, j] *= inverse
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def solve_blocks(L: Floats, F: Floats, X: Floats) -> None:
     """X := M^{-1} X for right-hand sides (H, k, S)."""
     H, width, S = X.shape

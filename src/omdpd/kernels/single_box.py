@@ -7,6 +7,7 @@ import numpy.typing as npt
 from numba import njit
 
 from omdpd.arrays import Floats
+from omdpd.kernels.options import INNER
 
 # A multiplier of a bound below this fraction of its own terms is rounding.
 MULTIPLIER_FLOOR = 1e-14
@@ -14,7 +15,7 @@ MULTIPLIER_FLOOR = 1e-14
 PIVOT_FLOOR = 1e-14
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def box_quadratic(T: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
     """arg min_x 1/2 x^T T x + g.x over low <= x <= high, T positive definite, low <= 0 <= high.
 
@@ -60,7 +61,7 @@ def box_quadratic(T: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
     return x
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def free_minimiser(T: Floats, g: Floats, x: Floats, free: npt.NDArray[np.bool_]) -> Floats:
     """The minimiser over the free variables with the others held at x, by Cholesky with floored pivots."""
     m = g.size

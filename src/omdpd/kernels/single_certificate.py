@@ -16,7 +16,8 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.single_problem import LARGEST_EXPONENT, REORDERED, Problem
+from omdpd.kernels.options import ENTRY, INNER, SUMS
+from omdpd.kernels.single_problem import LARGEST_EXPONENT, Problem
 
 # Spacing of the doubles near one: u_j is only known to this times |d_j|.q.
 EPSILON = 2.0**-52
@@ -24,7 +25,7 @@ EPSILON = 2.0**-52
 HINGE_SCALE = 1e-5
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def dual_scale(problem: Problem, V: Floats) -> float:
     """max(1, max_h range(V_h), 1e-5 H sum_j W_j max|d_j|): what a gap is compared with."""
     H, S = V.shape
@@ -37,7 +38,7 @@ def dual_scale(problem: Problem, V: Floats) -> float:
     return max(scale, HINGE_SCALE * H * problem.weight)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ENTRY)
 def duality_gap(problem: Problem, xi: Floats, y: Floats, q: Floats) -> tuple[float, float]:
     """The gap, and a bound on its rounding by the hinges.
 
@@ -69,7 +70,7 @@ def duality_gap(problem: Problem, xi: Floats, y: Floats, q: Floats) -> tuple[flo
     return gap, noise
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def gap_of_row(mass: float, slack: float, kl: bool) -> float:
     """(q - [y]^+)^2 / 2 + q ([y]^+ - y), or q (log q - y) - q + e^y."""
     if not kl:
@@ -83,7 +84,7 @@ def gap_of_row(mass: float, slack: float, kl: bool) -> float:
     return mass * (np.expm1(z) - z)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ENTRY)
 def gap_of_hinge(u: float, xi: float, W: float, rho: float) -> float:
     """phi(u) + phi*(xi) - xi u, each case written as a sum of nonnegative terms."""
     over = max(xi - W, 0.0)
@@ -94,13 +95,13 @@ def gap_of_hinge(u: float, xi: float, W: float, rho: float) -> float:
     return (W - xi) * u + 0.5 * rho * u**2
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def slope_of_hinge(u: float, W: float, rho: float) -> float:
     """phi'(u)."""
     return W + rho * u if u > 0.0 else 0.0
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def occupancy_of_slack(p: Floats, mu: Floats, y: Floats, kl: bool) -> Floats:
     """Forward pass of the policy proportional to [y]^+ (Euclid; the best row where none is positive) or e^y (KL)."""
     H, R = y.shape

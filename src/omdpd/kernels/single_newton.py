@@ -20,12 +20,12 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
+from omdpd.kernels.options import GLUE, INNER, SUMS
 from omdpd.kernels.single_blocks import assemble, factorise, solve_blocks
 from omdpd.kernels.single_box import box_quadratic
 from omdpd.kernels.single_certificate import EPSILON, dual_scale, duality_gap, occupancy_of_slack
 from omdpd.kernels.single_problem import (
     LARGEST_EXPONENT,
-    REORDERED,
     Problem,
     change_of_slack,
     clip_multipliers,
@@ -67,14 +67,14 @@ class Answer(NamedTuple):
     solved: bool
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def workspace(H: int, S: int, A: int, m: int) -> Work:
     """Uninitialised arrays for a problem of this size."""
     q, w, dy = np.empty((H, S * A)), np.empty((H, S * A)), np.empty((H, S * A))
     return Work(q, w, dy, np.empty((H, S, S)), np.empty((H, S, S)), np.empty((S * A, S)), np.empty((H, m + 1, S)))
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@njit(**GLUE)
 def dual_newton(problem: Problem, V: Floats, xi: Floats, y: Floats, work: Work, tol: float, limit: int) -> Answer:
     """At most `limit` Newton steps from (V, xi) with slack y, all overwritten; the best certified point.
 
@@ -110,7 +110,7 @@ def dual_newton(problem: Problem, V: Floats, xi: Floats, y: Floats, work: Work, 
     return Answer(best.q, best.V, best.xi, best.gap, best.scale, best.noise, steps, best.solved)
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def move(problem: Problem, V: Floats, xi: Floats, y: Floats, dV: Floats, dxi: Floats, step: float, work: Work) -> float:
     """(V, xi, y) += step (dV, dxi, dy); how far the masses f'(y) are from their linear model, as a gap."""
     if step == 0.0:
@@ -134,7 +134,7 @@ def move(problem: Problem, V: Floats, xi: Floats, y: Floats, dV: Floats, dxi: Fl
     return surprise
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@njit(**GLUE)
 def newton_step(problem: Problem, y: Floats, xi: Floats, radius: float, work: Work) -> tuple[Floats, Floats, float]:
     """The Newton direction (dV, dxi) with |dxi| <= radius, and the largest |dxi_j|; work.dy is the change of y."""
     mass_and_weight(y, problem.kl, work.D.shape[1], work.q, work.w)
@@ -160,7 +160,7 @@ def newton_step(problem: Problem, y: Floats, xi: Floats, radius: float, work: Wo
     return dV, dxi, farthest
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def mass_and_weight(y: Floats, kl: bool, S: int, q: Floats, w: Floats) -> None:
     """q := f'(y), w := f''(y).
 
@@ -188,7 +188,7 @@ def mass_and_weight(y: Floats, kl: bool, S: int, q: Floats, w: Floats) -> None:
                 w[h, best] = 1.0
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def flow_and_hinges(problem: Problem, q: Floats, w: Floats, X: Floats) -> None:
     """X[:, 0] := mu - G^T q (the flow residual), X[:, 1 + j] := G^T (w d_j)."""
     H, width, S = X.shape
@@ -211,7 +211,7 @@ def flow_and_hinges(problem: Problem, q: Floats, w: Floats, X: Floats) -> None:
                                 X[h + 1, k, t] -= value * p[h, r, t]
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def hinge_quadratic(problem: Problem, q: Floats, w: Floats, X: Floats) -> tuple[Floats, Floats]:
     """T = P^T diag(w) P with P_j = d_j - G M^{-1} G^T (w d_j), and the hinge arguments d.q after the flow step.
 
@@ -247,7 +247,7 @@ def hinge_quadratic(problem: Problem, q: Floats, w: Floats, X: Floats) -> tuple[
     return T, v
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def hinge_step(problem: Problem, T: Floats, v: Floats, xi: Floats, radius: float) -> Floats:
     """The change of xi: the quadratic over the box, on the piece of ([xi - W]^+)^2 that xi is on or about to enter."""
     m = xi.size
@@ -268,7 +268,7 @@ def hinge_step(problem: Problem, T: Floats, v: Floats, xi: Floats, radius: float
     return box_quadratic(T, g, low, high)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def line_search(problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats, dy: Floats) -> float:
     """A step in (0, 1] at which the slope has fallen to a fraction of its size at 0; 0 if (dV, dxi) is no descent."""
     low, high, step = 0.0, 1.0, 0.0
@@ -299,7 +299,7 @@ def line_search(problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats
     return step
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def slope(
     problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats, dy: Floats, step: float
 ) -> tuple[float, float]:

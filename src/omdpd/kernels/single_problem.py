@@ -13,11 +13,10 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
+from omdpd.kernels.options import ENTRY, INNER, SUMS
 
 # From this many states on, products go to BLAS; below, its call overhead exceeds the work.
 BLAS_FROM = 16
-# Lets the compiler reorder sums, and with it vectorise them; infinities and NaN keep their meaning.
-REORDERED = {"contract", "reassoc", "nsz"}
 # Exponents are capped here (KL), far above any log-occupancy on the way to the solution.
 LARGEST_EXPONENT = 300.0
 # A state with less mass than this is started as if it had this much (KL), so that its logarithm exists.
@@ -41,7 +40,7 @@ class Problem(NamedTuple):
     kl: bool
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ENTRY)
 def scaled_hinges(d: Floats, W: Floats) -> tuple[Floats, Floats, float]:
     """d / max|d_j| in row layout, the m scales (one for a hinge without entries), and sum_j W_j max|d_j|."""
     m, H, S, A = d.shape
@@ -64,7 +63,7 @@ def scaled_hinges(d: Floats, W: Floats) -> tuple[Floats, Floats, float]:
     return rows, size, weight
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def clip_multipliers(problem: Problem, xi: Floats) -> None:
     """Put xi back into its box: 0 <= xi_j, and xi_j <= W_j where the hinge has no quadratic part."""
     for j in range(xi.size):
@@ -73,7 +72,7 @@ def clip_multipliers(problem: Problem, xi: Floats) -> None:
             xi[j] = min(xi[j], problem.W[j])
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def expectation(p: Floats, V: Floats, h: int, out: Floats) -> None:
     """out[h, r] := p_r.V_{h+1} for the rows of step h (0 at the last step)."""
     H, R, S = p.shape
@@ -90,13 +89,13 @@ def expectation(p: Floats, V: Floats, h: int, out: Floats) -> None:
         expectation_by_blas(p, V, h, out)
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def expectation_by_blas(p: Floats, V: Floats, h: int, out: Floats) -> None:
     """The same for many states.  Apart, because the views cost more than the arithmetic for few."""
     np.dot(p[h], V[h + 1], out[h])
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> None:
     """dy := -dV_h(s) + p.dV_{h+1} - dxi.d."""
     H, R = dy.shape
@@ -116,7 +115,7 @@ def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> No
                 dy[h, r] -= total
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**ENTRY)
 def dual_slack(problem: Problem, V: Floats, xi: Floats) -> Floats:
     """y = c - xi.d - V_h(s) + p.V_{h+1}."""
     H, R = problem.c.shape
@@ -128,7 +127,7 @@ def dual_slack(problem: Problem, V: Floats, xi: Floats) -> Floats:
     return y
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def water_filling(problem: Problem, xi: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """V backward in h such that the rows of every state carry its given mass (H, S), and the slack y of (V, xi).
 
@@ -156,7 +155,7 @@ def water_filling(problem: Problem, xi: Floats, mass: Floats) -> tuple[Floats, F
     return V, y
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def water_level(level: Floats, mass: float) -> float:
     """The V with sum_a [level_a - V]^+ = mass; the largest level if there is no mass.  Sorts `level`."""
     A = level.size
@@ -177,7 +176,7 @@ def water_level(level: Floats, mass: float) -> float:
     return top + value
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def log_sum_exp(level: Floats) -> float:
     """log sum_a exp(level_a) without overflow."""
     top = level[0]
@@ -189,7 +188,7 @@ def log_sum_exp(level: Floats) -> float:
     return top + np.log(total)
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def masses_of_mixture(problem: Problem, reference: Floats, mix: float) -> Floats:
     """State masses (H, S) of the policy of `reference` (H, S A) mixed with a share `mix` of the uniform one."""
     H, R = reference.shape
@@ -213,7 +212,7 @@ def masses_of_mixture(problem: Problem, reference: Floats, mix: float) -> Floats
     return mass
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def masses_of_occupancy(q: Floats, S: int) -> Floats:
     """State masses (H, S) of an occupancy (H, S A)."""
     H, R = q.shape
@@ -226,7 +225,7 @@ def masses_of_occupancy(q: Floats, S: int) -> Floats:
     return mass
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def hottest(problem: Problem) -> float:
     """A temperature at which no number of the objective exceeds one."""
     tau = 10.0
@@ -238,7 +237,7 @@ def hottest(problem: Problem) -> float:
     return tau
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**INNER)
 def heated(problem: Problem, tau: float) -> Problem:
     """The problem with its linear terms and hinges divided by tau: a regulariser tau times as heavy."""
     c, W, rho = problem.c.copy(), problem.W.copy(), problem.rho.copy()

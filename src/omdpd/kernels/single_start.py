@@ -6,14 +6,15 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
+from omdpd.kernels.options import GLUE, SUMS
 from omdpd.kernels.single_newton import Work, hinge_step, mass_and_weight
-from omdpd.kernels.single_problem import REORDERED, Problem, clip_multipliers, water_filling
+from omdpd.kernels.single_problem import Problem, clip_multipliers, water_filling
 
 # Steps taken, and the relative change that ends them.
 STARTING_STEPS, CLOSE = 5, 0.1
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@njit(**GLUE)
 def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work) -> None:
     """Overwrite xi by about what it would be if the masses of the states were right: a few cheap steps without blocks.
 
@@ -45,7 +46,7 @@ def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work)
             break
 
 
-@njit(cache=True, error_model="numpy", fastmath=REORDERED)
+@njit(**SUMS)
 def restricted_quadratic(problem: Problem, q: Floats, w: Floats, X: Floats) -> tuple[Floats, Floats]:
     """T = P^T diag(w) P and v = d.q, with P_j = dy / dxi_j while the masses of the states are held."""
     H, width, S = X.shape

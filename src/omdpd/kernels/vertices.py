@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats, Integers
+from omdpd.kernels.options import INNER
 
 OPTIMAL, INFEASIBLE, GAVE_UP = 0, 1, 2
 # Reduced costs below this (values are at most H in size) are rounding.
@@ -25,6 +26,8 @@ LEAST_PIVOT = 1e-11
 NOTHING = 1e-10
 # What a basic column is: a vertex, the worst excess t of the first phase, or (from zero on) the slack of a row.
 VERTEX, EXCESS = -2, -1
+# A division by zero is an error here, not an infinity.
+STRICT = {**INNER, "error_model": "python"}
 
 
 @njit(cache=True)
@@ -49,24 +52,27 @@ def best_vertex(lower: Floats, upper: Floats, mu: Floats, table: Floats, q: Floa
             W[s] = best
             if h + 1 < H:
                 spread(lower, upper, h, s, choice[h, s], V, order, rows)
-        V[:] = W
+        for s in range(S):
+            V[s] = W[s]
     value = 0.0
     mass = mu.copy()
     for s in range(S):
         value += mu[s] * V[s]
     for h in range(H):
-        W[:] = 0.0
+        for s in range(S):
+            W[s] = 0.0
         for s in range(S):
             for a in range(A):
                 q[h, s, a] = 0.0
             q[h, s, choice[h, s]] = mass[s]
             for t in range(S):
                 W[t] += mass[s] * rows[h, s, t]
-        mass[:] = W
+        for s in range(S):
+            mass[s] = W[s]
     return value
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def support(lower, upper, h, s, a, V, order):
     """max_p p.V over the box of one row, `order` sorting V downwards."""
     rest, value = 1.0, 0.0
@@ -83,7 +89,7 @@ def support(lower, upper, h, s, a, V, order):
     return value
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def spread(lower, upper, h, s, a, V, order, rows):
     """Write into rows[h, s] a law that reaches `support`; states of equal V share in proportion to their room."""
     rest = 1.0
@@ -105,7 +111,7 @@ def spread(lower, upper, h, s, a, V, order, rows):
         k = end
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def sort_descending(V: Floats, order: Integers) -> None:
     """Make `order` sort V downwards, by insertion: S is small and the order changes little from step to step."""
     for k in range(1, order.size):
@@ -152,7 +158,8 @@ def plan_by_vertices(
     apply(inverse, column, direction)
     kind[first] = EXCESS
     exchange(inverse, x, direction, first, x[first] / direction[first], 0.0)
-    phase_one = True
+    # True; for a constant the compiler would make versions of what follows.
+    phase_one = m > 0
     for pivot in range(most):
         prices_of(inverse, kind, gains, phase_one, y)
         entered = price_out(lower, upper, mu, reward, tables, y, kind, phase_one, entering, priced)
@@ -177,7 +184,7 @@ def plan_by_vertices(
     return vertices[m], np.zeros(m), GAVE_UP, most
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def dot(table, q):
     """<table, q>."""
     total = 0.0
@@ -188,7 +195,7 @@ def dot(table, q):
     return total
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def copy_table(source, target):
     """target = source."""
     for h in range(source.shape[0]):
@@ -197,7 +204,7 @@ def copy_table(source, target):
                 target[h, s, a] = source[h, s, a]
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def add_table(scale, source, target):
     """target += scale * source."""
     for h in range(source.shape[0]):
@@ -206,7 +213,7 @@ def add_table(scale, source, target):
                 target[h, s, a] += scale * source[h, s, a]
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def fill_column(tables, reward, q, column):
     """column = (d_j.q, 1); returns reward.q."""
     m = tables.shape[0]
@@ -216,7 +223,7 @@ def fill_column(tables, reward, q, column):
     return dot(reward, q)
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def apply(matrix, vector, result):
     """result = matrix vector."""
     for i in range(result.size):
@@ -225,7 +232,7 @@ def apply(matrix, vector, result):
             result[i] += matrix[i, j] * vector[j]
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def prices_of(inverse, kind, gains, phase_one, y):
     """y = cost of the basis times its inverse: t costs one in the first phase, a vertex less its gain in the second."""
     for j in range(y.size):
@@ -236,7 +243,7 @@ def prices_of(inverse, kind, gains, phase_one, y):
             y[j] += cost * inverse[i, j]
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def price_out(lower, upper, mu, reward, tables, y, kind, phase_one, entering, priced):
     """The column of most negative reduced cost, written to `entering` if it is a vertex; EXCESS if there is none."""
     m = tables.shape[0]
@@ -262,7 +269,7 @@ def price_out(lower, upper, mu, reward, tables, y, kind, phase_one, entering, pr
     return entered
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def ratio_test(x, direction, kind):
     """The basic variable that reaches zero first; of ties t, then the largest pivot."""
     step = np.inf
@@ -279,7 +286,7 @@ def ratio_test(x, direction, kind):
     return leaving
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def exchange(inverse, x, direction, leaving, step, least):
     """A column of this direction enters by `step`: product-form update of the inverse, and values cut at `least`."""
     pivot = direction[leaving]
@@ -293,7 +300,7 @@ def exchange(inverse, x, direction, leaving, step, least):
     x[leaving] = step
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def finished(vertices, kind, x, y, phase_one, m, pivots):
     """The mixture of the basic vertices, with the prices of the rows."""
     q, prices = np.zeros(vertices.shape[1:]), np.zeros(m)
@@ -358,7 +365,7 @@ def penalised_by_vertices(
     return q, price, max(dual - primal, 0.0), count
 
 
-@njit(cache=True)
+@njit(**STRICT)
 def bracketed(value_l, slope_l, value_r, slope_r, lam, eta):
     """The minimum over y >= 0 of the two lines' envelope and the parabola: (y, share of the left vertex)."""
     own_l, own_r = max(lam + eta * slope_l, 0.0), max(lam + eta * slope_r, 0.0)

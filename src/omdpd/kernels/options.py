@@ -1,0 +1,18 @@
+"""How the solvers' functions are compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Functions that Python calls.
+ENTRY: dict[str, Any] = {"cache": True, "error_model": "numpy"}
+# Functions that only compiled ones call: without the code that unpacks Python objects they compile a tenth faster.
+INNER = {**ENTRY, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Sums and maxima are vectorised only if their order is free; for functions without differences of large numbers.
+SUMS = {**INNER, "fastmath": {"reassoc", "contract", "nsz"}}
+# Functions with one or two call sites and so many arrays that a call would cost as much as the work at small sizes.
+INLINE = {**INNER, "forceinline": True}
+INLINE_SUMS = {**SUMS, "forceinline": True}
+# Functions that only call others are copied into their caller before it is compiled: a compiled call would make the
+# compiler optimise everything below it once more at every level, which is most of a cold start.
+GLUE: dict[str, Any] = {"inline": "always", "error_model": "numpy"}
