@@ -248,6 +248,16 @@ def test_smallest_sizes(S, A, H):
     assert flow_residual(q, p, problem.mu) <= 1e-14
 
 
+@pytest.mark.parametrize("seed", [3001199, 3002813, 3003278, 3009286])
+def test_exponents_in_the_thousands(seed):
+    """Prices that make log q wrong by hundreds to thousands at the start: the first start gets there all the same."""
+    problem = fuzz.draw(seed, "box", kl=True)
+    outcome = fuzz.run(problem, "box", 1e-10)
+    assert outcome.status == 0
+    assert outcome.iterations <= 50
+    assert not fuzz.check(problem, outcome, 1e-10)
+
+
 @pytest.mark.parametrize(("kl", "n"), [(False, 400), (True, 100)])
 def test_fuzz(kl, n, capsys):
     counts = fuzz.fuzz(n, 50_000, "box", kl, 1e-10)

@@ -121,8 +121,6 @@ class Store(NamedTuple):
 PROXIMAL = 1e-8
 # The step stays off the boundary by at least this factor.
 LONGEST = 1.0 - 1e-5
-# In KL, log q is asked to fall by at most this much per iteration.
-FALL = -3.0
 
 
 @njit(**INLINE)
@@ -164,10 +162,10 @@ def stationarity(
     for n in range(N):
         if rows[LIVE, b, n] > 0.0:
             q = rows[Q, b, n]
-            delta = rows[C, b, n] + (rows[TAU, b, n] - rows[S3, b, n]) - priced[n] - np.log(q)
-            slope = 1.0 if delta >= 0.0 else np.exp(-max(delta, FALL))
+            residual[n] = rows[C, b, n] + (rows[TAU, b, n] - rows[S3, b, n]) - np.log(q)
+            delta = residual[n] - priced[n]
+            slope = 1.0 if delta >= 0.0 else delta / np.expm1(delta)
             curvature[n] = (slope + rows[NU, b, n]) / q
-            residual[n] = (delta if delta >= 0.0 else 1.0 - slope) + priced[n]
 
 
 @njit(**GLUE)
