@@ -86,8 +86,8 @@ LADDER = (
 )
 # First target and share where there are hinges, where there is an earlier solution, and where there are both.
 HINGED_START, WARM_START, WARM_HINGED_START = (0.015, 0.1), (0.1, 0.01), (0.01, 0.03)
-# A step below this length counts as failed.
-SHORT_STEP = 0.1
+# A step below the first length counts as failed; below the second nothing moves any more.
+SHORT_STEP, SHORTEST_STEP = 0.1, 1e-9
 # Complementarity, relative to the accepted gap, from which steps are refined and from which gaps are computed.
 REFINE_FROM = 1e5
 CHECK_FROM = 2.0
@@ -304,22 +304,21 @@ def climb(w, task, answer, keep, rung, warm):
         start, mix = WARM_START
     weight, now = begin(w, task, start, mix, cap, narrow, warm)
     n_actions, limit = task.reference.shape[2], MAX_ITERATIONS if rung < len(LADDER) else 0
-    stale, least, step, iteration = 0, np.inf, 1.0, 0
+    stale, least, step, iteration, broken = 0, np.inf, 1.0, 0, False
     # One place each for `certify` and `iterate`: the compiler copies them wherever they stand.
     while True:
         spread = value_range(w.V, task.mass)
         unit = task.tol * max(max(1.0, spread), task.floor)
-        if now <= CHECK_FROM * unit or iteration == limit:
+        if now <= CHECK_FROM * unit or iteration == limit or broken:
             gap = certify(w, task, answer, keep)
             stale = 0 if gap < 0.5 * least else stale + 1
             least = min(least, gap)
-            if gap <= task.tol or stale >= PATIENCE or iteration == limit:
+            if gap <= task.tol or stale >= PATIENCE or iteration == limit or broken:
                 return iteration
         careful, astray = now <= REFINE_FROM * unit, centring and step < SHORT_STEP
         step, now = iterate(w, n_actions, task.kl, max(spread, LEAST_RANGE), now, weight, careful, astray)
         iteration += 1
-        if not (step > 1e-9 and np.isfinite(now)):
-            return iteration
+        broken = not (step > SHORTEST_STEP and np.isfinite(now))
 
 
 @njit(**GLUE)

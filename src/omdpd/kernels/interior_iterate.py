@@ -248,7 +248,7 @@ def refine(w: Store, n_actions: int) -> None:
 def iterate(
     w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: float, careful: bool, astray: bool
 ) -> tuple[float, float]:
-    """Predictor, corrector, step; returns the step length and the new complementarity, NaN if it broke down.
+    """Predictor, corrector, step; returns the step length (zero: it broke down) and the new complementarity.
 
     An iterate that went astray is only centred.  Everything that can be done with one block is done before the next
     one is touched.
@@ -299,6 +299,8 @@ def iterate(
         dots(w.d, rows[DQ], w.short)
         limit = max(limit, move_hinges(hinge, w.dxi, w.short)[0])
     step = min(1.0, min(max(1.0 - 0.1 * now / vs, 0.99), LONGEST) / limit)
+    if not np.isfinite(reached + dV.sum()):
+        return 0.0, now
     total = 0.0
     for b in range(blocks):
         e, size = min(b, last), extent(E5, b)

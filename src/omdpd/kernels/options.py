@@ -6,7 +6,8 @@ from typing import Any
 
 # Functions that Python calls.
 ENTRY: dict[str, Any] = {"cache": True, "error_model": "numpy"}
-# Functions that only compiled ones call: without the code that unpacks Python objects they compile a tenth faster.
+# Functions that only compiled ones call (Python must not): without the code that unpacks Python objects they compile a
+# tenth faster.
 INNER = {**ENTRY, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # Sums and maxima are vectorised only if their order is free; for functions without differences of large numbers.
 SUMS = {**INNER, "fastmath": {"reassoc", "contract", "nsz"}}
