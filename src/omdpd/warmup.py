@@ -1,7 +1,7 @@
 """Compile the kernels before the work begins, and say so if it takes a while.
 
-Numba keeps what it compiled on disk, so this happens once per machine and version.  The two largest families compile
-at the same time, in two processes, where there are two cores.
+Numba keeps what it compiled on disk, so this happens once per machine and version.  Where there are two cores a second
+process helps: it compiles what the solver over a box needs last, then everything that is not that solver.
 """
 
 from __future__ import annotations
@@ -12,31 +12,64 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numba import types
 
 from omdpd.confidence import Box, Kernel, Region
 from omdpd.kernels.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
 from omdpd.kernels.interior import solve_in
+from omdpd.kernels.interior_certificate import backward, forward, hinge_gaps, row_gap
+from omdpd.kernels.interior_hinges import schur, settle
+from omdpd.kernels.interior_newton import factor_large, factor_small, solve
 from omdpd.kernels.rollout import trajectory
 from omdpd.mirror import Hinges, mirror_step
 from omdpd.programs import vertex_plan
 
 H, S, A = 2, 2, 2
-ELSEWHERE = "from omdpd.warmup import call_single; call_single()"
+ELSEWHERE = "from omdpd.warmup import help_out; help_out()"
+
+_1, _2, _3, _4, _5 = (types.Array(types.float64, ndim, "C") for ndim in range(1, 6))
+_n, _x, _yes, _order = types.int64, types.float64, types.boolean, types.Array(types.int64, 1, "C")
+# The solver over a box compiles what it calls as it meets it; these come late, and whoever is first compiles them.
+LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+    (settle, (_2, _1, _1, _3, _2)),
+    (schur, (_3, _3, _3, _2, _2, _2)),
+    (solve, (_3, _3, _2, _1)),
+    (factor_large, (_3, _3, _3, _3, _2, _x)),
+    (factor_small, (_3, _3, _3, _3, _x)),
+    (hinge_gaps, (_3, _3, _2, _1)),
+    (row_gap, (_4, _n, _n, _yes)),
+    (forward, (_5, _4, _n, _1, _2)),
+    (backward, (_5, _4, _n, _2, _x, _yes, _2, _order, _2)),
+)
 
 
 def warm_up(say: Callable[[str], None]) -> None:
-    """Call every kernel once on a tiny problem."""
+    """Call every kernel once on a tiny problem, or let a second process do so."""
     helper = None
+    collecting = gc.isenabled()
+    # The compiler makes millions of objects that live as long as it does: looking for garbage is a tenth of its time.
     gc.disable()
-    if not compiled():
-        say("compiling the kernels: once per machine and version, about a minute")
-        if (os.cpu_count() or 1) > 1:
-            helper = subprocess.Popen([sys.executable, "-c", ELSEWHERE], stdout=subprocess.DEVNULL)
-    call_box()
-    if helper is not None:
-        helper.wait()
+    try:
+        if not compiled():
+            say("compiling the kernels: once per machine and version, about half a minute on two cores")
+            if (os.cpu_count() or 1) > 1:
+                helper = subprocess.Popen([sys.executable, "-c", ELSEWHERE], stdout=subprocess.DEVNULL)
+        call_box()
+        if helper is None or helper.wait() != 0:
+            call_single()
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def help_out() -> None:
+    """The part of the second process."""
+    gc.disable()
+    for function, signature in LATE:
+        function.compile(signature)
     call_single()
 
 

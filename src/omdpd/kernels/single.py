@@ -131,7 +131,7 @@ def solve_single(
         xi = reached_xi / tau if reached > 0.0 else np.zeros(W.size)
     gap += noise
     if not gap < np.inf:
-        q, V, gap = occupancy_of_slack(target.p, mu, start, False), np.zeros((H, S)), np.inf
+        q, V, gap = occupancy_of_slack(target.p, mu, start, kl), np.zeros((H, S)), np.inf
     if status == FAILED and gap <= INACCURATE_GAP * scale:
         status = INACCURATE
     return q.reshape(H, S, A), V, best_xi / size, gap, scale, steps, status
