@@ -42,7 +42,6 @@ from omdpd.kernels.interior_layout import (
     W,
     Z,
     allocate,
-    borrow,
     by_step,
     classify,
     extent,
@@ -62,6 +61,7 @@ from omdpd.kernels.interior_start import (
     water_fill,
 )
 from omdpd.kernels.options import ENTRY, GLUE, INNER
+from omdpd.kernels.pointers import borrow, outlive
 
 SOLVED, ALMOST, FAILED = 0, 1, 2
 # A point above the tolerance is still `ALMOST` solved below this relative gap.
@@ -246,23 +246,12 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm
         if record[0] <= tol * record[1]:
             break
     finish(lower, upper, shift, data[3], p, V, prices)
-    outlive(
-        (E, rows),
-        (values, P, X),
-        blocks,
-        (square, scratch, small[0], hinge, data),
-        order,
-        (terms, kept, planes[0]),
-        (short[0], xi),
-    )
+    outlive((values, P, X, planes, terms, kept))
+    outlive((blocks, square, scratch, small, hinge, data))
+    outlive((order, short, xi))
     gap, scale = record[0], record[1]
     status = SOLVED if gap <= tol * scale else ALMOST if gap <= ALMOST_GAP * scale else FAILED
     return q, p, V, prices, gap, scale, iterations, status
-
-
-@njit(**INNER)
-def outlive(pair, states, blocks, squares, order, planes, short):
-    """Nothing; the owners of borrowed memory are alive until this call."""
 
 
 @njit(**GLUE)

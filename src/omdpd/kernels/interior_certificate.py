@@ -29,11 +29,11 @@ from omdpd.kernels.interior_layout import (
     C,
     Q,
     W,
-    assume_distinct,
     place,
     sort_down,
 )
 from omdpd.kernels.options import INNER
+from omdpd.kernels.pointers import assume_distinct
 
 # q of a forward pass is off by a few units in the last place, relative to each entry.
 ROUNDING = 4.0 * 2.220446049250313e-16

@@ -62,7 +62,6 @@ from omdpd.kernels.interior_layout import (
     Q,
     W,
     Z,
-    assume_distinct,
     extent,
 )
 from omdpd.kernels.interior_newton import couple, factor_large, factor_small, gram_large, gram_small, scale_rows, solve
@@ -79,12 +78,13 @@ from omdpd.kernels.interior_rows import (
 )
 from omdpd.kernels.interior_steps import affine_moves, multiplier_moves
 from omdpd.kernels.options import GLUE, INLINE, INNER
+from omdpd.kernels.pointers import assume_distinct
 
 
 class Store(NamedTuple):
     """Everything an iteration reads and writes; see `interior_layout` for E and rows.
 
-    All fields are borrowed, see `interior_layout.borrow`.
+    All fields are borrowed, see `pointers.borrow`.
     """
 
     E: Floats

@@ -6,21 +6,19 @@ the block.  A small problem is one block of all its steps (long loops), a large 
 that fit the cache, matrices that BLAS can read).  Rows live at ``rows[slot, b, n]``; block ``nb`` is the last step,
 which has rows but no entries.
 
-Every loop of the method runs over n, in vectors; see `assume_distinct`.
+Every loop of the method runs over n, in vectors; see `pointers.assume_distinct`.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.options import INLINE, INNER
+from omdpd.kernels.pointers import assume_distinct
 
 # Slots of an entry: true bounds (lower, width), bounds the method works with, slacks w = x - l q and z = u q - x,
 # their multipliers, inverses, Newton weights d, pseudo-kernel f, right-hand sides, corrector terms, directions.
@@ -46,41 +44,6 @@ BLAS_STATES = 16
 NARROW_ENTRY = 1e-13
 # Less start mass than this cannot move the objective: the state is treated as unreachable.
 DEAD_MASS = 1e-30
-
-
-@intrinsic
-def borrow(typingctx, array):
-    """The same array without a share in its memory, so that handing it on costs no atomic count.
-
-    The owner has to outlive it: whoever borrows touches the owner once more at the end.
-    """
-
-    def codegen(context, builder, signature, args):
-        view = context.make_array(signature.return_type)(context, builder, value=args[0])
-        for field in ("meminfo", "parent"):
-            setattr(view, field, cgutils.get_null_value(getattr(view, field).type))
-        return view._getvalue()
-
-    return array(array), codegen
-
-
-def _distinct(typingctx):
-    """Promise that what the calling function writes through one of its arrays it touches through no other.
-
-    The compiler cannot know that slots of one array do not overlap, and would neither fuse nor vectorise a loop that
-    writes several of them.  So a function reads slots where they are, and is handed those it changes one by one.
-    """
-
-    def codegen(context, builder, signature, args):
-        for argument in context.call_conv.get_arguments(builder.function):
-            if isinstance(argument.type, type(cgutils.voidptr_t)):
-                argument.add_attribute("noalias")
-        return context.get_dummy_value()
-
-    return types.none(), codegen
-
-
-assume_distinct: Any = intrinsic(_distinct)
 
 
 def memory(H: int, S: int, n_actions: int) -> Floats:

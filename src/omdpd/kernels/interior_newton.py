@@ -13,8 +13,9 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import BLAS_STATES, DD, FF, IG, ITH, LIVE, assume_distinct
+from omdpd.kernels.interior_layout import BLAS_STATES, DD, FF, IG, ITH, LIVE
 from omdpd.kernels.options import INLINE, INLINE_SUMS, INNER, SUMS
+from omdpd.kernels.pointers import assume_distinct
 
 # Shift of a pivot relative to the diagonal, and the smallest pivot accepted.
 SHIFT = 1e-14

@@ -11,7 +11,7 @@ The small term reg keeps d finite on entries strictly inside their bounds.
 
 Every function works on one block b, so that an iteration can do all it has to do with a block while the block is in
 the cache; block nb has rows, but no entries.  What a function only reads it finds in E and rows; every slot that it
-changes is handed to it as an array of its own (`interior_layout.assume_distinct`).
+changes is handed to it as an array of its own (`pointers.assume_distinct`).
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from omdpd.kernels.interior_layout import (
     Extent,
     Q,
     W,
-    assume_distinct,
 )
 from omdpd.kernels.options import INLINE, INLINE_SUMS, INNER, SUMS
+from omdpd.kernels.pointers import assume_distinct
 
 
 @njit(**INNER)

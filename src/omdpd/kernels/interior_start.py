@@ -31,12 +31,12 @@ from omdpd.kernels.interior_layout import (
     WD,
     Extent,
     Q,
-    assume_distinct,
     place,
     sum_to_one,
     support,
 )
 from omdpd.kernels.options import INNER, SUMS
+from omdpd.kernels.pointers import assume_distinct
 
 # Share of the box's centre in a warm start: the earlier kernel sits on faces of the box, the start must not.
 WARM_CENTRE = 0.1

@@ -23,9 +23,9 @@ from omdpd.kernels.interior_layout import (
     Q,
     W,
     Z,
-    assume_distinct,
 )
 from omdpd.kernels.options import INLINE, INLINE_SUMS, INNER
+from omdpd.kernels.pointers import assume_distinct
 
 
 @njit(**INLINE_SUMS)

@@ -20,8 +20,9 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.options import ENTRY
+from omdpd.kernels.pointers import borrow, outlive
 from omdpd.kernels.single_certificate import occupancy_of_slack
-from omdpd.kernels.single_newton import dual_newton, workspace
+from omdpd.kernels.single_newton import Work, dual_newton, workspace
 from omdpd.kernels.single_problem import (
     Problem,
     clip_multipliers,
@@ -94,9 +95,33 @@ def solve_single(
     H, S, A = c.shape
     rows, size, weight = scaled_hinges(d, W)
     table, kernel = c.reshape(H, S * A), p.reshape(H, S * A, S)
-    target = Problem(table, kernel, mu, rows, W * size, b / size, rho * size * size, weight, kl)
+    heights, offsets, curvatures = W * size, b / size, rho * size * size
+    target = Problem(
+        borrow(table),
+        borrow(kernel),
+        borrow(mu),
+        borrow(rows),
+        borrow(heights),
+        borrow(offsets),
+        borrow(curvatures),
+        weight,
+        kl,
+    )
     start = reference.reshape(H, S * A)
-    work = workspace(H, S, A, W.size)
+    own = workspace(H, S, A, W.size)
+    work = Work(
+        borrow(own.V),
+        borrow(own.y),
+        borrow(own.level),
+        borrow(own.dV),
+        borrow(own.q),
+        borrow(own.w),
+        borrow(own.dy),
+        borrow(own.D),
+        borrow(own.E),
+        borrow(own.rows),
+        borrow(own.X),
+    )
     xi = xi_warm * size if warm else np.zeros(W.size)
     mass = masses_of_mixture(target, start, MIX)
     if not warm and W.size > 0:
@@ -108,10 +133,10 @@ def solve_single(
     more = H * S // STATES_PER_STEP
     while steps < STEPS_IN_TOTAL + 2 * more and factor < SLOWEST:
         clip_multipliers(problem, xi)
-        V_start, y = water_filling(problem, xi, mass)
+        water_filling(problem, xi, mass, work.V, work.y, work.level)
         hot = tau > 1.0
         accuracy, limit = (TOLERANCE_HEATED, STEPS_HEATED) if hot else (tol, STEPS)
-        answer = dual_newton(problem, V_start, xi, y, work, accuracy, limit + more)
+        answer = dual_newton(problem, xi, work, accuracy, limit + more)
         if not hot and answer.gap / answer.scale < gap / scale:
             q, V, best_xi = answer.q, answer.V, answer.xi
             gap, scale, noise = answer.gap, answer.scale, answer.noise
@@ -134,4 +159,6 @@ def solve_single(
         q, V, gap = occupancy_of_slack(target.p, mu, start, kl), np.zeros((H, S)), np.inf
     if status == FAILED and gap <= INACCURATE_GAP * scale:
         status = INACCURATE
+    outlive((own, table, kernel, mu, rows))
+    outlive((heights, offsets, curvatures))
     return q.reshape(H, S, A), V, best_xi / size, gap, scale, steps, status

@@ -43,8 +43,12 @@ PATIENCE = 4
 
 
 class Work(NamedTuple):
-    """Arrays written by every Newton step: masses, weights, change of y, blocks, right-hand sides."""
+    """Arrays written by every Newton step: values, slacks, their changes, masses, weights, blocks, right-hand sides."""
 
+    V: Floats
+    y: Floats
+    level: Floats
+    dV: Floats
     q: Floats
     w: Floats
     dy: Floats
@@ -70,22 +74,24 @@ class Answer(NamedTuple):
 @njit(**INNER)
 def workspace(H: int, S: int, A: int, m: int) -> Work:
     """Uninitialised arrays for a problem of this size."""
-    q, w, dy = np.empty((H, S * A)), np.empty((H, S * A)), np.empty((H, S * A))
-    return Work(q, w, dy, np.empty((H, S, S)), np.empty((H, S, S)), np.empty((S * A, S)), np.empty((H, m + 1, S)))
+    rows, states, blocks = np.empty((4, H, S * A)), np.empty((2, H, S)), np.empty((2, H, S, S))
+    level, square, sides = np.empty(A), np.empty((S * A, S)), np.empty((H, m + 1, S))
+    return Work(states[0], rows[0], level, states[1], rows[1], rows[2], rows[3], blocks[0], blocks[1], square, sides)
 
 
 @njit(**GLUE)
-def dual_newton(problem: Problem, V: Floats, xi: Floats, y: Floats, work: Work, tol: float, limit: int) -> Answer:
+def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int) -> Answer:
     """At most `limit` Newton steps from (V, xi) with slack y, all overwritten; the best certified point.
 
     y is carried along by its changes: close to the solution those are small, so y holds the masses to rounding
     even where V and xi.d are 1e5 times larger.  The certificate uses the slack of V and xi alone.
     """
+    V, y, dV = work.V, work.y, work.dV
     best = Answer(y, V, xi, np.inf, 1.0, 0.0, 0, False)
     radius, since, steps = np.inf, 0, 0
     while steps < limit:
         steps += 1
-        dV, dxi, farthest = newton_step(problem, y, xi, radius, work)
+        dxi, farthest = newton_step(problem, xi, radius, work)
         step = line_search(problem, y, xi, dV, dxi, work.dy)
         surprise = move(problem, V, xi, y, dV, dxi, step, work)
         stuck = step == 0.0 and not (farthest > SMALLEST_RADIUS and farthest < np.inf)
@@ -106,7 +112,9 @@ def dual_newton(problem: Problem, V: Floats, xi: Floats, y: Floats, work: Work, 
             if best.solved or stuck or since > PATIENCE:
                 break
             if since == 2:
-                y = exact
+                for h in range(y.shape[0]):
+                    for r in range(y.shape[1]):
+                        y[h, r] = exact[h, r]
     return Answer(best.q, best.V, best.xi, best.gap, best.scale, best.noise, steps, best.solved)
 
 
@@ -135,9 +143,9 @@ def move(problem: Problem, V: Floats, xi: Floats, y: Floats, dV: Floats, dxi: Fl
 
 
 @njit(**GLUE)
-def newton_step(problem: Problem, y: Floats, xi: Floats, radius: float, work: Work) -> tuple[Floats, Floats, float]:
-    """The Newton direction (dV, dxi) with |dxi| <= radius, and the largest |dxi_j|; work.dy is the change of y."""
-    mass_and_weight(y, problem.kl, work.D.shape[1], work.q, work.w)
+def newton_step(problem: Problem, xi: Floats, radius: float, work: Work) -> tuple[Floats, float]:
+    """The Newton direction dxi with |dxi| <= radius, and the largest |dxi_j|; dV and dy are in `work`."""
+    mass_and_weight(work.y, problem.kl, work.D.shape[1], work.q, work.w)
     flow_and_hinges(problem, work.q, work.w, work.X)
     assemble(problem.p, work.w, work.D, work.E, work.rows)
     factorise(work.D, work.E)
@@ -149,15 +157,14 @@ def newton_step(problem: Problem, y: Floats, xi: Floats, radius: float, work: Wo
         dxi = hinge_step(problem, T, v, xi, radius)
     for j in range(m):
         farthest = max(farthest, abs(dxi[j]))
-    dV = np.empty((H, S))
     for h in range(H):
         for s in range(S):
             total = -work.X[h, 0, s]
             for j in range(m):
                 total -= dxi[j] * work.X[h, 1 + j, s]
-            dV[h, s] = total
-    change_of_slack(problem, dV, dxi, work.dy)
-    return dV, dxi, farthest
+            work.dV[h, s] = total
+    change_of_slack(problem, work.dV, dxi, work.dy)
+    return dxi, farthest
 
 
 @njit(**INNER)

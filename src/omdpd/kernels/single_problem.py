@@ -128,15 +128,13 @@ def dual_slack(problem: Problem, V: Floats, xi: Floats) -> Floats:
 
 
 @njit(**SUMS)
-def water_filling(problem: Problem, xi: Floats, mass: Floats) -> tuple[Floats, Floats]:
+def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floats, level: Floats) -> None:
     """V backward in h such that the rows of every state carry its given mass (H, S), and the slack y of (V, xi).
 
     Euclid: sum_a [level_a - V]^+ = mass; KL: sum_a exp(level_a - V) = mass, with level = c - xi.d + p.V_{h+1}.
     """
     H, S = mass.shape
-    R = problem.c.shape[1]
-    A = R // S
-    V, y, level = np.empty((H, S)), np.empty((H, R)), np.empty(A)
+    A = level.size
     for h in range(H - 1, -1, -1):
         expectation(problem.p, V, h, y)
         for s in range(S):
@@ -152,7 +150,6 @@ def water_filling(problem: Problem, xi: Floats, mass: Floats) -> tuple[Floats, F
                 V[h, s] = water_level(level, mass[h, s])
             for a in range(A):
                 y[h, s * A + a] -= V[h, s]
-    return V, y
 
 
 @njit(**INNER)

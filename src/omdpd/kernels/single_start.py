@@ -11,7 +11,7 @@ from omdpd.kernels.single_newton import Work, hinge_step, mass_and_weight
 from omdpd.kernels.single_problem import Problem, clip_multipliers, water_filling
 
 # Steps taken, and the relative change that ends them.
-STARTING_STEPS, CLOSE = 5, 0.1
+STARTING_STEPS, CLOSE = 5, 0.3
 
 
 @njit(**GLUE)
@@ -25,8 +25,8 @@ def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work)
     # A single hinge: where its argument was positive, where negative, and by how much.
     low, high, above, below = 0.0, np.inf, 0.0, 0.0
     for _ in range(STARTING_STEPS):
-        _, y = water_filling(problem, xi, mass)
-        mass_and_weight(y, problem.kl, work.D.shape[1], work.q, work.w)
+        water_filling(problem, xi, mass, work.V, work.y, work.level)
+        mass_and_weight(work.y, problem.kl, work.D.shape[1], work.q, work.w)
         T, v = restricted_quadratic(problem, work.q, work.w, work.X)
         dxi = hinge_step(problem, T, v, xi, np.inf)
         if m == 1:
