@@ -11,8 +11,7 @@ from numba.extending import intrinsic
 from omdpd.kernels.options import INNER
 
 
-@intrinsic
-def borrow(typingctx, array):
+def _borrowed(typingctx, array):
     """The same array without a share in its memory, so that handing it on costs no atomic count.
 
     The owner has to outlive it: whoever borrows touches the owner once more at the end.
@@ -25,6 +24,9 @@ def borrow(typingctx, array):
         return view._getvalue()
 
     return array(array), codegen
+
+
+borrow: Any = intrinsic(_borrowed)
 
 
 def _distinct(typingctx):

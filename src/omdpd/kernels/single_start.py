@@ -7,6 +7,7 @@ from numba import njit
 
 from omdpd.arrays import Floats
 from omdpd.kernels.options import GLUE, SUMS
+from omdpd.kernels.pointers import assume_distinct
 from omdpd.kernels.single_newton import Work, hinge_step, mass_and_weight
 from omdpd.kernels.single_problem import Problem, clip_multipliers, water_filling
 
@@ -21,13 +22,15 @@ def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work)
     With the masses held, V follows from xi backward in h (`water_filling`), and so does its derivative; the step is
     Newton's in xi alone.  Late in a run, when the reference is close, xi is then known to a few per cent.
     """
-    m = xi.size
+    H, S, m = mass.shape[0], mass.shape[1], xi.size
+    ahead, rows, total = np.empty((H, S, m)), np.empty((work.level.size, m)), np.empty(m)
+    T, v = np.empty((m, m)), np.empty(m)
     # A single hinge: where its argument was positive, where negative, and by how much.
     low, high, above, below = 0.0, np.inf, 0.0, 0.0
     for _ in range(STARTING_STEPS):
         water_filling(problem, xi, mass, work.V, work.y, work.level)
         mass_and_weight(work.y, problem.kl, work.D.shape[1], work.q, work.w)
-        T, v = restricted_quadratic(problem, work.q, work.w, work.X)
+        restricted_quadratic(problem.p, problem.d, work.q, work.w, ahead, rows, total, T, v)
         dxi = hinge_step(problem, T, v, xi, np.inf)
         if m == 1:
             excess = v[0] + problem.b[0]
@@ -47,40 +50,48 @@ def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work)
 
 
 @njit(**SUMS)
-def restricted_quadratic(problem: Problem, q: Floats, w: Floats, X: Floats) -> tuple[Floats, Floats]:
-    """T = P^T diag(w) P and v = d.q, with P_j = dy / dxi_j while the masses of the states are held."""
-    H, width, S = X.shape
+def restricted_quadratic(
+    p: Floats, d: Floats, q: Floats, w: Floats, ahead: Floats, rows: Floats, total: Floats, T: Floats, v: Floats
+) -> None:
+    """T = P^T diag(w) P and v = d.q, with P_j = dy / dxi_j while the masses of the states are held.
+
+    Scratch: `ahead` (H, S, m) for dV / dxi, `rows` (A, m), `total` (m,).
+    """
+    assume_distinct()
+    H, S, m = ahead.shape
     A = q.shape[1] // S
-    p, d = problem.p, problem.d
-    m = width - 1
-    T, v, rows, total = np.zeros((m, m)), np.zeros(m), np.empty((A, m)), np.empty(m)
+    for j in range(m):
+        v[j] = 0.0
+        for k in range(m):
+            T[j, k] = 0.0
     for h in range(H - 1, -1, -1):
         for s in range(S):
             share = 0.0
-            total[:] = 0.0
+            for j in range(m):
+                total[j] = 0.0
             for a in range(A):
                 r = s * A + a
-                weight = w[h, r]
+                weight, mass = w[h, r], q[h, r]
                 if weight > 0.0:
                     share += weight
                     for j in range(m):
-                        row = -d[h, r, j]
-                        if h + 1 < H:
-                            for t in range(S):
-                                row += p[h, r, t] * X[h + 1, j, t]
-                        rows[a, j] = row
-                        total[j] += weight * row
-                        v[j] += d[h, r, j] * q[h, r]
+                        rows[a, j] = -d[h, r, j]
+                        v[j] += d[h, r, j] * mass
+                    if h + 1 < H:
+                        for t in range(S):
+                            step = p[h, r, t]
+                            for j in range(m):
+                                rows[a, j] += step * ahead[h + 1, t, j]
+                    for j in range(m):
+                        total[j] += weight * rows[a, j]
             for j in range(m):
-                X[h, j, s] = total[j] / share if share > 0.0 else 0.0
+                ahead[h, s, j] = total[j] / share if share > 0.0 else 0.0
             for a in range(A):
                 weight = w[h, s * A + a]
                 if weight > 0.0:
                     for j in range(m):
-                        rows[a, j] -= X[h, j, s]
-                        for k in range(j + 1):
-                            T[j, k] += weight * rows[a, j] * rows[a, k]
-    for j in range(m):
-        for k in range(j):
-            T[k, j] = T[j, k]
-    return T, v
+                        rows[a, j] -= ahead[h, s, j]
+                    for j in range(m):
+                        scaled = weight * rows[a, j]
+                        for k in range(m):
+                            T[j, k] += scaled * rows[a, k]
