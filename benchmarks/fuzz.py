@@ -216,9 +216,11 @@ def check(problem: Problem, outcome: Outcome, tol: float) -> list[str]:
         wrong.append("kernel outside its box")
     if outcome.gap < 0:
         wrong.append("negative gap")
-    # No other point we know may be better than the gap admits.
+    # No other point we know may be better than the gap admits.  Both are feasible to one unit in the last place, which
+    # values of size `scale` multiply.
     rival = occupancy_of_policy(np.full(problem.c.shape, 1 / problem.c.shape[2]), outcome.p, problem.mu)
-    slack = outcome.gap + 1e-13 * (1 + abs(float(objective(problem, rival))))
+    rounding = 1e-13 * (1 + abs(float(objective(problem, rival)))) + np.finfo(float).eps * outcome.scale
+    slack = outcome.gap + rounding
     if float(objective(problem, outcome.q) - objective(problem, rival)) > slack:
         wrong.append("a known point is better")
     relative = outcome.gap / outcome.scale

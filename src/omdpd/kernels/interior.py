@@ -25,6 +25,7 @@ from omdpd.kernels.interior_layout import (
     DEAD_MASS,
     IW,
     IZ,
+    LO,
     NU,
     NW,
     PP,
@@ -32,6 +33,7 @@ from omdpd.kernels.interior_layout import (
     S1,
     S2,
     S3,
+    SL,
     TAU,
     TL,
     TW,
@@ -88,8 +90,9 @@ LADDER = (
 HINGED_START, WARM_START, WARM_HINGED_START = (0.015, 0.1), (0.1, 0.01), (0.01, 0.03)
 # A step below the first length counts as failed; below the second nothing moves any more.
 SHORT_STEP, SHORTEST_STEP = 0.1, 1e-9
-# Complementarity, relative to the accepted gap, from which steps are refined and from which gaps are computed.
-REFINE_FROM = 1e5
+# Complementarity, relative to the accepted gap, from which steps are refined, with hinges (whose weights multiply what
+# is amiss) and without, and from which gaps are computed.
+REFINE_FROM, REFINE_PLAIN_FROM = 1e5, 10.0
 CHECK_FROM = 2.0
 
 
@@ -258,7 +261,8 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm
 def begin(w, task, start, mix, cap, narrow, warm):
     """Put the start point into storage; returns the sum of the barrier weights and the complementarity."""
     E, rows, n_actions = w.E, w.rows, task.reference.shape[2]
-    classify(E, rows, narrow)
+    for b in range(E.shape[1]):
+        classify(E, b, narrow, E[LO, b], E[WD, b], rows[SL, b], rows[S1, b])
     start_kernel(E, w.E5, rows, warm, task.p_warm)
     start_flow(w.E5, w.R4, task.reference, task.mu, mix, task.mass, task.flow)
     weight = weigh_hinges(w.d, rows, w.hinge)
@@ -304,7 +308,8 @@ def climb(w, task, answer, keep, rung, warm):
             least = min(least, gap)
             if gap <= task.tol or stale >= PATIENCE or iteration == limit or broken:
                 return iteration
-        careful, astray = now <= REFINE_FROM * unit, centring and step < SHORT_STEP
+        careful = now <= (REFINE_FROM if keep.size > 0 else REFINE_PLAIN_FROM) * unit
+        astray = centring and step < SHORT_STEP
         step, now = iterate(w, n_actions, task.kl, max(spread, LEAST_RANGE), now, weight, careful, astray)
         iteration += 1
         broken = not (step > SHORTEST_STEP and np.isfinite(now))

@@ -139,30 +139,38 @@ def load(E5: Floats, R4: Floats, c: Floats, lower: Floats, upper: Floats, shift:
 
 
 @njit(**INNER)
-def classify(E: Floats, rows: Floats, narrow: float) -> None:
-    """Working bounds LO, WD, room SL = 1 - sum l, and the centre of the box as a fraction of the width (slot S1).
+def classify(E: Floats, b: int, narrow: float, low: Floats, wide: Floats, room: Floats, share: Floats) -> None:
+    """Working bounds of a block, room = 1 - sum l, and the centre of the box as a fraction of the width.
 
     Narrow entries keep their lower bound, rows whose widths sum to less than `narrow` their centre; either way the
     width becomes zero and nothing is left to decide.  Bounds are tight: a row with room has two free entries or more.
     """
-    nb, S, N = E.shape[1:]
-    for b in range(nb):
+    assume_distinct()
+    S, N = low.shape
+    for n in range(N):
+        room[n] = 1.0
+        share[n] = 0.0
+    for t in range(S):
         for n in range(N):
-            room, width = 1.0, 0.0
-            for t in range(S):
-                free = E[TW, b, t, n] >= NARROW_ENTRY
-                E[LO, b, t, n] = E[TL, b, t, n]
-                E[WD, b, t, n] = E[TW, b, t, n] if free else 0.0
-                room -= E[LO, b, t, n]
-                width += E[WD, b, t, n]
-            share = min(max(room / width, 0.0), 1.0) if width > 0.0 else 0.0
-            if width < narrow or share <= 0.0 or share >= 1.0 or room <= 0.0:
-                for t in range(S):
-                    E[LO, b, t, n] += share * E[WD, b, t, n]
-                    E[WD, b, t, n] = 0.0
-                room, share = 0.0, 0.0
-            rows[SL, b, n] = room
-            rows[S1, b, n] = share
+            width = E[TW, b, t, n]
+            width = width if width >= NARROW_ENTRY else 0.0
+            low[t, n] = E[TL, b, t, n]
+            wide[t, n] = width
+            room[n] -= E[TL, b, t, n]
+            share[n] += width
+    for t in range(S):
+        for n in range(N):
+            width = share[n]
+            centre = min(max(room[n] / width, 0.0), 1.0) if width > 0.0 else 0.0
+            fixed = width < narrow or centre <= 0.0 or centre >= 1.0 or room[n] <= 0.0
+            low[t, n] += centre * wide[t, n] if fixed else 0.0
+            wide[t, n] = 0.0 if fixed else wide[t, n]
+    for n in range(N):
+        width = share[n]
+        centre = min(max(room[n] / width, 0.0), 1.0) if width > 0.0 else 0.0
+        fixed = width < narrow or centre <= 0.0 or centre >= 1.0 or room[n] <= 0.0
+        room[n] = 0.0 if fixed else room[n]
+        share[n] = 0.0 if fixed else centre
 
 
 @njit(**INNER)

@@ -279,11 +279,13 @@ def hinge_step(problem: Problem, T: Floats, v: Floats, xi: Floats, radius: float
 def line_search(problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats, dy: Floats) -> float:
     """A step in (0, 1] at which the slope has fallen to a fraction of its size at 0; 0 if (dV, dxi) is no descent."""
     low, high, step = 0.0, 1.0, 0.0
+    if problem.kl:
+        high = longest_step(y, dy)
     start, low_slope, high_slope = 0.0, 0.0, 0.0
     for k in range(40):
         # Ends first; then the slope is known to change sign: secant steps, and halving every third time.
         if k == 1:
-            step = 1.0
+            step = high
         elif k > 1:
             step = 0.5 * (low + high) if k % 3 == 0 else low - low_slope * (high - low) / (high_slope - low_slope)
         here, noise = slope(problem, y, xi, dV, dxi, dy, step)
@@ -294,7 +296,7 @@ def line_search(problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats
         elif k == 1:
             high_slope = here
             if here <= max(-0.3 * start, noise):
-                return 1.0
+                return high
             if start >= 0.0:
                 return 0.0
         elif abs(here) <= -0.2 * start:
@@ -303,6 +305,21 @@ def line_search(problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats
             low, low_slope = step, here
         else:
             high, high_slope = step, here
+    return step
+
+
+@njit(**INNER)
+def longest_step(y: Floats, dy: Floats) -> float:
+    """KL: the step in (0, 1] that lifts no y above one (or by one, where it is there already).
+
+    No mass exceeds one, so the solution has y <= 0; a y that overshoots comes back by one per Newton step only.
+    """
+    step = 1.0
+    for h in range(y.shape[0]):
+        for r in range(y.shape[1]):
+            room = max(1.0 - y[h, r], 1.0)
+            if dy[h, r] * step > room:
+                step = room / dy[h, r]
     return step
 
 
