@@ -68,7 +68,7 @@ from omdpd.kernels.pointers import borrow, outlive
 SOLVED, ALMOST, FAILED = 0, 1, 2
 # A point above the tolerance is still `ALMOST` solved below this relative gap.
 ALMOST_GAP = 1e-8
-MAX_ITERATIONS = 120
+MAX_ITERATIONS = 240
 # Gaps computed without getting better before a start is given up.
 PATIENCE = 4
 # Dual scale of a problem whose values are flat.
