@@ -78,7 +78,7 @@ LEAST_RANGE = 1e-2
 # error that the certificate shows; the last starts trade more of it for a better-posed problem.  Last, whether a failed
 # step is followed by one that only centres: it saves some problems, and spoils others.
 LADDER = (
-    (0.1, 0.03, np.inf, 1e-9, False),
+    (0.1, 0.003, np.inf, 1e-9, False),
     (1.0, 0.3, np.inf, 1e-9, False),
     (0.03, 0.5, 10.0, 1e-9, False),
     (0.1, 0.03, np.inf, 1e-9, True),
@@ -86,8 +86,8 @@ LADDER = (
     (0.03, 0.5, 10.0, 1e-6, False),
     (10.0, 0.5, np.inf, 1e-6, True),
 )
-# First target and share where there are hinges, where there is an earlier solution, and where there are both.
-HINGED_START, WARM_START, WARM_HINGED_START = (0.015, 0.1), (0.1, 0.01), (0.01, 0.03)
+# First target and share where there are hinges, and else where there is an earlier solution.
+HINGED_START, WARM_START = (0.015, 0.2), (0.02, 0.003)
 # A step below the first length counts as failed; below the second nothing moves any more.
 SHORT_STEP, SHORTEST_STEP = 0.1, 1e-9
 # Complementarity, relative to the accepted gap, from which steps are refined, with hinges (whose weights multiply what
@@ -292,7 +292,7 @@ def climb(w, task, answer, keep, rung, warm):
     """Iterate from one start until the gap is accepted or stops falling; returns the number of iterations."""
     start, mix, cap, narrow, centring = LADDER[rung % len(LADDER)]
     if rung == 0 and keep.size > 0:
-        start, mix = WARM_HINGED_START if warm else HINGED_START
+        start, mix = HINGED_START
     elif warm:
         start, mix = WARM_START
     weight, now = begin(w, task, start, mix, cap, narrow, warm)
