@@ -64,7 +64,7 @@ from omdpd.kernels.interior_layout import (
     Z,
     extent,
 )
-from omdpd.kernels.interior_newton import couple, factor_large, factor_small, gram_large, gram_small, scale_rows, solve
+from omdpd.kernels.interior_newton import couple, factor_large, factor_small, gram_large, gram_small, solve
 from omdpd.kernels.interior_rows import (
     advance,
     balance,
@@ -179,9 +179,9 @@ def build(w: Store, n_actions: int, kl: bool, reg: float, floor: float) -> None:
         s1, s2, s3 = rows[S1, b], rows[S2, b], rows[S3, b]
         spread(V, b, R4[S3, b], E5[RX, e])
         stationarity(E, rows, b, size, kl, E[RX, e], s1, rows[RES, b], rows[HQ, b])
-        weigh(E, rows, b, size, reg, E[DD, e], E[FF, e], s1, s2, s3, rows[ITH, b], rows[KT, b], rows[IG, b])
+        weights = rows[ITH, b], rows[KT, b], rows[IG, b], over[0], over[1]
+        weigh(E, rows, b, size, reg, E[DD, e], E[FF, e], s1, s2, s3, *weights)
         if b < nb:
-            scale_rows(E, rows, b, over[0], over[1])
             if small:
                 gram_small(E5, b, over4[0], over4[1], D)
             else:
@@ -263,7 +263,7 @@ def iterate(
         e, size, s1, s2 = min(b, last), extent(E5, b), rows[S1, b], rows[S2, b]
         spread(dV, b, w.R4[S3, b], w.over4[1])
         directions(E, rows, b, size, w.over[1], s1, s2, E[DW, e], rows[DQ, b], rows[DT, b])
-        reach, products = affine_moves(E, rows, b, size, E[CA, e], E[CB, e], s1, s2)
+        reach, products = affine_moves(E, rows, b, size, s1, s2)
         limit = max(limit, reach)
         second += products
     if hinged:

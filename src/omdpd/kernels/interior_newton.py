@@ -13,23 +13,11 @@ import numpy as np
 from numba import njit
 
 from omdpd.arrays import Floats
-from omdpd.kernels.interior_layout import BLAS_STATES, DD, FF, IG, ITH, LIVE
+from omdpd.kernels.interior_layout import BLAS_STATES, DD, FF, IG, LIVE
 from omdpd.kernels.options import INLINE, INLINE_SUMS, INNER, SUMS
-from omdpd.kernels.pointers import assume_distinct
 
 # Shift of a pivot relative to the diagonal, and the smallest pivot accepted.
 SHIFT = 1e-14
-
-
-@njit(**INLINE)
-def scale_rows(E: Floats, rows: Floats, b: int, by_gamma: Floats, by_theta: Floats) -> None:
-    """f/gamma and d/theta."""
-    assume_distinct()
-    S, N = by_gamma.shape
-    for t in range(S):
-        for n in range(N):
-            by_gamma[t, n] = E[FF, b, t, n] * rows[IG, b, n]
-            by_theta[t, n] = E[DD, b, t, n] * rows[ITH, b, n]
 
 
 @njit(**INLINE_SUMS)

@@ -96,8 +96,10 @@ def weigh(
     inverse_theta: Floats,
     ratio: Floats,
     inverse_gamma: Floats,
+    by_gamma: Floats,
+    by_theta: Floats,
 ) -> None:
-    """d, f, 1/theta, kappa/theta and 1/gamma of every row; the curvature of the objective is in slot HQ."""
+    """d, f, 1/theta, kappa/theta, 1/gamma, f/gamma and d/theta; the curvature of the objective is in slot HQ."""
     assume_distinct()
     S, N = extent
     for n in range(N):
@@ -122,7 +124,10 @@ def weigh(
         inverse_gamma[n] = 1.0 / gamma if rows[LIVE, b, n] > 0.0 else 0.0
     for t in range(S):
         for n in range(N):
-            f[t, n] += E[LO, b, t, n] - ratio[n] * d[t, n]
+            kernel = f[t, n] + (E[LO, b, t, n] - ratio[n] * d[t, n])
+            f[t, n] = kernel
+            by_gamma[t, n] = kernel * inverse_gamma[n]
+            by_theta[t, n] = d[t, n] * inverse_theta[n]
 
 
 @njit(**INLINE)
@@ -175,7 +180,7 @@ def corrector_terms(
     R: Floats,
     t0: Floats,
 ) -> None:
-    """Add centring and second-order terms to rx, R and t0; ca, cb come as dw/w and dz/z, slot S1 as dq/q.
+    """Add centring and second-order terms to rx, R and t0; slot S1 holds dq/q of the predictor.
 
     ca = (target wt - dw da)/w with da = -a (1 + dw/w), so  ca = target wt / w + a (dw/w)(1 + dw/w).
     The products count `second` times: once, or not at all.
@@ -190,7 +195,8 @@ def corrector_terms(
         level[n] = 0.0
     for t in range(S):
         for n in range(N):
-            x, y, wide = ca[t, n], cb[t, n], E[WD, b, t, n]
+            move, wide = E[DW, b, t, n], E[WD, b, t, n]
+            x, y = move * E[IW, b, t, n], (wide * rows[DQ, b, n] - move) * E[IZ, b, t, n]
             centre = target * rows[MS, b, n] * wide
             up = centre * E[IW, b, t, n] + second * E[A, b, t, n] * (x * (1.0 + x))
             down = centre * E[IZ, b, t, n] + second * E[B, b, t, n] * (y * (1.0 + y))

@@ -29,10 +29,8 @@ from omdpd.kernels.pointers import assume_distinct
 
 
 @njit(**INLINE_SUMS)
-def affine_moves(
-    E: Floats, rows: Floats, b: int, extent: Extent, by_w: Floats, by_z: Floats, by_q: Floats, most: Floats
-) -> tuple[float, float]:
-    """Relative moves dw/w, dz/z, dq/q of the predictor; how far they let the step go, and sum dw da + dz db + dq dnu.
+def affine_moves(E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, most: Floats) -> tuple[float, float]:
+    """Relative moves dq/q of the predictor; how far these and dw/w, dz/z let the step go; sum dw da + dz db + dq dnu.
 
     A multiplier moves by -1 minus its slack's x, so the limit is the largest max(-x, 1 + x) = 1/2 + |x + 1/2|.
     A row without a multiplier of its own only limits the step where q falls.
@@ -50,8 +48,6 @@ def affine_moves(
         for n in range(N):
             x = E[DW, b, t, n] * E[IW, b, t, n]
             y = (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n]) * E[IZ, b, t, n]
-            by_w[t, n] = x
-            by_z[t, n] = y
             total -= E[W, b, t, n] * E[A, b, t, n] * (x * (1.0 + x)) + E[Z, b, t, n] * E[B, b, t, n] * (y * (1.0 + y))
             x, y = abs(x + 0.5), abs(y + 0.5)
             x = x if x > y else y
