@@ -28,10 +28,8 @@ ENTRY_SLOTS = 16
 PP = DW
 
 # Slots of a row: q, tau, nu, c, weights, Newton quantities, directions, work space.
-Q, TAU, NU, C, C0, MS, NW, LIVE, SL, ITH, KT, IG, RES, RR, RG, T0, VS, RT, DQ, DT, DN, CN, MM, S1, S2, S3, HQ, RP = (
-    range(28)
-)
-ROW_SLOTS = 28
+Q, TAU, NU, C, C0, MS, NW, LIVE, SL, ITH, KT, IG, RES, RR, RG, T0, RT, DQ, DT, DN, CN, S1, S2, S3, HQ, RP = range(26)
+ROW_SLOTS = 26
 
 Extent = tuple[int, int]
 
