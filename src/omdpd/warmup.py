@@ -21,8 +21,7 @@ from omdpd.confidence import Box, Kernel, Region
 from omdpd.kernels.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
 from omdpd.kernels.interior import solve_in
 from omdpd.kernels.interior_certificate import backward, forward, hinge_gaps, row_gap
-from omdpd.kernels.interior_hinges import schur, settle
-from omdpd.kernels.interior_newton import factor_large, factor_small, solve
+from omdpd.kernels.interior_newton import solve
 from omdpd.kernels.rollout import trajectory
 from omdpd.mirror import Hinges, mirror_step
 from omdpd.programs import vertex_plan
@@ -34,11 +33,7 @@ _1, _2, _3, _4, _5 = (types.Array(types.float64, ndim, "C") for ndim in range(1,
 _n, _x, _yes, _order = types.int64, types.float64, types.boolean, types.Array(types.int64, 1, "C")
 # The solver over a box compiles what it calls as it meets it; these come late, and whoever is first compiles them.
 LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
-    (settle, (_2, _1, _1, _3, _2)),
-    (schur, (_3, _3, _3, _2, _2, _2)),
     (solve, (_3, _3, _2, _1)),
-    (factor_large, (_3, _3, _3, _3, _2, _x)),
-    (factor_small, (_3, _3, _3, _3, _x)),
     (hinge_gaps, (_3, _3, _2, _1)),
     (row_gap, (_4, _n, _n, _yes)),
     (forward, (_5, _4, _n, _1, _2)),
