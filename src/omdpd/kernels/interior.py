@@ -95,6 +95,8 @@ SHORT_STEP, SHORTEST_STEP = 0.1, 1e-9
 REFINE_FROM, REFINE_PLAIN_FROM = 1e5, 10.0
 CHECK_FROM = 2.0
 
+Solution = tuple[Floats, Floats, Floats, Floats, float, float, int, int]
+
 
 class Task(NamedTuple):
     """What is asked, hinges in storage order, and scratch.  `data`: W, b, rho, unit, max|d|, reach of every hinge."""
@@ -109,7 +111,6 @@ class Task(NamedTuple):
     flow: Floats
     order: Integers
     scratch: Floats
-    gain: Floats
     kl: bool
     tol: float
     floor: float
@@ -139,7 +140,7 @@ def solve_box(
     tol: float,
     warm: bool,
     p_warm: Floats,
-) -> tuple[Floats, Floats, Floats, Floats, float, float, int, int]:
+) -> Solution:
     """Solve the problem above; all arrays float64 and C-contiguous, bounds tight.
 
     Parameters
@@ -161,10 +162,8 @@ def solve_box(
     iterations, status : int
         Status 0: gap <= tol scale.  1: gap <= 1e-8 scale.  2: neither.
     """
-    answer: tuple[Floats, Floats, Floats, Floats, float, float, int, int] = solve_in(
-        memory(*c.shape), c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm
-    )
-    return answer
+    solution: Solution = solve_in(memory(*c.shape), c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm, p_warm)
+    return solution
 
 
 @njit(**ENTRY)
@@ -196,7 +195,6 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, b, rho, kl, tol, warm
         borrow(values[4]),
         borrow(order),
         borrow(scratch),
-        borrow(planes[0]),
         kl,
         tol,
         floor,
@@ -269,7 +267,7 @@ def begin(w, task, start, mix, cap, narrow, warm):
     for b in range(rows.shape[1]):
         e = min(b, E.shape[1] - 1)
         slacks = E[WD, e], E[W, e], E[Z, e], E[IW, e], E[IZ, e]
-        weight += start_slacks(E, rows, b, rows[S3, b], rows[NW, b], *slacks)
+        weight += start_slacks(E, rows, b, extent(w.E5, b), rows[S3, b], rows[NW, b], *slacks)
     for _ in range(2):
         price(w.d, w.hinge[XI], rows[C0], rows[C])
         depth = water_fill(w.E5, w.R4[C], n_actions, task.flow, task.kl, w.V, task.order, task.scratch)
@@ -300,8 +298,8 @@ def climb(w, task, answer, keep, rung, warm):
     stale, least, step, iteration, broken = 0, np.inf, 1.0, 0, False
     # One place each for `certify` and `iterate`: the compiler copies them wherever they stand.
     while True:
-        spread = value_range(w.V, task.mass)
-        unit = task.tol * max(max(1.0, spread), task.floor)
+        vs = value_range(w.V, task.mass)
+        unit = task.tol * max(max(1.0, vs), task.floor)
         if now <= CHECK_FROM * unit or iteration == limit or broken:
             gap = certify(w, task, answer, keep)
             stale = 0 if gap < 0.5 * least else stale + 1
@@ -310,7 +308,7 @@ def climb(w, task, answer, keep, rung, warm):
                 return iteration
         careful = now <= (REFINE_FROM if keep.size > 0 else REFINE_PLAIN_FROM) * unit
         astray = centring and step < SHORT_STEP
-        step, now = iterate(w, n_actions, task.kl, max(spread, LEAST_RANGE), now, weight, careful, astray)
+        step, now = iterate(w, n_actions, task.kl, max(vs, LEAST_RANGE), now, weight, careful, astray)
         iteration += 1
         broken = not (step > SHORTEST_STEP and np.isfinite(now))
 

@@ -156,19 +156,17 @@ def classify(E: Floats, b: int, narrow: float, low: Floats, wide: Floats, room: 
             wide[t, n] = width
             room[n] -= E[TL, b, t, n]
             share[n] += width
-    for t in range(S):
-        for n in range(N):
-            width = share[n]
-            centre = min(max(room[n] / width, 0.0), 1.0) if width > 0.0 else 0.0
-            fixed = width < narrow or centre <= 0.0 or centre >= 1.0 or room[n] <= 0.0
-            low[t, n] += centre * wide[t, n] if fixed else 0.0
-            wide[t, n] = 0.0 if fixed else wide[t, n]
     for n in range(N):
         width = share[n]
         centre = min(max(room[n] / width, 0.0), 1.0) if width > 0.0 else 0.0
-        fixed = width < narrow or centre <= 0.0 or centre >= 1.0 or room[n] <= 0.0
-        room[n] = 0.0 if fixed else room[n]
-        share[n] = 0.0 if fixed else centre
+        share[n] = centre
+        if width < narrow or centre <= 0.0 or centre >= 1.0 or room[n] <= 0.0:
+            room[n] = 0.0
+    for t in range(S):
+        for n in range(N):
+            fixed = room[n] == 0.0
+            low[t, n] += share[n] * wide[t, n] if fixed else 0.0
+            wide[t, n] = 0.0 if fixed else wide[t, n]
 
 
 @njit(**INNER)
@@ -186,16 +184,21 @@ def sort_down(values: Floats, order: np.ndarray) -> None:
 
 
 @njit(**INNER)
-def support(E5: Floats, b: int, i: int, V: Floats, order: np.ndarray, sigma: Floats, rest: Floats) -> float:
-    """sigma_r = max_{p in box_r} p.V for every row of a step, relative to max V, which is returned.
+def support(E5: Floats, h: int, values: Floats, order: np.ndarray, sigma: Floats, rest: Floats) -> float:
+    """sigma_r = max_{p in box_r} p.V_{h+1} for every row of step h, relative to max V_{h+1}, which is returned.
 
-    Offsets by max V keep digits when V is large and flat.
+    Offsets by max V keep digits when V is large and flat.  After the last step there is nothing: zeros.
     """
-    S, R = V.size, sigma.size
-    sort_down(V, order)
-    top = V[order[0]]
+    H, S = values.shape
+    R = sigma.size
     for r in range(R):
         sigma[r] = 0.0
+    if h + 1 == H:
+        return 0.0
+    b, i = place(h, H, E5.shape[3], E5.shape[1])
+    V = values[h + 1]
+    sort_down(V, order)
+    top = V[order[0]]
     for r in range(R):
         rest[r] = 1.0
     for t in range(S):

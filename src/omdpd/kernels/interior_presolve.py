@@ -95,12 +95,7 @@ def farthest(E5, R4, task, j, sign, V):
     sigma, rest = task.scratch[0], task.scratch[1]
     for h in range(H - 1, -1, -1):
         b, i = place(h, H, hb, nb)
-        top = 0.0
-        if h + 1 < H:
-            top = support(E5, b, i, V[h + 1], task.order, sigma, rest)
-        else:
-            for r in range(R):
-                sigma[r] = 0.0
+        top = support(E5, h, V, task.order, sigma, rest)
         for s in range(S):
             V[h, s] = -np.inf
             for r in range(s, S * task.reference.shape[2], S):

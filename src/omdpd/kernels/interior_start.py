@@ -107,6 +107,7 @@ def start_slacks(
     E: Floats,
     rows: Floats,
     b: int,
+    extent: Extent,
     width: Floats,
     weight: Floats,
     wide: Floats,
@@ -121,9 +122,7 @@ def start_slacks(
     Returns the sum of the barrier weights: m_s (u - l) per slack and m_s per sign constraint.
     """
     assume_distinct()
-    S, N = w.shape
-    if b == E.shape[1]:
-        S = 0
+    S, N = extent
     total = 0.0
     for n in range(N):
         width[n] = 0.0
@@ -190,12 +189,7 @@ def water_fill(
     deepest = 0.0
     for h in range(H - 1, -1, -1):
         b, i = place(h, H, hb, nb)
-        top = 0.0
-        if h + 1 < H:
-            top = support(E5, b, i, V[h + 1], order, sigma, rest)
-        else:
-            for r in range(R):
-                sigma[r] = 0.0
+        top = support(E5, h, V, order, sigma, rest)
         for r in range(R):
             sigma[r] += gain[b, i, r] + top
         for s in range(S):
