@@ -1,0 +1,42 @@
+"""Names of runs and stored states outlive a version: what 0.1 wrote is found again and gone on with.
+
+`ids.json` has a run's spec and its id for every learner, world and nature; `stored/` has runs that 0.1 left half-way and
+what it made of them in the end, and a session.  None of it is ever written again.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from omdpd.runs import run
+from omdpd.specs import LEARNERS, NATURES, WORLDS, RunSpec
+
+HERE = Path(__file__).parent
+PINS = json.loads((HERE / "ids.json").read_text())
+ENDS = json.loads((HERE / "stored" / "ends.json").read_text())
+# What depends on the machine, not on the run; iterations may differ by a processor's last bits.
+UNSTABLE = ("seconds", "iterations", "max_gap", "max_residual")
+
+
+@pytest.mark.parametrize("pin", PINS, ids=lambda pin: pin["id"])
+def test_a_spec_has_the_name_it_always_had(pin):
+    assert msgspec.convert(pin["spec"], RunSpec).id == pin["id"]
+
+
+def test_every_part_of_version_0_1_has_a_pinned_name():
+    for kind, table in (("learner", LEARNERS), ("nature", NATURES), ("world", WORLDS)):
+        assert {pin["spec"][kind]["name"] for pin in PINS} <= set(table)
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_run_that_an_earlier_version_left_half_way_is_gone_on_with(tmp_path, name):
+    folder = tmp_path / name
+    shutil.copytree(HERE / "stored" / name, folder)
+    spec = msgspec.convert(next(pin["spec"] for pin in PINS if pin["id"] == ENDS[name]["id"]), RunSpec)
+    found = run(spec, folder)
+    for key, value in ENDS[name]["summary"].items():
+        if key not in UNSTABLE:
+            assert found[key] == (pytest.approx(value, rel=1e-6, abs=1e-6) if isinstance(value, float) else value), key
