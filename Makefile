@@ -6,7 +6,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --only-binary=:all
 SEEDS ?= 100:16
 N ?= 100000
 
-.PHONY: paper quick test slow check bars bench fuzz docs recorded clean
+.PHONY: paper quick test slow check bars bench fuzz recorded clean
 
 paper: $(VENV)/.base
 	$(BIN)/omdpd paper
@@ -31,7 +31,7 @@ bars: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(PIP) --editable '.[dev,bench]'
-	$(BIN)/omdpd bench --sizes S5,S20,S50,S100 --json results/bench.json --plot results/scaling.png
+	PYTHONPATH=benchmarks $(BIN)/python -m solvers --sizes S5,S20,S50,S100 --json results/bench.json --plot results/scaling.png
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py $(N)

@@ -21,13 +21,13 @@ from rich.progress import track
 from rich.table import Table
 
 from omdpd import OMDPD, ProximalOMDPD, run
-from omdpd.confidence import KnownModel
-from omdpd.evaluation import paired_ratio_interval
-from omdpd.executors import executor as executor_of
-from omdpd.records import write_atomically
-from omdpd.runner import run_safely
-from omdpd.specs import LEARNERS, NATURES, RunSpec
-from omdpd.specs.worlds import RandomDirichletSpec
+from omdpd.beliefs.confidence import KnownModel
+from omdpd.experiments.executors import executor as executor_of
+from omdpd.experiments.one_run import run_safely
+from omdpd.experiments.specs import LEARNERS, NATURES, RunSpec
+from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.report.statistics import paired_ratio_interval
+from omdpd.storage.atomic import write_atomically
 
 FOLDER = Path("results/bars")
 NATURE_NAMES = ("noisy", "pool", "scaled", "adaptive")

@@ -24,10 +24,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from omdpd.packing import unpack
-from omdpd.records import RunFolder
-from omdpd.results import stored_runs
-from omdpd.writer import COMMIT_VARIABLE, RUN_CLASSES
+from omdpd.experiments.writer import COMMIT_VARIABLE
+from omdpd.learners.protocol import stored_classes
+from omdpd.report.results import stored_runs
+from omdpd.storage.packing import unpack
+from omdpd.storage.run_folder import RunFolder
 
 SWEEP = """\
 episodes = {episodes}
@@ -125,8 +126,9 @@ def _policies(folder: Path) -> dict[str, bytes]:
     for run in stored_runs(folder):
         done = run.folder.last_commit()
         assert done is not None
-        state = unpack(done.tree["progress"], done.arrays, RUN_CLASSES)[0]
-        policies[run.spec.id] = run.spec.learner.build().policy(state).tobytes()
+        learner = run.spec.learner.build()
+        state = unpack(done.tree["progress"][0], done.arrays, stored_classes(learner))
+        policies[run.spec.id] = learner.policy(state).tobytes()
     return policies
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omdpd.kernels.box import tighten
-from omdpd.kernels.flow import flow_residual, occupancy_of_policy
+from omdpd.solvers.compiled.boxes import tighten
+from omdpd.solvers.compiled.flow import flow_residual, occupancy_of_policy
 
 
 class Problem(NamedTuple):
@@ -176,14 +176,14 @@ def run(problem: Problem, region: str, tol: float) -> Outcome:
     """Solve with the solver of the region."""
     c, reference, lower, upper, mu, d, W, b, rho, kl, _ = problem
     if region == "kernel":
-        from omdpd.kernels.single import solve_single
+        from omdpd.solvers.compiled.kernel_step.solve import solve_single
 
         out = solve_single(
             c, reference, lower, mu, d, W, b, rho, kl, tol, False, np.zeros(c.shape[:2]), np.zeros(len(W))
         )
         q, _, xi, gap, scale, iterations, status = out
         return Outcome(q, lower, xi, gap, scale, int(iterations), int(status))
-    from omdpd.kernels.interior import solve_box
+    from omdpd.solvers.compiled.box_step.solve import solve_box
 
     q, p, _, xi, gap, scale, iterations, status = solve_box(
         c, reference, lower, upper, mu, d, W, b, rho, kl, tol, False, lower

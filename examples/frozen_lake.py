@@ -1,7 +1,7 @@
 """Gymnasium's frozen lake, judged exactly: reach the goal, and fall into a hole in at most 5 % of the episodes."""
 
 from omdpd import ProximalOMDPD, plot, run
-from omdpd.worlds.gymnasium import from_gymnasium
+from omdpd.gym import from_gymnasium
 
 
 def fall(state: int, action: int, next_state: int) -> float:

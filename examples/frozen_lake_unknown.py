@@ -3,8 +3,7 @@
 import gymnasium
 
 from omdpd import ProximalOMDPD
-from omdpd.gym_learn import learn
-from omdpd.pictures import plot_learned
+from omdpd.gym import learn, plot_learned
 
 env = gymnasium.make("FrozenLake-v1", is_slippery=False)
 fall = lambda state, action, next_state: float(next_state in (5, 7, 11, 12))  # noqa: E731

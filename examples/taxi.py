@@ -5,8 +5,8 @@ docs/worlds.md says why.
 """
 
 from omdpd import ProximalOMDPD, plot, run
-from omdpd.parts import parts_of
-from omdpd.worlds.gymnasium import from_gymnasium
+from omdpd.gym import from_gymnasium
+from omdpd.worlds.components import parts_of
 
 fuel = lambda state, action, next_state: float(action < 4)  # noqa: E731  (moving burns one unit)
 taxi = from_gymnasium("Taxi-v4", horizon=15, cost=fuel, budget=9.0)

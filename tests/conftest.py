@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from omdpd.warmup import warm_up
+from omdpd.solvers.warmup import warm_up
 
 # Conftests hold no doctests, and as modules of one name they could not be collected side by side.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]

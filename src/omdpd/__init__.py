@@ -5,17 +5,19 @@
 See README for a first run, and `learners/omdpd.py` for the algorithm beside the paper.
 """
 
-from omdpd.arrays import InvalidInputError
-from omdpd.cmdp import CMDP, Round
-from omdpd.history import History, plot, run
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.sinha_vaze import SinhaVaze
 from omdpd.learners.uniform import Uniform
-from omdpd.problem import BanditFeedback, FullFeedback, Setting, Trajectory
-from omdpd.results import load_runs
-from omdpd.session import Session
+from omdpd.play.history import History, run
+from omdpd.play.session import Session
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP, Round
+from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
+from omdpd.report.figures import plot
+from omdpd.report.results import load_runs
+from omdpd.worlds.files import load_problem, save_problem
 
 __version__ = "0.1.0"
 
@@ -34,7 +36,9 @@ __all__ = [
     "SinhaVaze",
     "Trajectory",
     "Uniform",
+    "load_problem",
     "load_runs",
     "plot",
     "run",
+    "save_problem",
 ]

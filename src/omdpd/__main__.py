@@ -1,6 +1,6 @@
 """`python -m omdpd`: the command line."""
 
-from omdpd.cli import main
+from omdpd.cli.main import main
 
 if __name__ == "__main__":
     main()

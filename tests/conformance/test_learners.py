@@ -5,13 +5,13 @@ from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp, revealed
-from omdpd.arrays import InvalidInputError
-from omdpd.assumptions import learner_of
-from omdpd.cmdp import CMDP
+
+from omdpd.experiments.specs import LEARNERS
 from omdpd.learners.protocol import Card, Report
-from omdpd.specs import LEARNERS
+from omdpd.play.scene import informed
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 30
@@ -26,7 +26,7 @@ def world(n_constraints=I):
 def told(name, kind, cmdp):
     """The learner, told what it must know of the world; None where it refuses this world."""
     try:
-        learner = learner_of(LEARNERS[name](), cmdp, kind)
+        learner = informed(LEARNERS[name]().build(), cmdp, kind)
         learner.init(cmdp.setting(K, kind))
     except InvalidInputError:
         return None
@@ -158,7 +158,7 @@ def test_settings_are_frozen_and_built_the_same_every_time(name):
 def test_a_learner_that_does_not_fit_says_why_in_a_sentence(name, kind):
     cmdp = world()
     with pytest.raises(InvalidInputError) as refusal:
-        learner_of(LEARNERS[name](), cmdp, kind).init(cmdp.setting(K, kind))
+        informed(LEARNERS[name]().build(), cmdp, kind).init(cmdp.setting(K, kind))
     assert name.split(".")[0] in str(refusal.value)
     assert "\n" not in str(refusal.value)
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-
 from instances import forward, random_policy
-from omdpd.evaluation import comparator
-from omdpd.natures.protocol import Safety
-from omdpd.specs import NATURES, WORLDS
 from reference_programs import dual_value
+
+from omdpd.experiments.specs import NATURES, WORLDS
+from omdpd.natures.protocol import Safety
+from omdpd.play.judging import comparator
 
 # Natures that need scenarios of the world's own are tried in a world that has some.
 OWN = ("natural", "hostile")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from omdpd.cmdp import CMDP
-from omdpd.kernels.flow import flow_residual, greedy_policy, occupancy_of_policy
-from omdpd.programs import best_policy, lagrangian_policy
-from omdpd.specs import WORLDS
+from omdpd.experiments.specs import WORLDS
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.compiled.flow import flow_residual, greedy_policy, occupancy_of_policy
+from omdpd.solvers.programs import best_policy, lagrangian_policy
 
 
 @pytest.fixture(scope="module", params=list(WORLDS))

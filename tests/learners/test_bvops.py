@@ -2,16 +2,16 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp
 from kl_reference import check_kl_step
-from omdpd.arrays import InvalidInputError
-from omdpd.learners.bvops import BVOPS
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, optimistic_tables
 from reference_programs import extended_value
 from trivial_world import BEST, late_averages
 from upper_occupancy import most_mass
+
+from omdpd.learners.bvops import BVOPS
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 40

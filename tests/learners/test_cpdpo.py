@@ -2,15 +2,15 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import bandit, random_cmdp
-from omdpd.arrays import InvalidInputError
-from omdpd.kernels.box import best_kernel, box_values_of_policy, occupancy_bound
-from omdpd.learners.cpdpo import CPDPO
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, optimistic_tables
 from policy_by_hand import exponential
 from trivial_world import late_averages
+
+from omdpd.learners.cpdpo import CPDPO
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.boxes import best_kernel, box_values_of_policy, occupancy_bound
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5

@@ -1,15 +1,15 @@
 import numpy as np
 import pytest
-
 from instances import bandit, random_cmdp
-from omdpd.arrays import InvalidInputError
-from omdpd.assumptions import known_safe_policy
-from omdpd.learners.dope import DOPE
-from omdpd.learners.needs import SafePolicy
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, box_of, logarithms
 from reference_programs import extended_value
 from trivial_world import BEST, known_safe, late_averages
+
+from omdpd.learners.dope import DOPE
+from omdpd.learners.needs import SafePolicy
+from omdpd.play.scene import known_safe_policy
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 100

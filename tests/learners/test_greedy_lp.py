@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp, random_policy, revealed
-from omdpd.arrays import InvalidInputError
-from omdpd.confidence import EmpiricalEstimator
-from omdpd.learners.greedy_lp import GreedyLP
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, cautious_tables, dot, kernel_of
 from reference_programs import dual_value
 from trivial_world import BEST, late_averages
+
+from omdpd.beliefs.confidence import EmpiricalEstimator
+from omdpd.learners.greedy_lp import GreedyLP
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

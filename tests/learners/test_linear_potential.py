@@ -2,13 +2,13 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp, revealed
-from omdpd.arrays import InvalidInputError
-from omdpd.learners.linear_potential import LinearPotential
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, Solves, dot, optimistic_tables
 from trivial_world import BEST, late_averages
+
+from omdpd.learners.linear_potential import LinearPotential
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

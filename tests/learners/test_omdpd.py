@@ -3,13 +3,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_box, random_cmdp, random_policy, revealed
-from omdpd.arrays import InvalidInputError
-from omdpd.confidence import BoxEstimator, Kernel
-from omdpd.learners.omdpd import OMDPD, AsPrinted, LastGradient, Surrogate
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, Solves, dot, kernel_of, optimistic_tables, theory_tables
+
+from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.learners.omdpd import OMDPD, AsPrinted, LastGradient, Surrogate
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
+from omdpd.solvers.regions import Kernel
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

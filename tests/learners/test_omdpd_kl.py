@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from omdpd import OMDPD, run
-from omdpd.mirror import Divergence, Hinges, mirror_step, smoothed
-from omdpd.problem import FullFeedback, Setting, Trajectory
+from omdpd.problem.setting import FullFeedback, Setting, Trajectory
+from omdpd.solvers.mirror import Divergence, Hinges, mirror_step, smoothed
 from omdpd.worlds import random_dirichlet
 
 KL = replace(OMDPD.tuned(), divergence=Divergence.KL)

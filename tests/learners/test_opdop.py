@@ -2,13 +2,13 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import bandit, random_cmdp
-from omdpd.arrays import InvalidInputError
-from omdpd.learners.opdop import OPDOP
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, logarithms
 from trivial_world import BEST, late_averages
+
+from omdpd.learners.opdop import OPDOP
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A = 4, 3, 2
 K = 60

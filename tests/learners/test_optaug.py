@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-
+from augmented_qp import by_general_solver, objective
 from instances import bandit, random_cmdp
-from omdpd.arrays import InvalidInputError
-from omdpd.kernels.box import box_values_of_policy
-from omdpd.learners.optaug import OptAug
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, optimistic_tables
-from test_penalised import by_general_solver, objective
 from trivial_world import BEST, late_averages
+
+from omdpd.learners.optaug import OptAug
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.boxes import box_values_of_policy
 
 H, S, A = 4, 3, 2
 K = 50

@@ -2,15 +2,15 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp
-from omdpd.arrays import InvalidInputError
-from omdpd.kernels.box import box_values_of_policy
-from omdpd.learners.optdual import OptDual
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, optimistic_tables
 from reference_programs import extended_value
 from trivial_world import BEST, late_averages
+
+from omdpd.learners.optdual import OptDual
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.boxes import box_values_of_policy
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5

@@ -2,16 +2,16 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp
-from omdpd.arrays import InvalidInputError
-from omdpd.assumptions import known_safe_policy
-from omdpd.learners.needs import SafePolicy
-from omdpd.learners.optpess_lp import OptPessLP
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, dot, kernel_of
 from reference_programs import dual_value
 from trivial_world import BEST, known_safe, late_averages
+
+from omdpd.learners.needs import SafePolicy
+from omdpd.learners.optpess_lp import OptPessLP
+from omdpd.play.scene import known_safe_policy
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 60

@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp
-from omdpd.arrays import InvalidInputError
-from omdpd.learners.oracle import Oracle
-from omdpd.problem import Setting
 from plain_loop import dot
 from reference_programs import dual_value
 from trivial_world import BEST, late_averages, trivial_world
+
+from omdpd.learners.oracle import Oracle
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

@@ -3,14 +3,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp, random_kernel, random_policy, revealed
-from omdpd.arrays import InvalidInputError
-from omdpd.confidence import BoxEstimator, EmpiricalEstimator, KnownModel
-from omdpd.learners.proximal import ProximalOMDPD, Stepping, Weighting
-from omdpd.problem import Setting
-from omdpd.programs import best_policy
 from plain_loop import cautious_tables, follow_proximal, optimistic_tables
+
+from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator, KnownModel
+from omdpd.learners.proximal import ProximalOMDPD, Stepping, Weighting
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
+from omdpd.solvers.programs import best_policy
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 PRESETS = {

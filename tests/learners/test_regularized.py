@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-
 from instances import bandit, random_cmdp
-from omdpd.arrays import InvalidInputError
-from omdpd.bonuses import BernsteinBonus
-from omdpd.learners.regularized import RegularizedPrimalDual
-from omdpd.problem import Setting
 from plain_loop import PlainCounts
 from policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
 from trivial_world import BEST, late_averages
+
+from omdpd.beliefs.bonuses import BernsteinBonus
+from omdpd.learners.regularized import RegularizedPrimalDual
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from omdpd.assumptions import learner_of
-from omdpd.evaluation import comparator
-from omdpd.kernels.flow import occupancy_of_policy
-from omdpd.simulate import play_episode
-from omdpd.specs import LEARNERS, NATURES, WORLDS
+from omdpd.experiments.specs import LEARNERS, NATURES, WORLDS
+from omdpd.play.judging import comparator
+from omdpd.play.scene import informed
+from omdpd.play.simulate import play_episode
+from omdpd.solvers.compiled.flow import occupancy_of_policy
 
 K = 4000
 SEEDS = (11, 12, 13)
@@ -20,7 +20,7 @@ def growth(name, nature, settings):
         cmdp = WORLDS["random_dirichlet"]().build(np.random.default_rng(seed))
         chosen = NATURES[nature]().build(cmdp, seed)
         best = comparator(cmdp, chosen, range(4 if chosen.repeats else 1)).value
-        learner = learner_of(LEARNERS[name](**settings), cmdp, chosen.feedback)
+        learner = informed(LEARNERS[name](**settings).build(), cmdp, chosen.feedback)
         state, rng = learner.init(cmdp.setting(K, chosen.feedback)), np.random.default_rng((seed, 1))
         regret = strong = weak = 0.0
         for k in range(K):

@@ -2,12 +2,12 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp, revealed
-from omdpd.arrays import InvalidInputError
-from omdpd.learners.sinha_vaze import SinhaVaze
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, Solves, dot, optimistic_tables
+
+from omdpd.learners.sinha_vaze import SinhaVaze
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

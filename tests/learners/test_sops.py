@@ -2,17 +2,17 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import bandit, forward, random_cmdp
 from kl_reference import check_kl_step
-from omdpd.arrays import InvalidInputError
-from omdpd.assumptions import known_safe_policy
-from omdpd.learners.needs import SafePolicy
-from omdpd.learners.sops import SOPS
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, dot, kernel_of, logarithms, optimistic_tables
 from trivial_world import BEST, known_safe, late_averages
 from upper_occupancy import most_mass, most_value
+
+from omdpd.learners.needs import SafePolicy
+from omdpd.learners.sops import SOPS
+from omdpd.play.scene import known_safe_policy
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A = 4, 3, 2
 K = 40

@@ -2,14 +2,14 @@ import math
 
 import numpy as np
 import pytest
-
 from instances import forward, random_cmdp, revealed
 from kl_reference import check_kl_step
-from omdpd.arrays import InvalidInputError
-from omdpd.learners.ucpd import UCPD
-from omdpd.problem import Setting
 from plain_loop import PlainCounts, dot, optimistic_tables
 from trivial_world import BEST, late_averages
+
+from omdpd.learners.ucpd import UCPD
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 30

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-
 from instances import forward, random_cmdp
-from omdpd.kernels.flow import greedy_policy
+
 from omdpd.natures.anchor import SLACK, Anchor
+from omdpd.solvers.compiled.flow import greedy_policy
 
 H, S, A = 4, 3, 2
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from omdpd import ProximalOMDPD, run
-from omdpd.arrays import InvalidInputError
-from omdpd.kernels.flow import occupancy_of_policy
 from omdpd.natures import natural
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.worlds import intrusion, random_dirichlet, streaming
 from omdpd.worlds.facts import FACTS
 

@@ -2,12 +2,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
 from instances import forward, random_cmdp, random_policy
-from omdpd.arrays import InvalidInputError
+from reference_programs import dual_value
+
 from omdpd.natures import pool
 from omdpd.natures.anchor import Anchor
-from reference_programs import dual_value
+from omdpd.problem.arrays import InvalidInputError
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 NOWHERE = np.zeros((H, S, A))

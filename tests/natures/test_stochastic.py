@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-
 from instances import random_cmdp
-from omdpd.cmdp import CMDP
-from omdpd.natures import fixed, scaled
 from reference_programs import dual_value, least_worst_excess
+
+from omdpd.natures import fixed, scaled
+from omdpd.problem.cmdp import CMDP
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 NOWHERE = np.zeros((H, S, A))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from omdpd.arrays import InvalidInputError
-from omdpd.assumptions import learner_of
-from omdpd.history import run
-from omdpd.specs import LEARNERS, NATURES, left_out
-from omdpd.specs.natures import FixedSpec, NoisySpec, PoolSpec
-from omdpd.specs.worlds import RandomDirichletSpec
+from omdpd.experiments.specs import LEARNERS, NATURES, left_out
+from omdpd.experiments.specs.natures import FixedSpec, NoisySpec, PoolSpec
+from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.play.history import run
+from omdpd.play.scene import informed
+from omdpd.problem.arrays import InvalidInputError
 
 FILE = Path(__file__).with_name("numbers.json")
 EPISODES = 60
@@ -39,7 +39,7 @@ def cases():
         for nature in (spec() for spec in RECORDED_NATURES):
             spec = LEARNERS[learner]()
             try:
-                learner_of(spec, cmdp, nature.build(cmdp, SEED).feedback)
+                informed(spec.build(), cmdp, nature.build(cmdp, SEED).feedback)
             except InvalidInputError:
                 continue
             if not left_out(nature, spec):
@@ -51,7 +51,7 @@ def numbers(learner: str, nature: str) -> dict[str, float | None]:
     """Final numbers of the run."""
     cmdp = world()
     kind = NATURES[nature]().build(cmdp, SEED).feedback
-    history = run(cmdp, learner_of(LEARNERS[learner](), cmdp, kind), nature, EPISODES, SEED)
+    history = run(cmdp, informed(LEARNERS[learner]().build(), cmdp, kind), nature, EPISODES, SEED)
     found = {
         "regret": history.scores.regret,
         "violation": history.scores.violation,

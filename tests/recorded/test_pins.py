@@ -1,7 +1,7 @@
 """Names of runs and stored states outlive a version: what 0.1 wrote is found again and gone on with.
 
-`ids.json` has a run's spec and its id for every learner, world and nature; `stored/` has runs that 0.1 left half-way and
-what it made of them in the end, and a session.  None of it is ever written again.
+`ids.json` has a run's spec and its id for every learner, world and nature; `stored/` has runs that 0.1 left half-way
+and what it made of them in the end, and a session.  None of it is ever written again.
 """
 
 import json
@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from omdpd.runs import run
-from omdpd.specs import LEARNERS, NATURES, WORLDS, RunSpec
+from omdpd.experiments.one_run import run
+from omdpd.experiments.specs import LEARNERS, NATURES, WORLDS, RunSpec
 
 HERE = Path(__file__).parent
 PINS = json.loads((HERE / "ids.json").read_text())

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-
-from omdpd.arrays import InvalidInputError
-from omdpd.worlds import random_dirichlet
 from reference_programs import dual_value
+
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.worlds import random_dirichlet
 
 
 def optimum_cost(cmdp, table):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from omdpd.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.worlds import cyclic, frozen_lake, garnet, grid, intrusion, inventory, job_queue, paradox, queue, streaming
 from omdpd.worlds.maps import Map
 
@@ -143,7 +143,7 @@ def test_frozen_lake_rows():
 
 @pytest.mark.parametrize("slack", [0.2, 0.8])
 def test_a_garnet_budget_lies_where_the_slack_says(slack):
-    from omdpd.cards import problem_card
+    from omdpd.worlds.card import problem_card
 
     cmdp = garnet.make(np.random.default_rng(5), 7, 3, 4, branching=3, slack=slack)
     assert ((cmdp.transition > 0.0).sum(axis=-1) == 3).all()
@@ -153,7 +153,7 @@ def test_a_garnet_budget_lies_where_the_slack_says(slack):
 
 
 def test_a_garnet_with_several_constraints_has_room():
-    from omdpd.cards import slater_gap
+    from omdpd.worlds.card import slater_gap
 
     assert slater_gap(garnet.make(np.random.default_rng(1), 6, 4, 3, n_constraints=2)) > 0.0
 

@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import Box, EmpiricalEstimator, Estimate, Estimator
-from omdpd.estimates import Counts
+from omdpd.beliefs.confidence import EmpiricalEstimator, Estimate, Estimator
+from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
-from omdpd.memory import TableMemory
-from omdpd.mirror import SolveLog
-from omdpd.problem import Feedback, FullFeedback, Setting
-from omdpd.programs import ACCURACY, FEW_TABLES, Basis, Plan, best_policy, vertex_plan
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, FullFeedback, Setting
+from omdpd.solvers.mirror import SolveLog
+from omdpd.solvers.programs import ACCURACY, FEW_TABLES, Basis, Plan, best_policy, vertex_plan
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)

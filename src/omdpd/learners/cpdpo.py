@@ -22,14 +22,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import Box, BoxEstimator
-from omdpd.estimates import Counts
-from omdpd.kernels.box import box_values_of_policy
-from omdpd.kernels.policy import dilated_bonus, occupancy_range, policy_of_logits, tilted
+from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem import BanditFeedback, Feedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting
+from omdpd.solvers.compiled.boxes import box_values_of_policy
+from omdpd.solvers.compiled.policies import dilated_bonus, occupancy_range, policy_of_logits, tilted
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import confidence_box, log_term, log_term_transition, radius
-from omdpd.estimates import Counts
-from omdpd.learners.needs import SafePolicy, require_feedback, require_nonnegative, safe_policy_of
+from omdpd.beliefs.confidence import confidence_box, log_term, log_term_transition, radius
+from omdpd.beliefs.counts import Counts
+from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, require_nonnegative, safe_policy_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import SolveLog
-from omdpd.problem import Feedback, Setting
-from omdpd.programs import vertex_plan
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.mirror import SolveLog
+from omdpd.solvers.programs import vertex_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class State:
 class DOPE:
     """The extended program with bonuses for the kernel on both sides; `safe` is the baseline."""
 
-    safe: SafePolicy | None = None
+    safe: SafePolicy | SafeChoice = "least-cost"
     reward_scale: float = 0.2
     cost_scale: float = 0.0
     transition_scale: float = 0.005

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import Box, EmpiricalEstimator, Estimator
-from omdpd.estimates import Counts
+from omdpd.beliefs.confidence import EmpiricalEstimator, Estimator
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import SolveLog
-from omdpd.problem import Feedback, FullFeedback, Setting
-from omdpd.programs import vertex_plan
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, FullFeedback, Setting
+from omdpd.solvers.mirror import SolveLog
+from omdpd.solvers.programs import vertex_plan
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
-from omdpd.problem import FeedbackKind, Setting
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.setting import FeedbackKind, Setting
+
+# Which strictly safe policy a learner is told: the one of least cost (with the largest room), or the uniform one.
+SafeChoice = Literal["least-cost", "uniform"]
+SAFE_CHOICES: dict[str, SafeChoice] = {"least-cost": "least-cost", "uniform": "uniform"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,9 +28,9 @@ class SafePolicy:
         return float(-self.cost.max())
 
 
-def safe_policy_of(learner: str, safe: SafePolicy | None, setting: Setting) -> SafePolicy:
+def safe_policy_of(learner: str, safe: SafePolicy | SafeChoice, setting: Setting) -> SafePolicy:
     """The policy a learner was given, or the sentence that says what is wrong with it."""
-    if safe is None:
+    if isinstance(safe, str):
         raise InvalidInputError(f"{learner} must be given a strictly safe policy and its cost: set safe")
     if safe.policy.shape != setting.shape or safe.cost.shape != (setting.n_constraints,):
         raise InvalidInputError(

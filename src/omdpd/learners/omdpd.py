@@ -18,14 +18,15 @@ from typing import Protocol
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError, inner, weighted_sum
-from omdpd.confidence import Box, BoxEstimator, Estimator, KnownModel, log_term
-from omdpd.estimates import Counts
-from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.beliefs.confidence import BoxEstimator, Estimator, KnownModel, log_term
+from omdpd.beliefs.counts import Counts
+from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
-from omdpd.potential import Potential, positive_part
-from omdpd.problem import Feedback, FullFeedback, Setting
+from omdpd.problem.arrays import Floats, InvalidInputError, inner, weighted_sum
+from omdpd.problem.setting import Feedback, FullFeedback, Setting
+from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,10 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import log_term
-from omdpd.estimates import Counts
-from omdpd.kernels.policy import policy_of_logits, tilted, truncated_values
+from omdpd.beliefs.confidence import log_term
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import (
     episodes_of,
     require_feedback,
@@ -32,7 +30,9 @@ from omdpd.learners.needs import (
     room_of,
 )
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem import Feedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
 
 
 @dataclass(frozen=True, eq=False)

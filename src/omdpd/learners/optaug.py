@@ -15,15 +15,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import Box, BoxEstimator
-from omdpd.estimates import Counts
-from omdpd.kernels.flow import policy_of_occupancy
+from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import SolveLog
-from omdpd.penalised import penalised_plan
-from omdpd.problem import Feedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.compiled.flow import policy_of_occupancy
+from omdpd.solvers.mirror import SolveLog
+from omdpd.solvers.penalised import penalised_plan
+from omdpd.solvers.regions import Box
 
 # A solve whose relative gap is above this is counted as failed.
 FAILED_GAP = 1e-7

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omdpd.arrays import Floats
-from omdpd.bonuses import BernsteinBonus, Bonus
-from omdpd.estimates import Counts
+from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import SolveLog
-from omdpd.problem import Feedback, Setting
-from omdpd.programs import vertex_plan
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.mirror import SolveLog
+from omdpd.solvers.programs import vertex_plan
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,15 +16,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import Box, BoxEstimator
-from omdpd.estimates import Counts
-from omdpd.kernels.box import optimistic_policy
-from omdpd.kernels.flow import occupancy_of_policy
+from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
+from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.potential import positive_part
-from omdpd.problem import Feedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.compiled.boxes import optimistic_policy
+from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,15 +18,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import effective_episodes
-from omdpd.estimates import Counts
-from omdpd.kernels.flow import value_of_policy
-from omdpd.learners.needs import SafePolicy, require_feedback, require_nonnegative, safe_policy_of
+from omdpd.beliefs.confidence import effective_episodes
+from omdpd.beliefs.counts import Counts
+from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, require_nonnegative, safe_policy_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import SolveLog
-from omdpd.problem import Feedback, Setting
-from omdpd.programs import vertex_plan
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.compiled.flow import value_of_policy
+from omdpd.solvers.mirror import SolveLog
+from omdpd.solvers.programs import vertex_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class State:
 class OptPessLP:
     """The pessimistic program under the empirical kernel, once the `safe` policy is known well enough."""
 
-    safe: SafePolicy | None = None
+    safe: SafePolicy | SafeChoice = "least-cost"
     reward_scale: float = 0.2
     cost_scale: float = 0.0
     transition_scale: float = 0.005

@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import effective_episodes
-from omdpd.estimates import Counts
-from omdpd.kernels.related import truncated_greedy
+from omdpd.beliefs.confidence import effective_episodes
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback, require_nonnegative, room_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem import Feedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.compiled.related import truncated_greedy
 
 
 @dataclass(frozen=True, eq=False)

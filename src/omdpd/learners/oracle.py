@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omdpd.arrays import Floats, InvalidInputError
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem import Feedback, Setting
-from omdpd.programs import best_policy
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.programs import best_policy
 
 
 @dataclass(frozen=True, eq=False)

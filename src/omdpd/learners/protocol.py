@@ -10,12 +10,13 @@ A learner is a frozen value of settings; it owns no environment, path, clock, lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from omdpd.arrays import Floats
-from omdpd.confidence import Estimate
-from omdpd.mirror import SolveLog
-from omdpd.problem import Feedback, FeedbackKind, Setting
+from omdpd.beliefs.confidence import Estimate
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.setting import Feedback, FeedbackKind, Setting
+from omdpd.solvers.mirror import SolveLog
+from omdpd.storage.packing import classes_of, hints_of
 
 
 @dataclass(frozen=True)
@@ -88,3 +89,12 @@ class Learner(Protocol[State]):
     def report(self, state: State) -> Report:
         """Numbers for the record."""
         ...
+
+
+def stored_classes(learner: Learner[Any]) -> dict[str, type]:
+    """The classes that this learner's stored state may hold, from the type that its `init` promises to return."""
+    name = type(learner).__name__
+    hints = hints_of(learner.init, f"{name}.init")
+    if "return" not in hints:
+        raise InvalidInputError(f"{name}.init does not say what it returns: annotate it with the type of the state")
+    return classes_of(hints["return"], f"the state of {name}")

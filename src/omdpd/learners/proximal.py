@@ -22,15 +22,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError, inner
-from omdpd.confidence import BoxEstimator, EmpiricalEstimator, Estimate, Estimator, KnownModel, effective_episodes
-from omdpd.estimates import Counts
-from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.beliefs.confidence import (
+    BoxEstimator,
+    EmpiricalEstimator,
+    Estimate,
+    Estimator,
+    KnownModel,
+    effective_episodes,
+)
+from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.revealed import TableMemory
+from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Certificate, Report
-from omdpd.memory import TableMemory
-from omdpd.mirror import Hinges, SolveLog, Step, mirror_step
-from omdpd.potential import Potential, positive_part
-from omdpd.problem import Feedback, FullFeedback, Setting
+from omdpd.problem.arrays import Floats, InvalidInputError, inner
+from omdpd.problem.setting import Feedback, FullFeedback, Setting
+from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.mirror import Hinges, SolveLog, Step, mirror_step
 
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
 NOISE = 1e-7

@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import BoxEstimator, Estimator
-from omdpd.estimates import Counts
-from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.beliefs.confidence import BoxEstimator, Estimator
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_positive
+from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import Hinges, SolveLog, mirror_step
-from omdpd.potential import Potential, positive_part
-from omdpd.problem import Feedback, FullFeedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, FullFeedback, Setting
+from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,16 +23,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import Box, BoxEstimator, log_term
-from omdpd.estimates import Counts
-from omdpd.kernels.box import box_values_of_policy
-from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
-from omdpd.kernels.related import visited_bound
-from omdpd.learners.needs import SafePolicy, episodes_of, require_feedback, require_positive, safe_policy_of
+from omdpd.beliefs.confidence import BoxEstimator, log_term
+from omdpd.beliefs.counts import Counts
+from omdpd.learners.needs import SafeChoice, SafePolicy, episodes_of, require_feedback, require_positive, safe_policy_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
-from omdpd.problem import Feedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.compiled.boxes import box_values_of_policy
+from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.related import visited_bound
+from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class State:
 class SOPS:
     """Exponential weights on importance-weighted losses, mixed with the `safe` policy until the mixture is safe."""
 
-    safe: SafePolicy | None = None
+    safe: SafePolicy | SafeChoice = "least-cost"
     estimator: BoxEstimator = BoxEstimator(0.2, 0.02, 0.005, clip=True, trusting=True)
     step_scale: float = 1.0
 

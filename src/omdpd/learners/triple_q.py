@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats, Integers
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_single_constraint
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem import BanditFeedback, Feedback, Setting
+from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
 
 @dataclass(frozen=True, eq=False)

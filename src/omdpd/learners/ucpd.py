@@ -19,15 +19,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.confidence import BoxEstimator, Region
-from omdpd.estimates import Counts
-from omdpd.kernels.flow import occupancy_of_policy, policy_of_occupancy
-from omdpd.kernels.related import has_doubled
+from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
-from omdpd.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed
-from omdpd.problem import Feedback, FullFeedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, FullFeedback, Setting
+from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.related import has_doubled
+from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed
+from omdpd.solvers.regions import Region
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.arrays import Floats
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem import Feedback, Setting
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Feedback, Setting
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
-from omdpd.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
-from omdpd.estimates import Counts
-from omdpd.kernels.policy import policy_of_logits, tilted, truncated_values
+from omdpd.beliefs.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem import Feedback, Setting
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,1 +1,21 @@
-"""What picks the costs of an episode, one module per idea."""
+"""Natures: what picks the costs of every episode.  `NATURES` names them; a factory takes (cmdp, seed, settings)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from omdpd.natures import anchored, fixed, independent, natural, pool, scaled
+from omdpd.natures.protocol import Nature
+
+NATURES: dict[str, Callable[..., Nature]] = {
+    "fixed": fixed.make,
+    "noisy": fixed.make_noisy,
+    "scaled": scaled.make,
+    "pool": pool.make,
+    "adaptive": pool.make_adaptive,
+    "anchored": anchored.make,
+    "drifting": pool.make_drifting,
+    "independent": independent.make,
+    "natural": natural.make,
+    "hostile": natural.make_hostile,
+}

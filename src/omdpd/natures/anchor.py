@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.cmdp import CMDP
-from omdpd.kernels.flow import greedy_policy, occupancy_of_policy
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
 
 # A pool's tables leave the anchor this much room per step.
 SLACK = 0.02

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.cmdp import CMDP, Noise, Round
 from omdpd.natures.anchor import Anchor
 from omdpd.natures.protocol import Safety, episode_rng
-from omdpd.problem import FeedbackKind
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP, Noise, Round
+from omdpd.problem.setting import FeedbackKind
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omdpd.arrays import Floats
-from omdpd.cmdp import CMDP, Noise, Round
 from omdpd.natures.protocol import Safety
-from omdpd.problem import FeedbackKind
-from omdpd.programs import best_policy
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP, Noise, Round
+from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.programs import best_policy
 
 
 @dataclass(frozen=True, eq=False)

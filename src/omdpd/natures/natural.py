@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
-from omdpd.cmdp import CMDP, Noise, Round, Scenarios
 from omdpd.natures.pool import BLOCK, Switching
 from omdpd.natures.protocol import Safety, episode_rng
-from omdpd.problem import FeedbackKind
-from omdpd.programs import best_policy
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.cmdp import CMDP, Noise, Round, Scenarios
+from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.programs import best_policy
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from typing import Literal
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
-from omdpd.cmdp import CMDP, Noise, Round
 from omdpd.natures.anchor import Anchor
 from omdpd.natures.protocol import Safety, episode_rng
-from omdpd.problem import FeedbackKind
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.cmdp import CMDP, Noise, Round
+from omdpd.problem.setting import FeedbackKind
 
 POOL_SIZE = 4
 BLOCK = 50  # episodes per table when switching in blocks

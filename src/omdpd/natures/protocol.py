@@ -7,9 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.cmdp import Round
-from omdpd.problem import FeedbackKind
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import Round
+from omdpd.problem.setting import FeedbackKind
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.arrays import Floats
-from omdpd.cmdp import CMDP, Noise, Round
 from omdpd.natures.protocol import Safety, episode_rng
-from omdpd.problem import FeedbackKind
-from omdpd.programs import best_policy
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP, Noise, Round
+from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.programs import best_policy
 
 LEVELS = (-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0)
 SIGNS = (0.0, 1.0, -1.0)  # by key

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.arrays import positive_integer
-from omdpd.cmdp import CMDP, Labels
+from omdpd.problem.arrays import positive_integer
+from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.worlds.tables import one_hot
 
 HIGH, LOW = 1.3, 0.85

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.arrays import Floats, positive_integer
-from omdpd.cmdp import CMDP, Labels
+from omdpd.problem.arrays import Floats, positive_integer
+from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.worlds.maps import ACTIONS, Map
 
 THIN = 0.8  # what a step on thin ice costs in the scenarios

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError, positive_integer
-from omdpd.cmdp import CMDP
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.cmdp import CMDP
 from omdpd.worlds.random_dirichlet import cost_range
 
 # How many draws are tried before giving up, and how far apart the two ends of cost must be per step.

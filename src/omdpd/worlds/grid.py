@@ -28,8 +28,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError, positive_integer
-from omdpd.cmdp import CMDP, Labels
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.worlds.maps import ACTIONS, ENDS, Map
 
 OBSTACLES = (

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.arrays import positive_integer
-from omdpd.cmdp import CMDP, Labels
+from omdpd.problem.arrays import positive_integer
+from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.worlds.tables import one_hot, probability
 
 STAGES = ("outside", "foothold", "spreading", "privileged", "extracting")

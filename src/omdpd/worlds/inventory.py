@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.arrays import InvalidInputError, as_law, positive_integer
-from omdpd.cmdp import CMDP, Labels
+from omdpd.problem.arrays import InvalidInputError, as_law, positive_integer
+from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.worlds.tables import by_windows, one_hot
 
 DEMAND = (0.3, 0.2, 0.2, 0.2, 0.05, 0.05)

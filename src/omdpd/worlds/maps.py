@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.worlds.tables import probability
 
 ACTIONS = ("left", "down", "right", "up")

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError, positive_integer
-from omdpd.cmdp import CMDP
-from omdpd.kernels.flow import greedy_policy, occupancy_of_policy
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
 
 # How far the reward-optimal cost and the least cost must lie from the budget for the constraint to bind.
 BINDING = 0.3

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from omdpd.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError
 
 
 def one_hot(size: int, place: int) -> Floats:

@@ -1,0 +1,148 @@
+"""`omdpd bench`: the solvers side by side, on problems from real loops."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from omdpd.experiments.one_run import scene_of
+from omdpd.experiments.specs import RunSpec
+from omdpd.experiments.specs.learners import TunedSpec
+from omdpd.experiments.specs.natures import NoisySpec
+from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.learners import omdpd as omdpd_learner
+from omdpd.play.loop import first, play
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.solvers.threads import one_thread
+from omdpd.solvers.warmup import warm_up
+from omdpd.storage.atomic import write_atomically
+from solvers.problems import KINDS, Kind, Size, size_named
+
+
+def bench(
+    sizes: Annotated[
+        str, typer.Option(help="Comma-separated: S5, S20, S50, S100 (ours alone, single kernel).")
+    ] = "S5,S20",
+    seeds: Annotated[str, typer.Option(help="Instances, FIRST:COUNT; held out from any tuning.")] = "7500:3",
+    problems: Annotated[int, typer.Option(help="Problems recorded per instance (fewer at large sizes).")] = 20,
+    plot_file: Annotated[Path | None, typer.Option("--plot", help="Also measure and draw growth with S, A, H.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
+) -> None:
+    """Time the mirror step and planning against general solvers, in one run."""
+    for package in ("piqp", "clarabel", "osqp", "cvxpy"):
+        if find_spec(package) is None:
+            raise InvalidInputError(f"{package} is not installed: pip install 'omdpd[bench]'")
+    start, _, count = seeds.partition(":")
+    if not (start.isdecimal() and count.isdecimal() and int(count) > 0):
+        raise InvalidInputError(f"--seeds is {seeds!r}, but must be FIRST:COUNT, for example 7500:3")
+    console = Console()
+    warm_up(lambda line: console.print(line))
+    chosen = [size_named(part.strip()) for part in sizes.split(",") if part.strip()]
+    with one_thread():
+        found = _measured(console, chosen, range(int(start), int(start) + int(count)), problems, plot_file)
+    if json_file is not None:
+        write_atomically(json_file, json.dumps(found, indent=1).encode())
+
+
+def _measured(
+    console: Console, sizes: Sequence[Size], instances: Sequence[int], problems: int, plot_file: Path | None
+) -> dict[str, Any]:
+    """Everything the command measures, printed as it comes."""
+    from solvers import scaling, timing
+
+    found: dict[str, Any] = {"steps": [], "planning": []}
+    for size in sizes:
+        alone = size.S >= 100
+        n = problems if size.S <= 5 else max(2, problems // (5 if size.S <= 20 else 10))
+        for kind in (Kind("kernel", 1),) if alone else KINDS:
+            rows = timing.time_kind(size, kind, instances if size.S <= 20 else instances[:1], n, alone)
+            found["steps"] += [asdict(row) for row in rows]
+            _print_steps(console, f"{size}, {kind}, late in the run, {rows[0].problems} problems", rows)
+        if not alone:
+            planning = timing.time_planning(size, instances)
+            found["planning"] += [asdict(row) for row in planning]
+            _print_planning(console, planning)
+    if plot_file is not None:
+        growth = scaling.measure_growth(instances[0])
+        found["growth"] = [asdict(row) for row in growth]
+        scaling.draw_growth(growth, plot_file)
+        powers = ", ".join(
+            f"{name}^{scaling.exponent(growth, name, *ends, region='box'):.2f}"
+            for name, ends in (("S", (20, 80)), ("A", (2, 16)), ("H", (4, 32)))
+        )
+        console.print(f"an iteration over a box grows like {powers}; drawn in {plot_file}", highlight=False)
+    found["loop"] = _paper_loop(instances[0])
+    console.print(
+        f"paper loop, K = 3000: {found['loop']['seconds']:.2f} s, of which {found['loop']['steps']:.2f} s in its "
+        f"6000 mirror steps (ratio {found['loop']['ratio']:.2f})",
+        highlight=False,
+    )
+    found["compile_cold"], found["compile_cached"] = timing.time_compilation()
+    found["peak_mb"] = timing.peak_memory()
+    console.print(
+        f"first use: {found['compile_cold']:.1f} s to compile, {found['compile_cached']:.1f} s from the cache; "
+        f"peak memory of this process {found['peak_mb']:.0f} MB",
+        highlight=False,
+    )
+    return found
+
+
+def _paper_loop(seed: int) -> dict[str, float]:
+    """A whole run of the paper's size: its time, and the share of its mirror steps."""
+    spec = RunSpec(RandomDirichletSpec(), NoisySpec(), TunedSpec(), 3000, seed)
+    scene = scene_of(spec)
+    inside = 0.0
+    original = vars(omdpd_learner)["mirror_step"]
+
+    def clocked(*arguments: Any) -> Any:
+        nonlocal inside
+        began = time.perf_counter()
+        answer = original(*arguments)
+        inside += time.perf_counter() - began
+        return answer
+
+    setattr(omdpd_learner, "mirror_step", clocked)  # noqa: B010
+    try:
+        began = time.perf_counter()
+        for _ in play(scene, first(scene), np.random.default_rng(0), lambda k: False):
+            pass
+        total = time.perf_counter() - began
+    finally:
+        setattr(omdpd_learner, "mirror_step", original)  # noqa: B010
+    return {"seconds": total, "steps": inside, "ratio": total / inside}
+
+
+def _print_steps(console: Console, title: str, rows: Any) -> None:
+    shown = Table(title=title, box=box.SIMPLE_HEAD)
+    for name in ("solver", "ms", "iterations", "median |dq|", "x ours cold", "x ours warm"):
+        shown.add_column(name, justify="left" if name == "solver" else "right")
+    for row in rows:
+        shown.add_row(
+            row.solver, f"{row.milliseconds:.3f}", f"{row.iterations:.1f}", f"{row.difference:.0e}", f"{row.ratio:.3g}",
+            f"{row.ratio_warm:.3g}",
+        )  # fmt: skip
+    console.print(shown)
+
+
+def _print_planning(console: Console, rows: Any) -> None:
+    shown = Table(title=f"planning, {rows[0].size}", box=box.SIMPLE_HEAD)
+    for name in ("planner", "ms", "rel. difference"):
+        shown.add_column(name, justify="left" if name == "planner" else "right")
+    for row in rows:
+        shown.add_row(row.planner, f"{row.milliseconds:.3f}", f"{row.difference:.0e}")
+    console.print(shown)
+
+
+if __name__ == "__main__":
+    typer.run(bench)

@@ -1,0 +1,1 @@
+"""From feedback to what is believed."""

@@ -1,0 +1,122 @@
+"""Optimism by bonuses: tables that pay for what is not known, planned with under the empirical kernel alone.
+
+    r~_h = r_hat + reward_scale sqrt(L/n) + transition_scale H width
+    d~_h = d_hat - cost_scale sqrt(L/n) - transition_scale H width
+
+where width(h,s,a) measures how far p_hat may be off.  r~ is cut to [0, H-h] and d~ to [-(H-h), H-h], what an episode
+can still bring; a pair that was never seen is worth that much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from omdpd.beliefs.confidence import log_term, log_term_transition
+from omdpd.beliefs.counts import Counts
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.policies import bernstein_width, iterated_log_width
+
+
+@dataclass(frozen=True, eq=False)
+class Optimism:
+    """r~ (H, S, A), d~ (I, H, S, A) and p_hat (H, S, A, S)."""
+
+    reward: Floats
+    cost: Floats
+    transition: Floats
+
+
+class Bonus(Protocol):
+    """How counts become optimistic tables for episode k (zero-based: k episodes have been seen)."""
+
+    def check(self, setting: Setting) -> None:
+        """Refuse a setting these bonuses cannot serve."""
+        ...
+
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
+        """The tables before episode k."""
+        ...
+
+
+@dataclass(frozen=True)
+class BernsteinBonus:
+    """The confidence box as a bonus: H times the summed half-widths of every row.
+
+    The default scales are those of `ProximalOMDPD.optimistic`, the same for every learner; `theory` has ones.
+    `stationary` pools the counts over the steps.
+    """
+
+    reward_scale: float = 0.2
+    cost_scale: float = 0.0
+    transition_scale: float = 0.005
+    stationary: bool = False
+    delta: float = 0.01
+
+    @staticmethod
+    def theory() -> BernsteinBonus:
+        """Scales of one."""
+        return BernsteinBonus(1.0, 1.0, 1.0)
+
+    def check(self, setting: Setting) -> None:
+        """Any setting will do."""
+        _check_delta(self.delta)
+
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
+        """r~, d~ and p_hat before episode k."""
+        counts = counts.pooled() if self.stationary else counts
+        L = log_term(setting, k, self.delta)
+        p = counts.transition_mean()
+        width = bernstein_width(counts.transitions, counts.departures, p, log_term_transition(setting, k, self.delta))
+        margin = self.transition_scale * setting.horizon * width
+        return _optimism(counts, p, margin, self.reward_scale * np.sqrt(L), self.cost_scale * np.sqrt(L))
+
+
+@dataclass(frozen=True)
+class IteratedLogBonus:
+    """Kitamura et al.'s uniform bonus: scale H ( phi sum_t sqrt(p) + 5 phi^2 ), valid for every k at once.
+
+    The factor H and the terms of the reward and the cost (which are known in that paper) are ours.
+    """
+
+    reward_scale: float = 0.2
+    cost_scale: float = 0.0
+    transition_scale: float = 0.001
+    stationary: bool = False
+    delta: float = 0.1
+
+    def check(self, setting: Setting) -> None:
+        """Any setting will do."""
+        _check_delta(self.delta)
+
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
+        """r~, d~ and p_hat before episode k."""
+        H, S, A = setting.shape
+        counts = counts.pooled() if self.stationary else counts
+        p = counts.transition_mean()
+        constant = 2.0 * float(np.log(48.0 * S * S * A * H / self.delta))
+        margin = self.transition_scale * H * iterated_log_width(counts.departures, p, constant)
+        root = np.sqrt(log_term(setting, k, self.delta))
+        return _optimism(counts, p, margin, self.reward_scale * root, self.cost_scale * root)
+
+
+def _optimism(counts: Counts, p: Floats, margin: Floats, reward_width: float, cost_width: float) -> Optimism:
+    """Means, what the visits leave open, and the margin of the kernel, cut to what an episode can still bring."""
+    H = len(p)
+    left = np.arange(H, 0, -1.0)[:, None, None]
+    root = 1.0 / np.sqrt(np.maximum(counts.visits, 1.0))
+    margin[-1] = 0.0  # nothing follows the last step
+    reward = np.minimum(counts.reward_mean() + reward_width * root, 1.0) + margin
+    cost = np.maximum(counts.cost_mean() - cost_width * root, -1.0) - margin
+    unseen = counts.visits == 0.0
+    reward = np.where(unseen, left, np.minimum(reward, left))
+    cost = np.where(unseen, -left, np.maximum(cost, -left))
+    return Optimism(reward, cost, p)
+
+
+def _check_delta(delta: float) -> None:
+    if not 0.0 < delta < 1.0:
+        raise InvalidInputError(f"delta is {delta}, but must lie strictly between 0 and 1")

@@ -1,0 +1,212 @@
+"""From counts to what a learner believes: optimistic tables, and the set of kernels it plans in.
+
+    bonus  = scale * sqrt(L / (n v 1)),                                        L  = ln(6 (I+1) SAHK / delta)
+    radius = scale * (2 sqrt(p(1-p) Lp / (n v 1)) + (14/3) Lp / (n v 1)),      Lp = ln(6 SAHK / delta)
+
+(Appendix B of the paper; with scales of one these are its constants.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from omdpd.beliefs.counts import Counts
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.boxes import tighten
+from omdpd.solvers.regions import Box, Kernel, Region
+
+# With an unknown number of episodes max(k, 256) stands for K in the logarithms and in gamma.
+LEAST_EPISODES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a learner believes before an episode.
+
+    Attributes
+    ----------
+    reward : (H, S, A)
+        r~, optimistic.
+    cost : (I, H, S, A)
+        d~ for the surrogate (meaningless under full feedback, where costs are revealed).
+    counted_cost : (I, H, S, A)
+        The cost that counts as violation: d~ itself, or d_hat without the margin of a cautious estimator.
+    margin : (H, S, A)
+        What an occupancy pays per unit for what is not known yet: the scalar margin on a revealed table is
+        sum(q * margin).  Zero for optimistic estimators.
+    region : Region
+    """
+
+    reward: Floats
+    cost: Floats
+    counted_cost: Floats
+    margin: Floats
+    region: Region
+
+
+class Estimator(Protocol):
+    """How counts become an estimate for episode k (zero-based: k episodes have been seen)."""
+
+    @property
+    def covers_truth(self) -> bool:
+        """Whether the region is meant to contain the true kernel, so that run-time certificates apply."""
+        ...
+
+    def check(self, setting: Setting) -> None:
+        """Refuse a setting this estimator cannot serve."""
+        ...
+
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+        """The belief before episode k."""
+        ...
+
+
+@dataclass(frozen=True)
+class BoxEstimator:
+    """Optimism in every table: r_hat + bonus, d_hat - bonus, and a confidence box around p_hat.
+
+    `clip` keeps r~ in [0, 1] and d~ in [-1, 1]; with `trusting` an unvisited pair has r~ = 1 and d~ = -1, otherwise
+    means of zero and the bonus with n = 1 (the paper).  `stationary` pools the counts over the steps.
+    """
+
+    reward_scale: float = 1.0
+    cost_scale: float = 1.0
+    transition_scale: float = 1.0
+    clip: bool = False
+    trusting: bool = False
+    stationary: bool = False
+    delta: float = 0.01
+
+    covers_truth = True
+
+    @staticmethod
+    def practical(
+        reward_scale: float = 0.2, cost_scale: float = 0.0, transition_scale: float = 0.005, stationary: bool = False
+    ) -> BoxEstimator:
+        """Small bonuses, clipped: the scales that every learner of a comparison shares."""
+        return BoxEstimator(reward_scale, cost_scale, transition_scale, True, True, stationary)
+
+    def check(self, setting: Setting) -> None:
+        """Any setting will do."""
+        _check_delta(self.delta)
+
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+        """r~, d~ and the box before episode k."""
+        counts = counts.pooled() if self.stationary else counts
+        width = np.sqrt(log_term(setting, k, self.delta) / np.maximum(counts.visits, 1.0))
+        reward = counts.reward_mean() + self.reward_scale * width
+        cost = counts.cost_mean() - self.cost_scale * width
+        if self.trusting:
+            unseen = counts.visits == 0.0
+            reward, cost = np.where(unseen, 1.0, reward), np.where(unseen, -1.0, cost)
+        if self.clip:
+            reward, cost = np.clip(reward, 0.0, 1.0), np.clip(cost, -1.0, 1.0)
+        box = confidence_box(counts, self.transition_scale, log_term_transition(setting, k, self.delta))
+        return Estimate(reward, cost, cost, np.zeros(setting.shape), box)
+
+
+@dataclass(frozen=True)
+class EmpiricalEstimator:
+    """p_hat alone; exploration in the reward, and a margin on the cost that shrinks with data.
+
+        r~ = r_hat + reward_scale sqrt(L/n) + one_over_n / n         not clipped; n = 0 counts as r_hat = 1, n = 1
+        d~ = clip(sum / (n + pseudo) + kappa sqrt(L/n), -1, 1)       0 where n = 0
+
+    `kappa` is the safety dial: 0 has no margin, larger is safer and slower.
+    """
+
+    kappa: float = 0.02
+    reward_scale: float = 0.1
+    one_over_n: float = 1.0
+    pseudo_observations: float = 2.0
+    stationary: bool = False
+    delta: float = 0.01
+
+    covers_truth = False
+
+    def check(self, setting: Setting) -> None:
+        """Any setting will do; the dial must not be negative."""
+        _check_delta(self.delta)
+        if not self.kappa >= 0.0:
+            raise InvalidInputError(f"kappa is {self.kappa}, but must be at least 0")
+
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+        """r~, d~, d_hat, the margin and p_hat before episode k."""
+        counts = counts.pooled() if self.stationary else counts
+        n = np.maximum(counts.visits, 1.0)
+        unseen = counts.visits == 0.0
+        width = np.sqrt(log_term(setting, k, self.delta) / n)
+        reward = np.where(unseen, 1.0, counts.reward_mean()) + self.reward_scale * width + self.one_over_n / n
+        shrunk = counts.cost_sum / np.maximum(counts.visits + self.pseudo_observations, 1.0)
+        cost = np.where(unseen, 0.0, np.clip(shrunk + self.kappa * width, -1.0, 1.0))
+        region = Kernel(counts.transition_mean())
+        return Estimate(reward, cost, counts.cost_mean(), self.kappa * width, region)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownModel:
+    """No estimation: the kernel and the mean reward are given, and the cost too where it is known and fixed."""
+
+    transition: Floats
+    reward: Floats
+    cost: Floats | None = None
+
+    covers_truth = True
+
+    def check(self, setting: Setting) -> None:
+        """The tables must fit the setting, and an unknown cost must be revealed."""
+        H, S, A = setting.shape
+        if self.transition.shape != (H, S, A, S) or self.reward.shape != (H, S, A):
+            raise InvalidInputError(f"the known model's tables do not fit a setting of shape {(H, S, A)}")
+        if self.cost is not None and self.cost.shape != (setting.n_constraints, H, S, A):
+            raise InvalidInputError(f"the known cost needs shape {(setting.n_constraints, H, S, A)}")
+        if self.cost is None and setting.feedback == "bandit":
+            raise InvalidInputError("a known model without its cost needs full feedback: nothing is estimated")
+        if self.cost is not None and setting.feedback == "full":
+            raise InvalidInputError("with full feedback the costs are revealed: leave the cost out of the known model")
+
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+        """The truth, as far as it was given."""
+        cost = np.zeros((setting.n_constraints, *setting.shape)) if self.cost is None else self.cost
+        return Estimate(self.reward, cost, cost, np.zeros(setting.shape), Kernel(self.transition))
+
+
+def confidence_box(counts: Counts, scale: float, Lp: float) -> Box:
+    """The tightened box of half-width `radius` around p_hat; the whole simplex where nothing was seen."""
+    n = counts.departures[..., None]
+    p_hat = counts.transition_mean()
+    reach = radius(p_hat, n, scale, Lp)
+    lower = np.where(n > 0.0, np.maximum(p_hat - reach, 0.0), 0.0)
+    upper = np.where(n > 0.0, np.minimum(p_hat + reach, 1.0), 1.0)
+    return Box(*tighten(lower, upper))
+
+
+def radius(p_hat: Floats, n: Floats, scale: float, Lp: float) -> Floats:
+    """Bernstein's half-width for every entry of the kernel."""
+    share = Lp / np.maximum(n, 1.0)
+    return scale * (2.0 * np.sqrt(p_hat * (1.0 - p_hat) * share) + (14.0 / 3.0) * share)
+
+
+def log_term(setting: Setting, k: int, delta: float) -> float:
+    """L = ln(6 (I+1) SAHK / delta) before zero-based episode k."""
+    return log_term_transition(setting, k, delta) + float(np.log(setting.n_constraints + 1.0))
+
+
+def log_term_transition(setting: Setting, k: int, delta: float) -> float:
+    """Lp = ln(6 SAHK / delta)."""
+    H, S, A = setting.shape
+    return float(np.log(6.0 * S * A * H * effective_episodes(setting, k + 1) / delta))
+
+
+def effective_episodes(setting: Setting, k: int) -> int:
+    """K, or max(k, 256) before one-based episode k if K is not known."""
+    return setting.n_episodes if setting.n_episodes is not None else max(k, LEAST_EPISODES)
+
+
+def _check_delta(delta: float) -> None:
+    if not 0.0 < delta < 1.0:
+        raise InvalidInputError(f"delta is {delta}, but must lie strictly between 0 and 1")

@@ -1,0 +1,68 @@
+"""Revealed cost tables worth keeping: distinct up to a positive factor, the most recently met ones.
+
+A policy that is safe in every episode satisfies every table ever revealed, so remembering old ones costs the
+comparator nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.problem.arrays import Floats
+
+# Two tables whose normalised entries agree to this are the same constraint.
+SAME = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class TableMemory:
+    """Up to `capacity` distinct tables (H, S, A), least recently met first; capacity 0 keeps the last table alone.
+
+    `capacity` None keeps every distinct table.  Every stored table has a label of its own, never used again.
+    """
+
+    capacity: int | None
+    tables: tuple[Floats, ...] = ()
+    labels: tuple[int, ...] = ()
+    n_labels: int = 0
+
+    def meet(self, table: Floats) -> TableMemory:
+        """The memory after `table` was revealed: it is put last; of two parallel tables the larger is kept.
+
+        An all-zero table says nothing and is not stored (with capacity 0 it empties the memory).
+        """
+        size = float(np.abs(table).max())
+        if size == 0.0:
+            return self if self.capacity != 0 else TableMemory(0, n_labels=self.n_labels)
+        place = self._parallel(table, size)
+        if place is None:
+            return self._with(self.tables, self.labels, table)
+        others = self.tables[:place] + self.tables[place + 1 :]
+        other_labels = self.labels[:place] + self.labels[place + 1 :]
+        known = self.tables[place]
+        longer = float(np.abs(known).max())
+        if (self.capacity == 0 and not np.array_equal(known, table)) or size > longer * (1.0 + SAME):
+            return self._with(others, other_labels, table)
+        return TableMemory(self.capacity, (*others, known), (*other_labels, self.labels[place]), self.n_labels)
+
+    def by_label(self) -> list[Floats]:
+        """The tables in the order in which they were first stored."""
+        return [self.tables[place] for place in np.argsort(self.labels)]
+
+    def same_as(self, other: TableMemory) -> bool:
+        """Whether both hold the same tables, in whatever order."""
+        return set(self.labels) == set(other.labels)
+
+    def _with(self, tables: tuple[Floats, ...], labels: tuple[int, ...], table: Floats) -> TableMemory:
+        most = len(tables) + 1 if self.capacity is None else max(self.capacity, 1)
+        kept, names = (*tables, table)[-most:], (*labels, self.n_labels)[-most:]
+        return TableMemory(self.capacity, kept, names, self.n_labels + 1)
+
+    def _parallel(self, table: Floats, size: float) -> int | None:
+        """The place of a stored table that is a positive multiple of this one."""
+        for place, known in enumerate(self.tables):
+            if np.abs(known / np.abs(known).max() - table / size).max() <= SAME:
+                return place
+        return None

@@ -1,0 +1,213 @@
+"""`omdpd paper`, `run`, `new`, `ls`, `table`, `plot`: run experiments and read their results."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from omdpd.cli.playing import Address, Fresh, Jobs, NoSharedDisk, On, Plan, Retry, play_experiment
+from omdpd.experiments import specs
+from omdpd.experiments.files import STARTER, load_experiment
+from omdpd.experiments.one_run import scene_of
+from omdpd.experiments.specs import Experiment, RunSpec
+from omdpd.play.loop import first, play, record_grid
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.curves import load_curves
+from omdpd.report.figures import draw, floors_of, save
+from omdpd.report.results import stored_runs, summaries
+from omdpd.report.tables import formatted, print_table
+from omdpd.solvers.warmup import warm_up
+from omdpd.storage.atomic import write_atomically
+
+QUICK_EPISODES, QUICK_SEEDS = 500, 2
+# A dry run plays this many episodes of every kind of run to estimate its time.
+TRIAL_EPISODES = 20
+# What a recorded episode takes on disk, in bytes, measured on runs of the paper's size.
+ROW_BYTES = 60
+# And the value of an episode, whether or not it is recorded.
+VALUE_BYTES = 8
+# Rows of a longer run are counted up to here; they grow with the logarithm of its length.
+TRIAL_ROWS = 1_000_000
+
+
+def paper(
+    episodes: Annotated[int | None, typer.Option(help="Episodes K per run (3000).")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds, each a world of its own (5).")] = None,
+    first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    jobs: Jobs = 0,
+    out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/paper"),
+    learners: Annotated[str, typer.Option(help="Comma-separated learners; all if empty.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="2 seeds, K = 500: the same page in a minute or two.")] = False,
+    any_instance: Annotated[
+        bool, typer.Option("--any-instance", help="Also draw worlds whose constraint does not bind.")
+    ] = False,
+    on: On = "local",
+    address: Address = None,
+    fresh: Fresh = False,
+    retry_failed: Retry = False,
+    no_shared_disk: NoSharedDisk = False,
+) -> None:
+    """Run the paper's simulation; ends with a table here and a figure on disk."""
+    K = episodes if episodes is not None else QUICK_EPISODES if quick else 3000
+    n = seeds if seeds is not None else QUICK_SEEDS if quick else 5
+    chosen = [name.strip() for name in learners.split(",") if name.strip()] or None
+    experiment = specs.paper(K, n, first_seed, any_instance, chosen)
+    console = Console()
+    _play_and_print(console, experiment, out, Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed))
+    floor = floors_of(experiment)["independent"]
+    console.print(
+        "independent: with every entry drawn afresh no policy is safe in every episode, and the next table cannot be "
+        f"predicted; so every learner pays at least {floor:.3f} per episode in expectation, and violation grows "
+        "linearly for everybody.",
+        highlight=False,
+    )
+
+
+def run(
+    file: Annotated[Path, typer.Argument(help="An experiment in TOML; `omdpd new` writes a first one.")],
+    out: Annotated[Path | None, typer.Option(help="Where results go (results/<name of the file>).")] = None,
+    jobs: Jobs = 0,
+    on: On = "local",
+    address: Address = None,
+    fresh: Fresh = False,
+    retry_failed: Retry = False,
+    no_shared_disk: NoSharedDisk = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and an estimate, and stop.")] = False,
+) -> None:
+    """Run an experiment from a file; a second call goes on where the first one stopped."""
+    experiment = load_experiment(file)
+    folder = out if out is not None else Path("results") / file.stem
+    if dry_run:
+        _print_plan(Console(), experiment)
+        return
+    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed)
+    _play_and_print(Console(), experiment, folder, plan)
+
+
+def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml")) -> None:
+    """Write a commented experiment to start from."""
+    if file.exists():
+        raise InvalidInputError(f"{file} is there already; choose another name")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, STARTER.format(file=file).encode())
+    print(f"wrote {file}; run it with: omdpd run {file}")
+
+
+def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> None:
+    """List the runs of a folder: state, progress, last numbers."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "world", "nature", "learner", "seed", "state", "episodes", "regret", "violation"):
+        shown.add_column(name, no_wrap=name == "run")
+    failed: list[str] = []
+    for stored in stored_runs(folder):
+        spec, summary = stored.spec, stored.folder.summary
+        last = stored.folder.last_rows() if summary is None else None
+        numbers = _last_numbers(last) if summary is None else (summary["regret"], summary["violation"])
+        labels = (escape(part.label) for part in (spec.world, spec.nature, spec.learner))
+        shown.add_row(
+            stored.folder.path.name, *labels, str(spec.seed), stored.state,
+            f"{stored.episodes}/{spec.episodes}", *("-" if x is None else f"{x:.1f}" for x in numbers),
+        )  # fmt: skip
+        error = stored.folder.error if stored.state == "failed" else None
+        if error is not None:
+            failed.append(f"{stored.folder.path.name} failed: {error.get('error')}")
+    console = Console(width=160)
+    console.print(shown)
+    for line in failed:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def table(
+    folder: Annotated[Path, typer.Argument(help="A folder of results.")],
+    style: Annotated[str, typer.Option("--format", help="terminal, markdown, csv or latex.")] = "terminal",
+) -> None:
+    """Print means with intervals and growth exponents of the finished runs."""
+    records = _finished(folder)
+    if style == "terminal":
+        print_table(Console(), records)
+    else:
+        print(formatted(records, style), end="")
+
+
+def plot(
+    folder: Annotated[Path, typer.Argument(help="A folder of results.")],
+    out: Annotated[Path | None, typer.Option(help="Where figure.png, .svg and .pdf go (the same folder).")] = None,
+) -> None:
+    """Draw the finished runs of a folder."""
+    records = _finished(folder)
+    target = folder if out is None else out
+    target.mkdir(parents=True, exist_ok=True)
+    spelled = folder / "experiment.toml"
+    floors = floors_of(load_experiment(spelled)) if spelled.exists() else None
+    figure = draw(load_curves(folder / "runs", records), f"{folder.name}: mean and 95 % band over seeds", floors)
+    for file in save(figure, target):
+        print(f"wrote {file}")
+
+
+def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan: Plan) -> None:
+    """Play an experiment and print its table."""
+    print_table(console, play_experiment(console, experiment, folder, plan))
+    files = f"Figure: {folder / 'figure.png'} (also svg, pdf); numbers: {folder / 'summary.csv'}, summary.json"
+    console.print(files, highlight=False)
+
+
+def _print_plan(console: Console, experiment: Experiment) -> None:
+    """The runs of an experiment, and how long and large they will be, from a short trial of each kind."""
+    runs = experiment.runs()
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("world", "nature", "learner", "seeds", "seconds a run"):
+        shown.add_column(name)
+    warm_up(lambda line: console.print(line))
+    total = 0.0
+    for spec in {(r.world, r.nature, r.learner): r for r in runs}.values():
+        seconds = _trial(spec)
+        total += seconds * experiment.seeds
+        shown.add_row(spec.world.label, spec.nature.label, spec.learner.label, str(experiment.seeds), f"{seconds:.1f}")
+    console.print(shown)
+    recorded = record_grid(experiment.episodes, experiment.record == "all")
+    share = sum(map(recorded, range(1, min(experiment.episodes, TRIAL_ROWS) + 1)))
+    n_rows = experiment.episodes if share == experiment.episodes or experiment.record == "all" else share
+    disk = len(runs) * (n_rows * ROW_BYTES + experiment.episodes * VALUE_BYTES) / 1e6
+    jobs = os.cpu_count() or 1
+    console.print(
+        f"{len(runs)} runs, {experiment.episodes} episodes each: about {total / 60:.1f} minutes of work "
+        f"({total / 60 / jobs:.1f} on {jobs} cores) and {disk:.1f} MB on disk",
+        highlight=False,
+    )
+
+
+def _trial(spec: RunSpec) -> float:
+    """Seconds a run will take, from its first few episodes."""
+    scene = scene_of(spec)
+    n = min(TRIAL_EPISODES, spec.episodes)
+    began = time.perf_counter()
+    for count, _ in enumerate(play(scene, first(scene), np.random.default_rng(0), lambda k: False), 1):
+        if count == n:
+            break
+    return (time.perf_counter() - began) / n * spec.episodes
+
+
+def _finished(folder: Path) -> list[dict[str, Any]]:
+    """The summaries of the finished runs, in the order in which the experiment names them if it is there."""
+    records = summaries(folder)
+    if not records:
+        raise InvalidInputError(f"no run under {folder} is finished yet")
+    spelled = folder / "experiment.toml"
+    order = [spec.id for spec in load_experiment(spelled).runs()] if spelled.exists() else []
+    place = {name: i for i, name in enumerate(order)}
+    return sorted(records, key=lambda record: place.get(record["run"], len(order)))
+
+
+def _last_numbers(rows: Any) -> tuple[None, float | None]:
+    if rows is None or rows.num_rows == 0:
+        return None, None
+    return None, float(rows["violation_sum"][-1].as_py())

@@ -1,0 +1,76 @@
+"""The command line: parse words, call the library.  Errors are one sentence and exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from omdpd import __version__
+from omdpd.cli import experiments, learners, suites, worlds
+from omdpd.experiments import specs
+from omdpd.problem.arrays import InvalidInputError
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Online learning in constrained Markov decision processes.",
+)
+for command in (
+    experiments.paper,
+    experiments.run,
+    experiments.new,
+    experiments.ls,
+    experiments.table,
+    experiments.plot,
+    learners.learners,
+    worlds.worlds,
+    worlds.show,
+    worlds.check,
+    suites.suite,
+    suites.compare,
+):
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point: every expected error ends in one sentence and exit code 2."""
+    try:
+        app()
+    except InvalidInputError as error:
+        print(f"omdpd: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        print(f"omdpd: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"omdpd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def omdpd(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Online learning in constrained Markov decision processes."""
+
+
+@app.command("list")
+def list_() -> None:
+    """List learners, natures and worlds, one line each."""
+    console = Console()
+    for title, table in (("Learners", specs.LEARNERS), ("Natures", specs.NATURES), ("Worlds", specs.WORLDS)):
+        shown = Table(title=title, title_justify="left", box=None, show_header=False)
+        for name, spec in table.items():
+            shown.add_row(str(name), (spec.__doc__ or "").split("\n")[0])
+        console.print(shown)

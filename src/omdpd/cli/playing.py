@@ -1,0 +1,90 @@
+"""What every command that plays runs shares: its options, where runs go, the live view, and how it is stopped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from omdpd.cli.progress import Watch
+from omdpd.experiments.executors import Place, executor
+from omdpd.experiments.experiment import forget, run_experiment
+from omdpd.experiments.specs import Experiment, RunSpec
+from omdpd.experiments.writer import commit_seconds
+from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.report.figures import draw_experiment
+from omdpd.solvers.warmup import warm_up
+
+Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
+On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray.")]
+Address = Annotated[str | None, typer.Option(help="A Dask scheduler (tcp://...) or a Ray cluster; default: start one.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")]
+Retry = Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")]
+NoSharedDisk = Annotated[
+    bool,
+    typer.Option(
+        "--no-shared-disk",
+        help="Workers do not see the folder of results: they play in temporary folders and send their files here. "
+        "By default workers write into that folder themselves, under the same path.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where runs go and what of earlier calls is kept, as the command line says it."""
+
+    on: str = "local"
+    jobs: int = 0
+    address: str | None = None
+    shared_disk: bool = True
+    fresh: bool = False
+    retry_failed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.jobs < 0:
+            raise InvalidInputError(f"--jobs is {self.jobs}, but must not be negative")
+        named(PLACES, self.on, "place")
+        commit_seconds()  # refused here rather than in every worker
+
+    def executor(self, n_runs: int) -> Any:
+        """The workers, no more than there are runs."""
+        return executor(PLACES[self.on], min(self.jobs or os.cpu_count() or 1, n_runs), self.address)
+
+
+PLACES: dict[str, Place] = {"local": "local", "dask": "dask", "ray": "ray"}
+
+
+def play_experiment(
+    console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec] | None = None
+) -> list[dict[str, Any]]:
+    """Play an experiment (or these of its runs), draw its figure, and return the summaries."""
+    wanted = experiment.runs() if runs is None else runs
+    with playing(console, wanted, folder, plan) as (workers, watch):
+        records = run_experiment(experiment, folder, workers, watch, None, plan.shared_disk, wanted)
+    draw_experiment(experiment, folder, records)
+    return records
+
+
+@contextmanager
+def playing(
+    console: Console, runs: Sequence[RunSpec], folder: Path, plan: Plan
+) -> Iterator[tuple[Executor, Callable[[Sequence[RunSpec]], None]]]:
+    """Workers for some runs and a live view of them; Ctrl-C ends the command with a sentence and loses nothing."""
+    try:
+        if plan.fresh or plan.retry_failed:
+            forget(runs, folder, failed_only=not plan.fresh)
+        warm_up(lambda line: console.print(line, highlight=False))
+        with plan.executor(len(runs)) as workers, Watch(console, runs, folder / "runs") as watch:
+            yield workers, watch
+    except KeyboardInterrupt:
+        said = f"Stopped; what was done is kept in {folder}. The same command goes on from there."
+        console.print(said, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None

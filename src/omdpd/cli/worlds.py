@@ -1,0 +1,86 @@
+"""`omdpd worlds`, `show`, `check`: the worlds and their facts, one world's card and figure, a problem of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from omdpd.experiments.specs import WORLDS
+from omdpd.experiments.specs.natures import natures_for
+from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.problem.cmdp import CMDP
+from omdpd.report.figures import write_figure
+from omdpd.report.pictures import draw_world
+from omdpd.worlds.card import problem_card
+from omdpd.worlds.facts import FACTS
+from omdpd.worlds.files import load_problem
+
+MEANING = (
+    "S states, A actions, H steps, I constraints; optimum: the best safe value; free: the best without constraints; "
+    "Slater: the room of the safest policy; multipliers: what one more unit of budget is worth, in the units that "
+    "learners see (costs scaled into [-1, 1] where they did not fit)."
+)
+Seed = Annotated[int, typer.Option(help="The seed that a random world is drawn with.")]
+
+
+def worlds() -> None:
+    """List the worlds with their sizes, optimum, Slater gap, multipliers and natural adversaries."""
+    title = "Worlds at their default settings (random ones drawn with seed 0)"
+    shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("world", no_wrap=True)
+    for name in ("S", "A", "H", "I", "optimum", "free", "Slater", "multipliers"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for name in WORLDS:
+        cmdp, facts = _world(name, 0), FACTS[name]
+        H, S, A = cmdp.shape
+        prices = " ".join(f"{m:.4f}" for m in facts.multipliers)
+        numbers = (f"{facts.value:.4f}", f"{facts.free_value:.4f}", f"{facts.slater_gap:.4f}", prices)
+        shown.add_row(name, str(S), str(A), str(H), str(cmdp.n_constraints), *numbers)
+    console = Console()
+    console.print(shown)
+    for name, spec in WORLDS.items():
+        adversary = _world(name, 0).scenarios
+        own = "" if adversary is None else f"  Its own adversary: {', '.join(adversary.names)}."
+        console.print(f"{name}: {(spec.__doc__ or '').splitlines()[0]}{own}", highlight=False, soft_wrap=True)
+    console.print(MEANING, highlight=False, soft_wrap=True)
+
+
+def show(
+    world: Annotated[str, typer.Argument(help="A world's name (see `omdpd worlds`), or a problem file (.npz).")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where the figure goes (png, svg or pdf); WORLD.png if empty.")
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Print a world's card and draw its optimal policy."""
+    if seed < 0:
+        raise InvalidInputError("--seed must not be negative")
+    cmdp = load_problem(world) if world.endswith(".npz") else _world(world, seed)
+    card = problem_card(cmdp)
+    for line in card.lines():
+        print(line)
+    print(f"natures that suit it             {', '.join(natures_for(cmdp))}")
+    file = Path(f"{Path(world).stem}.png") if out is None else out
+    write_figure(draw_world(cmdp, card), file)
+    print(f"figure                           {file}")
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A problem: an .npz file with transition, reward, cost, budget.")],
+) -> None:
+    """Say what is wrong with a problem of your own, or print its card."""
+    cmdp = load_problem(file)
+    for line in problem_card(cmdp).lines():
+        print(line)
+
+
+def _world(name: str, seed: int) -> CMDP:
+    built = named(WORLDS, name, "world")().build(np.random.default_rng(seed))
+    assert isinstance(built, CMDP)
+    return built

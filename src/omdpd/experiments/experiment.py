@@ -1,0 +1,94 @@
+"""Experiments from end to end: run what is not finished, on any executor, and sum it up.
+
+An experiment's folder holds `experiment.toml`, `runs/<id>/` (see `storage.run_folder`), `summary.json` and
+`summary.csv`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+from omdpd.experiments.many_runs import run_all
+from omdpd.experiments.one_run import scene_of
+from omdpd.experiments.specs import Experiment, RunSpec, toml_of
+from omdpd.play.scene import Metric
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.storage.atomic import write_atomically
+
+
+def run_experiment(
+    experiment: Experiment,
+    folder: Path,
+    executor: Executor,
+    watch: Callable[[Sequence[RunSpec]], None] = lambda done: None,
+    metrics: Mapping[str, Metric] | None = None,
+    shared_disk: bool = True,
+    runs: Sequence[RunSpec] | None = None,
+) -> list[dict[str, Any]]:
+    """Play every run that is not finished yet, then write the summaries; returns the summaries.
+
+    Without a shared disk workers play in temporary folders, and their files are written into `folder` here.  `runs`
+    are those of the grid that are wanted, all if None.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / "experiment.toml", toml_of(experiment).encode())
+    summaries = run_all(
+        experiment.runs() if runs is None else runs, folder / "runs", executor, watch, metrics, shared_disk
+    )
+    write_summaries(summaries, folder)
+    return summaries
+
+
+def suitable_runs(experiment: Experiment) -> tuple[list[RunSpec], list[str]]:
+    """The runs of a grid whose parts fit together, and a sentence for every combination that does not.
+
+    A learner may need another feedback, or know something that the world does not grant; a nature may need a world
+    with scenarios of its own, or leave no policy safe.
+    """
+    refusals: dict[tuple[Any, ...], str | None] = {}
+    kept = []
+    for spec in experiment.runs():
+        parts = (spec.world, spec.nature, spec.learner)
+        if parts not in refusals:
+            refusals[parts] = _refusal(spec)
+        if refusals[parts] is None:
+            kept.append(spec)
+    return kept, [why for why in refusals.values() if why is not None]
+
+
+def _refusal(spec: RunSpec) -> str | None:
+    """Why a run's parts do not fit together, or None."""
+    try:
+        scene = scene_of(spec)
+        scene.learner.init(scene.cmdp.setting(spec.episodes, scene.nature.feedback))
+    except InvalidInputError as error:
+        return f"{spec.learner.label} on {spec.world.label}, {spec.nature.label}: {error}"
+    safety = scene.nature.safety()
+    return None if safety.exists else f"{spec.nature.label} on {spec.world.label}: {safety.why}"
+
+
+def forget(runs: Sequence[RunSpec], folder: Path, failed_only: bool) -> None:
+    """Remove what runs left behind: everything, or the errors of failed ones."""
+    for spec in runs:
+        run = folder / "runs" / spec.id
+        if failed_only:
+            (run / "error.json").unlink(missing_ok=True)
+        else:
+            shutil.rmtree(run, ignore_errors=True)
+
+
+def write_summaries(summaries: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """summary.json and summary.csv: one record per run; undefined numbers are null and empty."""
+    write_atomically(folder / "summary.json", json.dumps(list(summaries), indent=1, allow_nan=False).encode())
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(summaries[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(summaries)
+    write_atomically(folder / "summary.csv", text.getvalue().encode())

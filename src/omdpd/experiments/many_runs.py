@@ -1,0 +1,193 @@
+"""Many runs on any executor: each in a durable folder, whether or not the workers share a disk with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from omdpd.experiments.away import parcel_of, play_away, unpack_parcel
+from omdpd.experiments.one_run import RunFailedError, failure, run_safely
+from omdpd.experiments.specs import RunSpec
+from omdpd.experiments.writer import check_metrics, commit_seconds
+from omdpd.play.scene import Metric
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.storage.atomic import Lock, RecordError
+from omdpd.storage.run_folder import RunFolder
+
+# How often runs are looked at, in seconds.
+LOOK_EVERY = 0.5
+# Without a shared disk a run's files come back this many times more rarely than a run commits on a shared one.
+AWAY_FACTOR = 10.0
+
+Watch = Callable[[Sequence[RunSpec]], None]
+
+
+class _Way(Protocol):
+    """How runs reach workers and their results come back."""
+
+    def send(self, spec: RunSpec) -> Future[Any]:
+        """Have a run played."""
+        ...
+
+    def receive(self, spec: RunSpec, result: Any) -> dict[str, Any] | None:
+        """The summary of a run; None if it has to be sent again."""
+        ...
+
+
+def run_all(
+    specs: Sequence[RunSpec],
+    folder: Path,
+    executor: Executor,
+    watch: Watch,
+    metrics: Mapping[str, Metric] | None = None,
+    shared_disk: bool = True,
+) -> list[dict[str, Any]]:
+    """Every run on the executor; `watch` is told the finished ones now and then; summaries in the order of the specs.
+
+    With a shared disk workers write into `folder`; without one they work in temporary folders and send their files.
+    A run that fails keeps its error in its folder and the others go on; at the end the failure is raised.  A run that
+    failed before is not tried again until its error is removed.
+    """
+    if shared_disk:
+        return _run_all(specs, folder, _Shared(folder, executor, metrics), watch)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder / "lock")
+    if not lock.acquire():
+        raise RecordError(f"another process is running experiments without a shared disk into {folder}")
+    try:
+        return _run_all(specs, folder, _Away(folder, executor, metrics), watch)
+    finally:
+        lock.release()
+
+
+def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) -> list[dict[str, Any]]:
+    summaries: dict[str, dict[str, Any]] = {}
+    errors: dict[str, BaseException] = {}
+    pending: dict[Future[Any], RunSpec] = {}
+    try:
+        with _ticking(watch) as tell:
+            for spec in specs:
+                future = way.send(spec)
+                pending[future] = spec
+                if future.done():
+                    tell([spec])
+        while pending:
+            done, _ = wait(pending, timeout=LOOK_EVERY)
+            ended = []
+            for future in done:
+                spec = pending.pop(future)
+                try:
+                    summary = way.receive(spec, future.result())
+                except Exception as error:  # whatever a run raises is reported at the end
+                    errors[spec.id] = error
+                    _keep(RunFolder(folder / spec.id), error)
+                else:
+                    if summary is None:
+                        pending[way.send(spec)] = spec
+                        continue
+                    summaries[spec.id] = summary
+                ended.append(spec)
+            watch(ended)
+    except KeyboardInterrupt:
+        for future in pending:
+            future.cancel()
+        raise
+    if errors:
+        raise _failed(errors, len(specs), folder)
+    return [summaries[spec.id] for spec in specs]
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """Workers write into the durable folder themselves."""
+
+    folder: Path
+    executor: Executor
+    metrics: Mapping[str, Metric] | None
+
+    def send(self, spec: RunSpec) -> Future[dict[str, Any]]:
+        return self.executor.submit(run_safely, spec, (self.folder / spec.id).absolute(), self.metrics)
+
+    def receive(self, spec: RunSpec, result: dict[str, Any]) -> dict[str, Any]:
+        return result
+
+
+@dataclass(frozen=True)
+class _Away:
+    """Workers work in temporary folders; the durable folder is written here."""
+
+    folder: Path
+    executor: Executor
+    metrics: Mapping[str, Metric] | None
+
+    def send(self, spec: RunSpec) -> Future[Any]:
+        record = RunFolder(self.folder / spec.id)
+        future: Future[Any] = Future()
+        try:
+            before, done = record.error, record.summary
+            if before is not None:
+                raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
+            check_metrics(record, self.metrics, finished=done is not None)
+            if done is None:
+                seconds = AWAY_FACTOR * commit_seconds()
+                return self.executor.submit(play_away, spec, parcel_of(record), self.metrics, seconds)
+            future.set_result(None)
+        except InvalidInputError as error:
+            future.set_exception(error)
+        return future
+
+    def receive(self, spec: RunSpec, result: Any) -> dict[str, Any] | None:
+        record = RunFolder(self.folder / spec.id)
+        if result is None:
+            return record.summary
+        with record.owned():
+            if record.summary is None:
+                unpack_parcel(result, record)
+            if result.error is not None:
+                record.fail(result.error)
+                raise RunFailedError(str(result.error["error"]))
+        return record.summary
+
+
+@contextmanager
+def _ticking(watch: Watch) -> Iterator[Watch]:
+    """Look at the runs from a thread while this one is busy: an executor may play a run when it is submitted."""
+    guard, over = threading.Lock(), threading.Event()
+
+    def tell(done: Sequence[RunSpec]) -> None:
+        with guard:
+            watch(done)
+
+    def tick() -> None:
+        while not over.wait(LOOK_EVERY):
+            tell([])
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield tell
+    finally:
+        over.set()
+        thread.join()
+
+
+def _keep(record: RunFolder, error: BaseException) -> None:
+    """Keep the error of a run that could not keep it itself, because its worker died."""
+    if not isinstance(error, InvalidInputError | OSError) and record.error is None:
+        record.fail(failure(error))
+
+
+def _failed(errors: Mapping[str, BaseException], n_runs: int, folder: Path) -> InvalidInputError:
+    """One sentence about the runs that failed."""
+    name, error = next(iter(errors.items()))
+    if len(errors) == 1 and isinstance(error, RecordError):
+        return error
+    said = " ".join(failure(error)["error"].split())
+    file = folder / name / "error.json"
+    where = f" (see {file})" if file.exists() else ""
+    return RunFailedError(f"{len(errors)} of {n_runs} runs failed; the first one, {name}, with: {said}{where}")

@@ -1,0 +1,139 @@
+"""One run that lasts: played into its folder, committed as it goes, resumed where it stopped."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from omdpd.experiments.interrupts import polite
+from omdpd.experiments.specs import RunSpec, toml_of
+from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
+from omdpd.play.judging import scores
+from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
+from omdpd.play.scene import Metric, Scene, informed
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.storage.atomic import RecordError
+from omdpd.storage.run_folder import RunFolder
+
+
+class RunFailedError(InvalidInputError):
+    """Some runs failed; the message names the first one and where its error is kept."""
+
+
+def scene_of(spec: RunSpec, metrics: Mapping[str, Metric] | None = None) -> Scene:
+    """What a spec stands for, each part from its own stream of random numbers."""
+    cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
+    nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
+    return Scene(cmdp, nature, informed(spec.learner.build(), cmdp, nature.feedback), spec.episodes, metrics or {})
+
+
+def run(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None) -> dict[str, Any]:
+    """Play a run to its end in its folder (going on where it stopped) and return its summary.
+
+    Ctrl-C commits what was played and stops.  While another process plays the same run this one waits for it.
+    """
+    record = RunFolder(folder)
+    done = record.summary
+    if done is not None:
+        check_metrics(record, metrics, finished=True)
+        return done
+    with record.owned():
+        summary = advance(spec, record, metrics, commit_seconds())
+    assert summary is not None, "without a limit of time a run is played to its end"
+    return summary
+
+
+def run_safely(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None) -> dict[str, Any]:
+    """`run`, with a failure written into the run's folder instead of lost.
+
+    Trouble with files is not the run's failure: it is raised, and the same command may go on once it is mended.
+    """
+    before = RunFolder(folder).error
+    if before is not None:
+        raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
+    try:
+        return run(spec, folder, metrics)
+    except (RecordError, OSError):
+        raise
+    except Exception as error:
+        RunFolder(folder).fail(failure(error))
+        raise
+
+
+def advance(
+    spec: RunSpec,
+    record: RunFolder,
+    metrics: Mapping[str, Metric] | None,
+    every: float,
+    seconds: float | None = None,
+) -> dict[str, Any] | None:
+    """Play a run in a folder that is ours: to its end, or for about `seconds`, and then None is returned."""
+    done = record.summary
+    check_metrics(record, metrics, finished=done is not None)
+    if done is not None:
+        return done
+    record.create(toml_of(spec))
+    record.verify()
+    scene = scene_of(spec, metrics)
+    rng = np.random.default_rng(spec.stream(2))
+    now = start = resumed(record, scene.learner, first(scene), rng)
+    writer = Writer(record, scene, rng, every)
+    began = time.perf_counter()
+    with polite() as stop:
+        for value, row, now in play(scene, start, rng, record_grid(spec.episodes, spec.record == "all")):
+            writer.add(value, row, now)
+            if stop.asked or (seconds is not None and time.perf_counter() - began > seconds):
+                writer.commit(now)
+                break
+    if stop.asked:
+        raise KeyboardInterrupt
+    if now.k < spec.episodes:
+        return None
+    record.compact()
+    summary = summarise(scene, spec, now, record)
+    record.finish(summary)
+    return summary
+
+
+def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> dict[str, Any]:
+    """One record per run: the scores, the comparator, and how the solves went."""
+    best = met_comparator(scene, end)
+    result = scores(record.values(), end.totals, best)
+    said = scene.learner.report(end.learner_state)
+    return {
+        "learner": spec.learner.label,
+        "nature": spec.nature.label,
+        "world": spec.world.label,
+        "seed": spec.seed,
+        "episodes": spec.episodes,
+        "horizon": scene.cmdp.shape[0],
+        **asdict(result),
+        "comparator_value": best.value,
+        "comparator_exists": best.exists,
+        "hindsight_violation": best.hindsight_violation,
+        "solves": said.log.solves,
+        "iterations": said.log.iterations,
+        "failures": said.log.failures,
+        "max_gap": said.log.max_gap,
+        "max_residual": said.log.max_residual,
+        "infeasible": said.infeasible,
+        "saturations": said.saturations,
+        "ignored_violation": said.ignored,
+        "certified_regret": None if said.certificate is None else said.certificate.regret,
+        "certified_violation": None if said.certificate is None else said.certificate.violation,
+        "seconds": end.seconds,
+        "run": spec.id,
+    }
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """What error.json holds: the error in a line, and where it came from."""
+    said = str(error) or type(error).__name__
+    text = said if isinstance(error, InvalidInputError) else f"{type(error).__name__}: {said}"
+    return {"error": text, "traceback": "".join(traceback.format_exception(error))}

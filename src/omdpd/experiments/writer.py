@@ -1,0 +1,141 @@
+"""Rows of a run on their way to disk: gathered, and committed together with the state every few seconds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omdpd.learners.protocol import Learner, stored_classes
+from omdpd.play.judging import Totals
+from omdpd.play.loop import Progress, Row
+from omdpd.play.scene import Metric, Scene
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.storage.atomic import RecordError
+from omdpd.storage.packing import pack, unpack
+from omdpd.storage.run_folder import Commit, RunFolder
+
+# How often a run commits, in seconds: what a kill can cost.  The environment variable of this name changes it.
+COMMIT_SECONDS = 3.0
+COMMIT_VARIABLE = "OMDPD_COMMIT_SECONDS"
+# Values of episodes that wait for a commit take memory: beyond this many they are committed early.
+MOST_WAITING = 50_000
+
+ROW_SCHEMA = pa.schema(
+    [
+        ("episode", pa.int64()),
+        ("value", pa.float64()),
+        ("excess", pa.list_(pa.float64())),
+        ("value_sum", pa.float64()),
+        ("violation_sum", pa.float64()),
+        ("step_size", pa.float64()),
+        ("weight", pa.float64()),
+        ("certified_regret", pa.float64()),
+        ("certified_violation", pa.float64()),
+        ("good_event", pa.bool_()),
+    ]
+)
+# Columns that reading adds; a metric cannot have such a name either.
+LABELS = ("run", "world", "nature", "learner", "seed", "regret")
+
+
+@dataclass
+class Writer:
+    """Rows and values since the last commit, and the clock that says when to commit."""
+
+    record: RunFolder
+    scene: Scene
+    rng: np.random.Generator
+    every: float
+    rows: list[Row] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    committed: float = field(default_factory=time.perf_counter)
+
+    def add(self, value: float, row: Row | None, now: Progress) -> None:
+        """One more episode; commits if it is time."""
+        self.values.append(value)
+        if row is not None:
+            self.rows.append(row)
+        waited = time.perf_counter() - self.committed > self.every
+        if now.k == self.scene.episodes or waited or len(self.values) >= MOST_WAITING:
+            self.commit(now)
+
+    def commit(self, now: Progress) -> None:
+        """Make everything up to `now` durable."""
+        if not self.values:
+            return
+        tree, arrays = pack((now.learner_state, now.totals, now.keys, now.seconds))
+        done = Commit(now.k, {"progress": tree, "rng": self.rng.bit_generator.state}, arrays)
+        values = pa.table({"value": pa.array(self.values, pa.float64())})
+        self.record.commit(table_of_rows(self.rows, list(self.scene.metrics)), values, done)
+        self.rows, self.values, self.committed = [], [], time.perf_counter()
+
+
+def resumed(record: RunFolder, learner: Learner[Any], start: Progress, rng: np.random.Generator) -> Progress:
+    """Where the run stopped, with the random numbers set to go on from there; `start` if it did not begin yet."""
+    last = record.last_commit()
+    if last is None:
+        return start
+    file = record.path / "commit.json"
+    try:
+        rng.bit_generator.state = last.tree["rng"]
+        stored_state, *stored = last.tree["progress"]
+        state = unpack(stored_state, last.arrays, stored_classes(learner))
+        totals, keys, seconds = unpack(stored, last.arrays, {Totals.__name__: Totals})
+        if not isinstance(totals, Totals) or totals.episodes != last.episodes:
+            raise TypeError("its totals are of other episodes than its rows")
+        if type(state) is not type(start.learner_state):
+            raise TypeError("it is the state of another learner")
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise RecordError(f"{file} is damaged: the state in it cannot be used ({error})") from None
+    return Progress(state, totals, keys, seconds)
+
+
+def table_of_rows(rows: Sequence[Row], metrics: Sequence[str]) -> pa.Table:
+    """Rows as a table, one column per field and per metric."""
+    columns = {name: [getattr(row, name) for row in rows] for name in ROW_SCHEMA.names}
+    table = pa.table(columns, schema=ROW_SCHEMA)
+    for i, name in enumerate(metrics):
+        table = table.append_column(name, pa.array([row.metrics[i] for row in rows], pa.float64()))
+    return table
+
+
+def commit_seconds() -> float:
+    """Seconds between commits: the constant, or what the environment says."""
+    text = os.environ.get(COMMIT_VARIABLE)
+    if text is None:
+        return COMMIT_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds < float("inf"):
+        raise InvalidInputError(f"{COMMIT_VARIABLE} is {text!r}, but must be a number of seconds")
+    return seconds
+
+
+def check_metrics(record: RunFolder, metrics: Mapping[str, Metric] | None, finished: bool) -> None:
+    """Refuse metrics that a run already has rows without, or rows with, or that are named like other columns."""
+    names = tuple(metrics or {})
+    for name in names:
+        if not isinstance(name, str) or not name or name in ROW_SCHEMA.names or name in LABELS:
+            raise InvalidInputError(f"a metric cannot be named {name!r}: rows have a column of that name already")
+    stored = record.columns
+    if stored is None:
+        return
+    had = tuple(name for name in stored if name not in ROW_SCHEMA.names)
+    if set(names) <= set(had) if finished else names == had:
+        return
+    raise RecordError(
+        f"{record.path} has rows with {_listed(had)}, but {_listed(names)} is asked for: use the same metrics, "
+        "or another folder"
+    )
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return f"the metrics {', '.join(map(str, names))}" if names else "no metrics"

@@ -1,0 +1,95 @@
+"""Every world as a Gymnasium environment.
+
+    import gymnasium, omdpd.gym.env                     # importing registers the ids
+    env = gymnasium.make("omdpd/Streaming-v0")
+    env = gymnasium.make("omdpd.gym.env:omdpd/Grid-v0", render_mode="rgb_array")      # or so, without the import
+
+Observations and actions are the numbers of the world's states and actions.  `step` answers with the mean reward of the
+pair in the world's units, ``info["costs"]`` (I,) and ``info["cost"]`` (their sum; with one constraint, its cost), both
+in natural units; `reset` and `step` tell ``info["step"]``, because the best policies depend on it, and `reset` tells
+``info["budget"]`` (I,).  The horizon is part of the problem, so an episode terminates there; it is never truncated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.experiments.specs import WORLDS
+from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.problem.cmdp import CMDP
+from omdpd.report.pictures import ansi, picture
+from omdpd.solvers.compiled.rollout import index_of_uniform
+
+
+class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
+    """A CMDP as an environment; `world` is a CMDP, or a world's name (random ones are drawn with `world_seed`)."""
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(self, world: CMDP | str, render_mode: str | None = None, world_seed: int = 0) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise InvalidInputError(f"render_mode is {render_mode!r}, but must be 'ansi' or 'rgb_array'")
+        self.cmdp: CMDP = (
+            named(WORLDS, world, "world")().build(np.random.default_rng(world_seed))
+            if isinstance(world, str)
+            else world
+        )
+        self.render_mode = render_mode
+        self.observation_space = gymnasium.spaces.Discrete(self.cmdp.shape[1])
+        self.action_space = gymnasium.spaces.Discrete(self.cmdp.shape[2])
+        self._state, self._step = 0, 0
+        self._last_action: int | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """A first state from the world's initial law."""
+        super().reset(seed=seed)
+        self._state = index_of_uniform(self.cmdp.initial, self.np_random.random())
+        self._step, self._last_action = 0, None
+        return np.int64(self._state), {"step": 0, "budget": self.cmdp.budget * self.cmdp.cost_scale}
+
+    def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
+        """One step; terminates at the horizon."""
+        H, _, A = self.cmdp.shape
+        if not 0 <= int(action) < A:
+            raise InvalidInputError(f"the action is {action}, but must lie between 0 and {A - 1}")
+        if self._step >= H:
+            raise InvalidInputError(f"the episode is over after {H} steps: call reset")
+        h, s, a = self._step, self._state, int(action)
+        low, high = self.cmdp.reward_range
+        costs = self.cmdp.cost[:, h, s, a] * self.cmdp.cost_scale
+        self._state = index_of_uniform(self.cmdp.transition[h, s, a], self.np_random.random())
+        self._step, self._last_action = h + 1, a
+        reward = float(low + (high - low) * self.cmdp.reward[h, s, a])
+        info = {"cost": float(costs.sum()), "costs": costs, "step": h + 1}
+        return np.int64(self._state), reward, h + 1 == H, False, info
+
+    def render(self) -> str | npt.NDArray[np.uint8] | None:
+        """Text, or a picture (rows, columns, 3): the map, or the states in a row."""
+        if self.render_mode == "ansi":
+            return ansi(self.cmdp, self._state, self._step, self._last_action)
+        return picture(self.cmdp, self._state) if self.render_mode == "rgb_array" else None
+
+
+def env_id(world: str) -> str:
+    """The id of a world's environment.
+
+    >>> env_id("mars_rover")
+    'omdpd/MarsRover-v0'
+    """
+    return f"omdpd/{''.join(word.capitalize() for word in world.split('_'))}-v0"
+
+
+def register() -> None:
+    """Make every world's id known to Gymnasium; ids that are known already stay."""
+    for world in WORLDS:
+        if env_id(world) not in gymnasium.registry:
+            gymnasium.register(env_id(world), entry_point="omdpd.gym.env:CMDPEnv", kwargs={"world": world})
+
+
+register()

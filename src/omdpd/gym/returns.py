@@ -1,0 +1,47 @@
+"""What came of learning in an environment, as a figure: the returns of its episodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from omdpd.gym.learn import Learned
+from omdpd.problem.arrays import Floats
+from omdpd.report.figures import write_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_learned(learned: Learned, file: str | Path, title: str = "") -> Path:
+    """Draw the returns of `learn`: reward and costs of every episode, their running means, and the budgets."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    panels: list[tuple[str, Floats, float | None]] = [("reward", learned.rewards, None)]
+    panels += [(f"cost {i}", learned.costs[:, i], float(b)) for i, b in enumerate(learned.budget)]
+    with plt.rc_context({"font.size": 9, "svg.hashsalt": "omdpd"}):
+        size = (4.5 * len(panels), 3.2)
+        figure, grid = plt.subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")
+        for axes, (name, values, budget) in zip(grid.flat, panels, strict=True):
+            _returns(axes, values, budget)
+            axes.set(title=f"{name} per episode", xlabel="episode")
+        figure.suptitle(title)
+    return write_figure(figure, Path(file))
+
+
+def _returns(axes: Axes, values: Floats, budget: float | None) -> None:
+    """Single episodes as dots, the mean over the last tenth of the run as a line."""
+    n = max(len(values) // 10, 1)
+    sums = np.cumsum(np.r_[np.zeros(n), values])
+    means = (sums[n:] - sums[:-n]) / np.minimum(np.arange(1, len(values) + 1), n)
+    episodes = np.arange(1, len(values) + 1)
+    axes.plot(episodes, values, ".", color="#999999", markersize=2, label="one episode")
+    axes.plot(episodes, means, color="#0072B2", linewidth=1.4, label=f"mean of the last {n}")
+    if budget is not None:
+        axes.axhline(budget, color="#D55E00", linestyle="--", linewidth=1.2, label="budget")
+    axes.legend(fontsize=7, frameon=False)

@@ -1,0 +1,221 @@
+"""From a Gymnasium environment with a table to the exact CMDP.
+
+Toy-text environments (FrozenLake, CliffWalking, Taxi) publish ``env.unwrapped.P[s][a] = [(prob, next, reward, ends)]``.
+That table has no horizon, no cost and no budget, so these are asked for; a reward outside [0, 1] is mapped into it.
+
+What ends an episode: a state that is only ever entered by transitions that end the episode absorbs, with reward 0 and
+cost 0 from then on (only what can be reached from the start counts).  If some state is entered both ways, one more
+state "ended" (the last one) takes the ending transitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError, positive_integer
+from omdpd.problem.cmdp import CMDP, Labels
+
+# cost(state, action, next_state): one number, or one per constraint.
+TableCost = Callable[[int, int, int], Any]
+
+# A single step's kernel (S, A, S) may hold this many numbers at most (1 GiB).
+MOST_ENTRIES = 2**27
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One stationary step: kernel (S, A, S), expected reward (S, A), and expected costs (I, S, A)."""
+
+    transition: Floats
+    reward: Floats
+    cost: Floats
+
+
+def from_gymnasium(
+    env: Any,
+    horizon: int,
+    cost: TableCost | npt.ArrayLike,
+    budget: npt.ArrayLike,
+    initial: npt.ArrayLike | None = None,
+    reward_range: tuple[float, float] | None = None,
+) -> CMDP:
+    """The exact CMDP of an environment that publishes its table.
+
+    Parameters
+    ----------
+    env
+        An environment, or its id (then Gymnasium must be installed).
+    horizon
+        Steps per episode; the environment's own time limit plays no part.
+    cost
+        ``cost(state, action, next_state)`` giving one number or one per constraint, or a table (S, A) or (I, S, A).
+    budget
+        What an episode may cost in expectation, one number or one per constraint, in the units of the cost.
+    initial
+        The law of the first state; if not given, ``initial_state_distrib`` of the environment, else the states that
+        1000 seeded resets meet, with their frequencies.
+    reward_range
+        The rewards that become 0 and 1; if not given, the least (or 0) and the largest (or 0) of the table.  It must
+        contain 0, because an ended episode earns 0.
+    """
+    env = opened(env)
+    name = str(getattr(getattr(env, "spec", None), "id", None) or type(env).__name__)
+    table, S, A = _table(env, name)
+    H = positive_integer("horizon", horizon)
+    law = _initial(env, initial, S)
+    ends, n_states = _ends(table, law)
+    low, high = _reward_range(table, reward_range)
+    step = _step(table, cost, ends, (S, n_states, A))
+    start = np.zeros(n_states)
+    start[:S] = law
+    reward = np.clip((step.reward - low) / (high - low), 0.0, 1.0)
+    cmdp = CMDP.from_arrays(step.transition, reward, step.cost, budget, start, H, rescale=True)
+    labels = Labels(layout=_layout(env, n_states), actions=_action_names(env, A))
+    return replace(cmdp.labelled(name, labels), reward_range=(low, high))
+
+
+def opened(env: Any) -> Any:
+    """An environment from its id; anything else is taken for an environment."""
+    if not isinstance(env, str):
+        return env
+    try:
+        import gymnasium
+    except ImportError:
+        raise InvalidInputError(f"to open {env!r} by its id, install Gymnasium: pip install 'omdpd[gym]'") from None
+    try:
+        return gymnasium.make(env)
+    except gymnasium.error.Error as error:
+        raise InvalidInputError(f"Gymnasium cannot make {env!r}: {error}") from None
+
+
+def _table(env: Any, name: str) -> tuple[Mapping[int, Mapping[int, Sequence[Any]]], int, int]:
+    """P, S and A; or the sentence that says what is missing."""
+    inner = getattr(env, "unwrapped", env)
+    table = getattr(inner, "P", None)
+    if not isinstance(table, Mapping) or not table:
+        raise InvalidInputError(
+            f"{name} publishes no table P of its transitions, so its CMDP cannot be built; learn from it with `learn`"
+        )
+    S, A = len(table), len(table[0])
+    if S * A * (S + 1) > MOST_ENTRIES:
+        raise InvalidInputError(f"{name} has {S} states and {A} actions: one step's table would need over 1 GiB")
+    for s in range(S):
+        if s not in table or sorted(table[s]) != list(range(A)):
+            raise InvalidInputError(f"P[{s}] of {name} does not have the actions 0 .. {A - 1}")
+    return table, S, A
+
+
+def _ends(table: Mapping[int, Mapping[int, Sequence[Any]]], initial: Floats) -> tuple[Integers, int]:
+    """Where an ending transition to each state leads (-1: none does), (S,), and how many states there are then."""
+    S = initial.size
+    entered, ended = np.zeros(S, dtype=bool), np.zeros(S, dtype=bool)
+    waiting = [int(s) for s in np.flatnonzero(initial > 0.0)]
+    entered[waiting] = True
+    while waiting:
+        for outcomes in table[waiting.pop()].values():
+            for chance, t, _, over in outcomes:
+                if chance > 0.0 and over:
+                    ended[t] = True
+                elif chance > 0.0 and not entered[t]:
+                    entered[t] = True
+                    waiting.append(int(t))
+    mixed = bool((ended & entered).any())
+    leads = np.full(S, S) if mixed else np.arange(S)
+    return np.where(ended, leads, -1), S + int(mixed)
+
+
+def _step(
+    table: Mapping[int, Mapping[int, Sequence[Any]]],
+    cost: TableCost | npt.ArrayLike,
+    ends: Integers,
+    sizes: tuple[int, int, int],
+) -> _Step:
+    """Expected tables of one step; absorbing states earn and cost nothing."""
+    S, n, A = sizes
+    given = None if callable(cost) else _cost_table(cost, S, A)
+    transition, reward = np.zeros((n, A, n)), np.zeros((n, A))
+    costs: list[Floats] = []
+    absorbing = np.zeros(n, dtype=bool)
+    absorbing[S:] = True
+    absorbing[:S] = ends == np.arange(S)
+    for s in range(S):
+        for a, outcomes in table[s].items():
+            if absorbing[s]:
+                continue
+            paid: Any = 0.0
+            for chance, t, earned, over in outcomes:
+                where = int(ends[t]) if over and ends[t] >= 0 else int(t)  # -1: from a state that cannot be reached
+                transition[s, a, where] += chance
+                reward[s, a] += chance * earned
+                if callable(cost) and chance > 0.0:
+                    paid = paid + chance * np.atleast_1d(np.asarray(cost(s, a, int(t)), dtype=np.float64))
+            if given is None:
+                costs = costs or [np.zeros((n, A)) for _ in range(np.size(paid))]
+                if np.size(paid) != len(costs):
+                    raise InvalidInputError(f"cost gave {np.size(paid)} numbers in state {s}, but {len(costs)} before")
+                for i, value in enumerate(np.atleast_1d(paid)):
+                    costs[i][s, a] = value
+    transition[absorbing, :, absorbing] = 1.0
+    if given is not None:
+        costs = [np.where(absorbing[:, None], 0.0, np.pad(c, ((0, n - S), (0, 0)))) for c in given]
+    return _Step(transition, reward, np.stack(costs or [np.zeros((n, A))]))
+
+
+def _cost_table(cost: npt.ArrayLike, S: int, A: int) -> Floats:
+    """A given table as (I, S, A)."""
+    table = np.asarray(cost, dtype=np.float64)
+    table = table[None] if table.ndim == 2 else table
+    if table.ndim != 3 or table.shape[1:] != (S, A):
+        raise InvalidInputError(f"cost has shape {np.shape(cost)}, but needs {(S, A)} or (constraints, {S}, {A})")
+    return table
+
+
+def _reward_range(
+    table: Mapping[int, Mapping[int, Sequence[Any]]], given: tuple[float, float] | None
+) -> tuple[float, float]:
+    """What becomes 0 and 1; holds every reward of the table, and 0."""
+    met = [float(o[2]) for actions in table.values() for outcomes in actions.values() for o in outcomes if o[0] > 0.0]
+    low, high = (min([*met, 0.0]), max([*met, 0.0])) if given is None else (float(given[0]), float(given[1]))
+    if given is None and low == high:
+        return 0.0, 1.0
+    if not low <= 0.0 <= high or low == high:
+        raise InvalidInputError(f"reward_range is {given}, but must be two numbers with 0 between them")
+    if min(met) < low or max(met) > high:
+        raise InvalidInputError(f"the table's rewards go from {min(met):g} to {max(met):g}, outside {(low, high)}")
+    return low, high
+
+
+def _initial(env: Any, given: npt.ArrayLike | None, S: int) -> Floats:
+    """The law of the first state: as given, as published, or as met by resets."""
+    law = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None) if given is None else given
+    if law is None:
+        met = np.bincount([int(env.reset(seed=seed)[0]) for seed in range(1000)], minlength=S)
+        law = met / met.sum()
+    law = np.asarray(law, dtype=np.float64)
+    if law.shape != (S,):
+        raise InvalidInputError(f"initial has shape {law.shape}, but the environment has {S} states")
+    return law
+
+
+def _layout(env: Any, n_states: int) -> tuple[str, ...]:
+    """The map of an environment that publishes one as `desc`, if its cells are the states."""
+    desc = getattr(getattr(env, "unwrapped", env), "desc", None)
+    if not isinstance(desc, np.ndarray) or desc.ndim != 2 or desc.size != n_states or desc.dtype.kind != "S":
+        return ()
+    return tuple("".join(cell.decode() for cell in row) for row in desc)
+
+
+def _action_names(env: Any, A: int) -> tuple[str, ...]:
+    """Names of the actions of Gymnasium's own toy environments."""
+    known = {
+        "FrozenLakeEnv": ("left", "down", "right", "up"),
+        "CliffWalkingEnv": ("up", "right", "down", "left"),
+        "TaxiEnv": ("south", "north", "east", "west", "pick up", "drop off"),
+    }
+    names = known.get(type(getattr(env, "unwrapped", env)).__name__, ())
+    return names if len(names) == A else ()

@@ -1,0 +1,58 @@
+"""The exponential potential that turns cumulative violation into a penalty.
+
+    Phi(x) = (w0 / beta) (exp(beta x) - 1),      Phi'(x) = w0 exp(beta x)            the paper has w0 = beta
+
+The slope is capped at `w_max`; beyond the cap Phi goes on linearly, so it stays convex and cannot overflow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.problem.arrays import Floats
+
+
+@dataclass(frozen=True)
+class Potential:
+    """Phi with weight `w0` at zero and growth rate `beta`."""
+
+    w0: float
+    beta: float
+    w_max: float = 1e6
+
+    @property
+    def kink(self) -> float:
+        """Where the slope reaches its cap."""
+        return max(float(np.log(self.w_max / self.w0)), 0.0) / self.beta
+
+    def slope(self, x: Floats) -> Floats:
+        """Phi'(x) = min(w0 exp(beta x), w_max).
+
+        >>> Potential(w0=1.0, beta=0.5, w_max=10.0).slope(np.array([0.0, 2.0, 1e9])).round(3)
+        array([ 1.   ,  2.718, 10.   ])
+        """
+        inside = np.minimum(x, self.kink)
+        return np.minimum(self.w0 * np.exp(self.beta * inside), self.w_max)
+
+    def saturated(self, x: Floats) -> bool:
+        """Whether some slope sits at its cap."""
+        return bool(np.any(x >= self.kink))
+
+    def value(self, x: Floats) -> Floats:
+        """Phi(x), linear beyond the cap."""
+        inside = np.minimum(x, self.kink)
+        return (self.w0 / self.beta) * np.expm1(self.beta * inside) + self.w_max * np.maximum(x - self.kink, 0.0)
+
+    def inverse(self, y: float) -> float:
+        """The x >= 0 with Phi(x) = y."""
+        at_kink = float(self.value(np.array([self.kink]))[0])
+        if y > at_kink:
+            return self.kink + (y - at_kink) / self.w_max
+        return float(np.log1p(max(y, 0.0) * self.beta / self.w0) / self.beta)
+
+
+def positive_part(x: Floats) -> Floats:
+    """[x]^+."""
+    return np.maximum(x, 0.0)

@@ -1,0 +1,1 @@
+"""One episode, and one run in memory, judged by the truth."""

@@ -1,0 +1,90 @@
+"""A run in memory: own problem, nature and learner in; exact scores, curves and the learnt policy out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from omdpd.learners.protocol import Learner, Report
+from omdpd.natures import NATURES
+from omdpd.natures.protocol import Nature
+from omdpd.play.judging import Comparator, Scores, scores
+from omdpd.play.loop import Row, first, met_comparator, play, seed_of
+from omdpd.play.scene import Metric, Scene
+from omdpd.problem.arrays import Floats, named, positive_integer
+from omdpd.problem.cmdp import CMDP
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What happened: per-episode true `values` (K,) and `excess` costs (K, I), and what it amounts to."""
+
+    label: str
+    nature: str
+    rows: Sequence[Row]
+    comparator: Comparator
+    scores: Scores
+    report: Report
+    policy: Floats
+
+    @property
+    def values(self) -> Floats:
+        """True value of every episode's policy, (K,)."""
+        return np.array([row.value for row in self.rows])
+
+    @property
+    def excess(self) -> Floats:
+        """True excess cost of every episode's policy, (K, I)."""
+        return np.array([row.excess for row in self.rows])
+
+    @property
+    def violation(self) -> Floats:
+        """Cumulative strong violation, (K,)."""
+        return np.array([row.violation_sum for row in self.rows])
+
+    @property
+    def regret(self) -> Floats | None:
+        """Cumulative regret, (K,); None where no policy is safe in every episode."""
+        best = self.comparator.value
+        if best is None:
+            return None
+        return np.array([row.episode * best - row.value_sum for row in self.rows])
+
+
+def run(
+    cmdp: CMDP,
+    learner: Learner[Any],
+    nature: str | Nature = "fixed",
+    n_episodes: int = 1000,
+    seed: int = 0,
+    label: str | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+) -> History:
+    """Play `learner` on `cmdp` for `n_episodes` and judge it exactly.
+
+    `nature` is one of the names that ``omdpd list`` prints, or an object of your own (see `natures/protocol.py`).
+    The same seed gives every learner the same luck and the same rounds.  `metrics` are functions of (cmdp, round,
+    policy) whose numbers stand in every row.
+    """
+    positive_integer("n_episodes", n_episodes)
+    nature_stream, rollouts = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 2))
+    if isinstance(nature, str):
+        name, picked = nature, named(NATURES, nature, "nature")(cmdp, seed_of(nature_stream))
+    else:
+        name, picked = type(nature).__name__, nature
+    scene = Scene(cmdp, picked, learner, n_episodes, metrics or {})
+    end = start = first(scene)
+    rows, values = [], []
+    for value, row, now in play(scene, start, np.random.default_rng(rollouts), lambda k: True):
+        assert row is not None
+        rows.append(row)
+        values.append(value)
+        end = now
+    best = met_comparator(scene, end)
+    return History(
+        label or type(learner).__name__, name, rows, best, scores(np.array(values), end.totals, best),
+        learner.report(end.learner_state), learner.policy(end.learner_state),
+    )  # fmt: skip

@@ -1,0 +1,172 @@
+"""How a run is judged: exact values under the true model, against the best policy that is safe in every episode.
+
+    Regret(K)      = sum_k V*(r) - V^{pi_k}(r)
+    Violation(K)   = sum_k max_i [V^{pi_k}(d_{k,i})]^+                    strong: nothing cancels
+    Weak violation = max_i [sum_k V^{pi_k}(d_{k,i})]^+
+    Lagrangian regret = Regret(K) + sum_j mult_j sum_k V^{pi_k}(d_j)      j over the rows of the comparator's program
+
+Never from returns, never from a learner's own occupancy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.beliefs.confidence import Estimate
+from omdpd.natures.protocol import Nature
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP, Round
+from omdpd.solvers.programs import best_policy_against, least_total_violation
+
+# Where an exponent starts to be measured: the slope is taken between K / 4 and K.
+EXPONENT_START = 4
+# The last tenth of a run says what the learner has come to.
+LATE_SHARE = 10
+# Up to this many table entries (32 MB) are kept in memory while the comparator is found; beyond, they are made anew.
+MOST_NUMBERS = 2**22
+# Up to this many table entries the best policy in hindsight is found, by a program with a row per table.
+MOST_HINDSIGHT = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """One episode: the policy's true value, and its true excess cost per constraint (I,)."""
+
+    value: float
+    excess: Floats
+
+    @property
+    def violation(self) -> float:
+        """max_i [V(d_i)]^+."""
+        return max(float(self.excess.max()), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What a run amounts to after `episodes`: sums over its episodes.
+
+    `quarter` holds the sums of value and violation at episode K/4 (None before it), from which exponents are measured;
+    `late` the sum of violation where the last tenth begins.
+    """
+
+    episodes: int
+    value: float
+    violation: float
+    excess: Floats
+    occupancy: Floats
+    quarter: tuple[int, float, float] | None = None
+    late: tuple[int, float] | None = None
+
+    @staticmethod
+    def none(cmdp: CMDP) -> Totals:
+        """Before the first episode."""
+        return Totals(0, 0.0, 0.0, np.zeros(cmdp.n_constraints), np.zeros(cmdp.shape))
+
+    def after(self, judged: Assessment, occupancy: Floats, n_episodes: int) -> Totals:
+        """The sums with one more episode of a run of `n_episodes`."""
+        k = self.episodes + 1
+        value, violation = self.value + judged.value, self.violation + judged.violation
+        quarter = (k, value, violation) if k == n_episodes // EXPONENT_START else self.quarter
+        late = (k, violation) if k == n_episodes - n_episodes // LATE_SHARE else self.late
+        return Totals(k, value, violation, self.excess + judged.excess, self.occupancy + occupancy, quarter, late)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparator:
+    """The best policy that is safe in every episode of a run, or the fact that there is none.
+
+    `rows` (n, H, S, A) are the tables with a positive shadow price, `multipliers` (n,) the prices.  Without a
+    comparator `value` is None, and `hindsight_violation` is what the best fixed policy would have paid in total
+    (None if there are too many tables to find out).
+    """
+
+    exists: bool
+    value: float | None
+    rows: Floats
+    multipliers: Floats
+    hindsight_violation: float | None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The numbers of a whole run; what is undefined is None.
+
+    `late_violation` is the mean strong violation of an episode in the last tenth of the run.
+    """
+
+    regret: float | None
+    regret_positive: float | None
+    lagrangian_regret: float | None
+    violation: float
+    weak_violation: float
+    regret_exponent: float | None
+    violation_exponent: float | None
+    late_violation: float
+
+
+def assess(round_: Round, occupancy: Floats) -> Assessment:
+    """The exact value and excess costs of a policy, from its true occupancy."""
+    value = float(np.vdot(round_.reward, occupancy))
+    return Assessment(value, round_.cost.reshape(len(round_.cost), -1) @ occupancy.ravel())
+
+
+def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
+    """The comparator over the distinct tables that were drawn (by key)."""
+    few = len(keys) * cmdp.excess.size <= MOST_NUMBERS
+    kept = list(_chunks(nature, keys)) if few else None
+    chunks = (lambda: iter(kept)) if kept is not None else (lambda: _chunks(nature, keys))
+    against = best_policy_against(cmdp.transition, cmdp.initial, cmdp.reward, chunks)
+    plan, rows = against.plan, against.rows
+    if not plan.feasible:
+        paid = None
+        if kept is not None and len(keys) * cmdp.excess.size <= MOST_HINDSIGHT:
+            paid = least_total_violation(cmdp.transition, cmdp.initial, np.concatenate(kept))
+        return Comparator(False, None, rows[:0], np.zeros(0), paid)
+    priced = plan.multipliers > 0.0
+    return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0)
+
+
+def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
+    """Regret and violation of a run from its per-episode true values (K,) and its sums."""
+    k4, value4, violation4 = totals.quarter or (0, 0.0, 0.0)
+    K, violation = totals.episodes, totals.violation
+    weak = float(np.maximum(totals.excess, 0.0).max())
+    k_late, violation_late = totals.late or (0, 0.0)
+    late = (violation - violation_late) / max(K - k_late, 1)
+    violation_exponent = growth_exponent(k4, violation4, K, violation)
+    if best.value is None:
+        return Scores(None, None, None, violation, weak, None, violation_exponent, late)
+    regret = K * best.value - totals.value
+    gaps = best.value - values
+    positive = float(np.maximum(gaps, 0.0, out=gaps).sum())  # in place: a run may have a million of them
+    spent = best.rows.reshape(len(best.rows), totals.occupancy.size) @ totals.occupancy.ravel()
+    lagrangian = regret + float(best.multipliers @ spent)
+    exponent = growth_exponent(k4, k4 * best.value - value4, K, regret)
+    return Scores(regret, positive, lagrangian, violation, weak, exponent, violation_exponent, late)
+
+
+def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> float | None:
+    """Slope of log cumulative value between two episodes; None unless it is positive at both.
+
+    >>> growth_exponent(100, 10.0, 400, 20.0)
+    0.5
+    """
+    if k_early < 1 or k_late <= k_early or early <= 0.0 or late <= 0.0:
+        return None
+    return float(np.log(late / early) / np.log(k_late / k_early))
+
+
+def good_event(believed: Estimate, transition: Floats, reward: Floats, cost: Floats | None) -> bool:
+    """Whether a belief is optimistic about the truth: the kernel is in the region, r~ >= r, d~ <= d if estimated."""
+    optimistic = bool(np.all(believed.reward >= reward - 1e-12))
+    affordable = cost is None or bool(np.all(believed.cost <= cost + 1e-12))
+    return optimistic and affordable and believed.region.contains(transition)
+
+
+def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:
+    """The tables of the keys, a thousand episodes at a time, (n, H, S, A)."""
+    for start in range(0, len(keys), 1000):
+        yield np.concatenate([nature.table(key) for key in keys[start : start + 1000]])

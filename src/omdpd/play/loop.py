@@ -1,0 +1,149 @@
+"""Play one run, episode by episode, judged by the truth.
+
+A run's result depends on its parts and its seeds alone: not on the machine's other work, nor on where it was stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from omdpd.beliefs.confidence import Estimate
+from omdpd.play.judging import Comparator, Totals, assess, comparator, good_event
+from omdpd.play.scene import Scene
+from omdpd.play.simulate import play_episode
+from omdpd.solvers.compiled.flow import occupancy_of_policy
+
+# Whole numbers as ranges (first, last + 1).
+KeyRanges = tuple[tuple[int, int], ...]
+
+# Runs up to this long record every episode; longer ones a grid that is even at first and then logarithmic.
+FULL_RECORD = 10_000
+EVEN_POINTS = 1_000
+POINTS_PER_DECADE = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """A run between two episodes: everything that is needed to go on.
+
+    `keys` are the tables met, for a nature that repeats them (otherwise every episode has its own), as ranges
+    (first, last + 1): tables are met in order or are few, so that this stays small however long the run is.
+    """
+
+    learner_state: Any
+    totals: Totals
+    keys: KeyRanges
+    seconds: float
+
+    @property
+    def k(self) -> int:
+        """Episodes played."""
+        return self.totals.episodes
+
+
+@dataclass(frozen=True)
+class Row:
+    """One episode, judged, with the sums so far; a number that does not apply is None."""
+
+    episode: int
+    value: float
+    excess: tuple[float, ...]
+    value_sum: float
+    violation_sum: float
+    step_size: float | None
+    weight: float | None
+    certified_regret: float | None
+    certified_violation: float | None
+    good_event: bool | None
+    metrics: tuple[float, ...]
+
+
+def first(scene: Scene) -> Progress:
+    """Before the first episode."""
+    state = scene.learner.init(scene.cmdp.setting(scene.episodes, scene.nature.feedback))
+    return Progress(state, Totals.none(scene.cmdp), (), 0.0)
+
+
+def play(
+    scene: Scene, start: Progress, rng: np.random.Generator, recorded: Callable[[int], bool]
+) -> Iterator[tuple[float, Row | None, Progress]]:
+    """The episodes from `start` on: the true value of each, its row where one is wanted, and the progress."""
+    cmdp, nature, learner = scene.cmdp, scene.nature, scene.learner
+    now = start
+    for k in range(start.k, scene.episodes):
+        began = time.perf_counter()
+        policy = learner.policy(now.learner_state)
+        occupancy = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
+        round_ = nature.draw(k, occupancy)
+        feedback = play_episode(cmdp, round_, policy, nature.feedback, rng)
+        state = learner.update(now.learner_state, feedback)
+        judged = assess(round_, occupancy)
+        totals = now.totals.after(judged, occupancy, scene.episodes)
+        keys = with_key(now.keys, round_.key) if nature.repeats else now.keys
+        now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began)
+        row = None
+        if recorded(k + 1):
+            said = learner.report(state)
+            bound = said.certificate
+            row = Row(
+                k + 1, judged.value, tuple(judged.excess.tolist()), totals.value, totals.violation,
+                said.step_size, said.weight,
+                None if bound is None else bound.regret, None if bound is None else bound.violation,
+                None if said.believed is None else _holds(scene, said.believed),
+                tuple(float(metric(cmdp, round_, policy)) for metric in scene.metrics.values()),
+            )  # fmt: skip
+        yield judged.value, row, now
+
+
+def _holds(scene: Scene, believed: Estimate) -> bool:
+    """Whether the learner's belief is optimistic about the truth (costs count where they are estimated)."""
+    cost = scene.cmdp.excess if scene.nature.feedback == "bandit" else None
+    return good_event(believed, scene.cmdp.transition, scene.cmdp.reward, cost)
+
+
+def met_comparator(scene: Scene, end: Progress) -> Comparator:
+    """The comparator over the tables that the run met."""
+    if not scene.nature.repeats:
+        return comparator(scene.cmdp, scene.nature, range(end.k))
+    keys = (
+        range(*end.keys[0]) if len(end.keys) == 1 else [key for first, stop in end.keys for key in range(first, stop)]
+    )
+    return comparator(scene.cmdp, scene.nature, keys)
+
+
+def with_key(ranges: KeyRanges, key: int) -> KeyRanges:
+    """The ranges with one more key: sorted, apart from one another.
+
+    >>> with_key(((0, 2), (3, 4)), 2)
+    ((0, 4),)
+    """
+    place = bisect_right(ranges, (key, math.inf))
+    if place and key < ranges[place - 1][1]:
+        return ranges
+    joins_left = place > 0 and ranges[place - 1][1] == key
+    joins_right = place < len(ranges) and ranges[place][0] == key + 1
+    first = ranges[place - 1][0] if joins_left else key
+    stop = ranges[place][1] if joins_right else key + 1
+    return (*ranges[: place - joins_left], (first, stop), *ranges[place + joins_right :])
+
+
+def seed_of(stream: np.random.SeedSequence) -> int:
+    """A stream as one whole number, for parts that draw every episode from (number, k)."""
+    return int(stream.generate_state(1, np.uint64)[0] >> 1)
+
+
+def record_grid(n_episodes: int, full: bool) -> Callable[[int], bool]:
+    """Which episodes get a row: all of a short run; of a long one the first thousand, then a logarithmic grid."""
+    if full or n_episodes <= FULL_RECORD:
+        return lambda k: True
+    decades = np.log10(n_episodes / EVEN_POINTS)
+    tail = np.geomspace(EVEN_POINTS, n_episodes, int(POINTS_PER_DECADE * decades) + 2)
+    wanted = {*range(1, EVEN_POINTS + 1), *np.rint(tail).astype(int).tolist(), n_episodes // 4, n_episodes}
+    return lambda k: k in wanted

@@ -1,0 +1,88 @@
+"""What is played, and what a learner must be told of it in advance: a strictly safe policy, the Slater gap, the model.
+
+A run hands these over before its first episode.  Where the truth does not grant what a learner assumes, the run is
+refused with one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from omdpd.learners.needs import SAFE_CHOICES, SafeChoice, SafePolicy
+from omdpd.learners.oracle import Oracle
+from omdpd.learners.protocol import Learner
+from omdpd.natures.protocol import Nature
+from omdpd.problem.arrays import Floats, InvalidInputError, named
+from omdpd.problem.cmdp import CMDP, Round
+from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy
+from omdpd.solvers.programs import best_policy
+
+# A user's own number of an episode: a function of the world, the round and the policy that was played.
+Metric = Callable[[CMDP, Round, Floats], float]
+
+# A policy with less room than this below a budget is not strictly safe.
+LEAST_ROOM = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is played: the truth, nature, the learner, for how long, and which extra numbers are wanted."""
+
+    cmdp: CMDP
+    nature: Nature
+    learner: Learner[Any]
+    episodes: int
+    metrics: Mapping[str, Metric]
+
+
+def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
+    """A learner told what it must know of this problem; refused where that does not exist.
+
+    A field `safe` that names a choice is filled with such a strictly safe policy, a field `room` that is None with the
+    Slater gap.
+    """
+    name = type(learner).__name__
+    if feedback not in learner.card.feedback:
+        wanted = " or ".join(repr(kind) for kind in learner.card.feedback)
+        raise InvalidInputError(f"{name} needs feedback {wanted}, but this nature gives {feedback!r}")
+    if isinstance(learner, Oracle):
+        if feedback == "full":
+            raise InvalidInputError("Oracle is told mean costs, but this nature picks its tables: pass them in Python")
+        return Oracle(cmdp.transition, cmdp.reward, cmdp.excess)
+    told: set[str] = {field.name for field in fields(learner)} if is_dataclass(learner) else set()
+    if "safe" in told and isinstance(learner.safe, str):
+        return replace(learner, safe=known_safe_policy(name, cmdp, named(SAFE_CHOICES, learner.safe, "safe policy")))
+    if "room" in told and learner.room is None:
+        return replace(learner, room=known_safe_policy(name, cmdp, "least-cost").room)
+    return learner
+
+
+def known_safe_policy(learner: str, cmdp: CMDP, choice: SafeChoice = "least-cost") -> SafePolicy:
+    """The policy that a learner is told to be safe on average, with its exact costs; refused unless strictly safe.
+
+    >>> two = CMDP.from_arrays(np.full((1, 2, 1), 1.0), [[0.0, 1.0]], [[0.0, 1.0]], budget=0.5, horizon=1)
+    >>> known_safe_policy("SOPS", two).room
+    0.5
+    """
+    H, S, A = cmdp.shape
+    d = cmdp.excess
+    if choice == "uniform":
+        policy = np.full((H, S, A), 1.0 / A)
+    elif len(d) == 1:
+        policy = greedy_policy(cmdp.transition, -d[0])[0]
+    else:
+        # Tables that no policy can meet make the program return the policy whose largest excess is least.
+        policy = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, d + 2.0).policy
+    cost = np.array([value_of_policy(policy, cmdp.transition, cmdp.initial, table) for table in d])
+    if not cost.max() < -LEAST_ROOM:
+        which = "the uniform policy" if choice == "uniform" else "even the policy of least cost"
+        raise InvalidInputError(
+            f"{learner} must know a strictly safe policy, but {which} leaves no room below constraint "
+            f"{int(np.argmax(cost))} (its cost less budget is {float(cost.max()):.6g})"
+        )
+    return SafePolicy(policy, cost)

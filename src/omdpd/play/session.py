@@ -1,0 +1,140 @@
+"""A learner for somebody's own loop: ask for a policy, tell what happened; in memory, or durable on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from omdpd.learners.protocol import Learner, Report, stored_classes
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.setting import Feedback, Setting, checked_feedback
+from omdpd.storage.atomic import RecordError
+from omdpd.storage.formats import Arrays
+from omdpd.storage.journal import Journal
+from omdpd.storage.packing import Tree, pack, unpack
+
+
+class Session:
+    """Ask and tell: `policy()` before an episode, `update(feedback)` after it.
+
+    >>> import numpy as np
+    >>> from omdpd import BanditFeedback, ProximalOMDPD, Session, Setting, Trajectory
+    >>> session = Session(ProximalOMDPD.cautious(), Setting(horizon=2, n_states=2, n_actions=2))
+    >>> session.policy().shape
+    (2, 2, 2)
+    >>> met = Trajectory(states=np.array([0, 1]), actions=np.array([1, 0]))
+    >>> session.update(BanditFeedback(met, rewards=np.array([1.0, 0.0]), costs=np.array([[0.2, -0.1]])))
+    >>> session.episodes
+    1
+    """
+
+    def __init__(self, learner: Learner[Any], setting: Setting) -> None:
+        self.learner = learner
+        self.setting = setting
+        self.episodes = 0
+        self._state = learner.init(setting)
+        self._journal: Journal | None = None
+        self._snapshot_every = 0
+
+    @classmethod
+    def open(cls, path: str | Path, learner: Learner[Any], setting: Setting, snapshot_every: int = 200) -> Session:
+        """A session kept in a folder: every update is on disk before it returns.
+
+        Opening it again, after a crash too, goes on with the same policy.  One process at a time may have it open; a
+        process that died does not hold it.  Use it with ``with``, or call `close`.
+        """
+        positive_integer("snapshot_every", snapshot_every)
+        session = cls(learner, setting)
+        # What could not be opened again is refused here, before anything is written or learnt.
+        classes = stored_classes(learner)
+        fingerprint = _fingerprint(learner, setting)
+        _check_storable(session._state, classes)
+        journal = Journal(Path(path))
+        try:
+            journal.claim(fingerprint)
+            kept = journal.snapshot()
+            if kept is not None:
+                session.episodes, tree, arrays = kept
+                session._state = _restored(Path(path), tree, arrays, classes, type(session._state))
+            for feedback in journal.replay(session.episodes):
+                session._learn(checked_feedback(setting, feedback))
+        except BaseException:
+            journal.close()
+            raise
+        session._journal, session._snapshot_every = journal, snapshot_every
+        return session
+
+    def policy(self) -> Floats:
+        """The policy (H, S, A) to play in the next episode: probabilities of actions by step and state."""
+        return self.learner.policy(self._state).copy()
+
+    def update(self, feedback: Feedback) -> None:
+        """Learn from one episode; wrong feedback is refused with a sentence and changes nothing."""
+        good = checked_feedback(self.setting, feedback)
+        state = self.learner.update(self._state, good)
+        if self._journal is not None:
+            self._journal.append(good)
+        self._state = state
+        self.episodes += 1
+        if self._journal is not None and self.episodes % self._snapshot_every == 0:
+            # The update is durable already: a snapshot that cannot be written only makes the next opening slower.
+            with suppress(OSError):
+                self._journal.take_snapshot(self.episodes, *pack(self._state))
+
+    def report(self) -> Report:
+        """The learner's numbers: step size, weight, certificates of its solves."""
+        return self.learner.report(self._state)
+
+    def close(self) -> None:
+        """Let go of the folder, if the session has one."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _learn(self, feedback: Feedback) -> None:
+        self._state = self.learner.update(self._state, feedback)
+        self.episodes += 1
+
+
+def _check_storable(state: Any, classes: Mapping[str, type]) -> None:
+    """Refuse a state that would not come back from a file as what it is."""
+    try:
+        unpack(*pack(state), classes)
+    except TypeError as error:
+        raise InvalidInputError(f"this learner cannot have a session on disk: {error}") from None
+
+
+def _restored(path: Path, tree: Tree, arrays: Arrays, classes: Mapping[str, type], kind: type) -> Any:
+    """The state of a snapshot, which must be of the learner's own kind."""
+    try:
+        state = unpack(tree, arrays, classes)
+        if type(state) is not kind:
+            raise TypeError(f"it is a {type(state).__name__}, not a {kind.__name__}")
+        return state
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"{path / 'snapshot.json'} is damaged: the state in it cannot be used ({error})") from None
+
+
+def _fingerprint(learner: Learner[Any], setting: Setting) -> str:
+    """A hash of everything that learner and setting hold."""
+    try:
+        tree, arrays = pack((learner, setting))
+    except TypeError as error:
+        raise InvalidInputError(
+            f"a session on disk must be able to tell whose it is, so {type(learner).__name__} has to be a dataclass of "
+            f"plain settings: {error}"
+        ) from None
+    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    for name in sorted(arrays):
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()

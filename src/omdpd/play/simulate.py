@@ -1,0 +1,50 @@
+"""The only door between the truth and a learner: play an episode, and say what may be seen of it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP, Noise, Round
+from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, FullFeedback, Trajectory
+from omdpd.solvers.compiled import rollout
+
+# A Beta observation with mean m keeps this many pseudo-counts, so its variance is m(1-m)/3 on the unit interval.
+BETA_COUNTS = 2.0
+
+
+def play_episode(cmdp: CMDP, round_: Round, policy: Floats, kind: FeedbackKind, rng: np.random.Generator) -> Feedback:
+    """Play `policy` for one episode and reveal what feedback of this kind shows.
+
+    The number of random numbers taken does not depend on the policy, so that two learners with one seed meet the same
+    luck.
+    """
+    H = cmdp.shape[0]
+    moves = rng.random((H, 2))
+    draws = rng.random((1 + cmdp.n_constraints, H))
+    states, actions = rollout.trajectory(policy, cmdp.transition, cmdp.initial, moves)
+    met = Trajectory(states, actions)
+    steps = np.arange(H)
+    rewards = observe(round_.reward[steps, states, actions], draws[0], 0.0, 1.0, round_.reward_noise)
+    if kind == "full":
+        return FullFeedback(met, rewards, round_.cost)
+    means = round_.cost[:, steps, states, actions]
+    return BanditFeedback(met, rewards, observe(means, draws[1:], -1.0, 1.0, round_.cost_noise))
+
+
+def observe(means: Floats, uniforms: Floats, low: float, high: float, noise: Noise) -> Floats:
+    """Observations in [low, high] with the given means, one uniform number each.
+
+    >>> observe(np.array([0.25, 0.25]), np.array([0.2, 0.3]), 0.0, 1.0, "two-point")
+    array([1., 0.])
+    """
+    if noise == "exact":
+        return means
+    share = np.clip((means - low) / (high - low), 0.0, 1.0)
+    if noise == "two-point":
+        return np.where(uniforms < share, high, low)
+    from scipy.stats import beta  # slow to import, and only this branch needs it
+
+    inside = np.clip(share, 1e-9, 1.0 - 1e-9)
+    drawn = beta.ppf(uniforms, BETA_COUNTS * inside, BETA_COUNTS * (1.0 - inside))
+    return np.asarray(low + (high - low) * drawn)

@@ -1,0 +1,120 @@
+"""Array aliases and validators whose messages name the entry at fault.
+
+One axis order everywhere: ``(h, s, a, s')``, zero-based; constraints come first, ``(i, h, s, a)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+# How far a row of probabilities may be from one: loose enough for tables typed with eight digits.
+ROW_SUM_TOLERANCE = 1e-8
+
+
+class InvalidInputError(ValueError):
+    """Input that cannot be used; the message is one sentence that names the entry at fault."""
+
+
+def as_table(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequence[int | None]) -> Floats:
+    """Return a copy of `value` as a C-ordered float64 array of finite numbers with the named axes and sizes.
+
+    A size of ``None`` accepts any positive length.
+
+    >>> as_table("reward", [[0.5, 1.0]], ["state", "action"], [1, None]).shape
+    (1, 2)
+    """
+    try:
+        array = np.array(value, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
+    if array.ndim != len(axes):
+        wanted = ", ".join(axes)
+        raise InvalidInputError(f"{name} has {array.ndim} axes, but needs {len(axes)}: ({wanted})")
+    for axis, (label, size) in enumerate(zip(axes, sizes, strict=True)):
+        length = array.shape[axis]
+        if length == 0:
+            raise InvalidInputError(f"{name} has length 0 along its {label} axis (axis {axis})")
+        if size is not None and length != size:
+            raise InvalidInputError(
+                f"{name} has length {length} along its {label} axis (axis {axis}), but needs {size}"
+            )
+    refuse_where(~np.isfinite(array), name, array, "is not a finite number", axes)
+    return array
+
+
+def as_law(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequence[int | None]) -> Floats:
+    """Return `value` as a table of probability rows along its last axis, each row scaled to sum to one exactly.
+
+    >>> as_law("initial", [0.25, 0.75], ["state"], [2])
+    array([0.25, 0.75])
+    """
+    array = as_table(name, value, axes, sizes)
+    refuse_where(array < 0.0, name, array, "is negative, but is a probability", axes)
+    total = array.sum(axis=-1)
+    wrong = np.abs(total - 1.0) > ROW_SUM_TOLERANCE
+    refuse_where(wrong, name, total, "is the sum of a row of probabilities and should be 1", axes[:-1])
+    return array / total[..., None]
+
+
+def within(name: str, array: Floats, low: float, high: float, axes: Sequence[str]) -> None:
+    """Refuse a table with an entry outside ``[low, high]`` (rounding of 1e-12 is forgiven)."""
+    outside = (array < low - 1e-12) | (array > high + 1e-12)
+    refuse_where(outside, name, array, f"is outside [{low:g}, {high:g}]", axes)
+
+
+def refuse_where(wrong: npt.NDArray[np.bool_], name: str, values: Floats, why: str, axes: Sequence[str]) -> None:
+    """Raise an error that names the first entry where `wrong` holds."""
+    if not np.any(wrong):
+        return
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    place = ", ".join(f"{label} {i}" for label, i in zip(axes, where, strict=True))
+    index = ", ".join(str(i) for i in where)
+    entry = f"{name}[{index}] ({place})" if where else name
+    count = int(np.count_nonzero(wrong))
+    more = f" ({count - 1} more like it)" if count > 1 else ""
+    raise InvalidInputError(f"{entry} = {float(values[where]):.6g} {why}{more}")
+
+
+def positive_integer(name: str, value: object) -> int:
+    """Return `value` as an int that is at least one.
+
+    >>> positive_integer("horizon", 5)
+    5
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or int(value) < 1:
+        raise InvalidInputError(f"{name} is {value!r}, but must be a whole number of at least 1")
+    return int(value)
+
+
+def inner(tables: Floats, occupancy: Floats) -> Floats:
+    """d_i.q for every table of (I, H, S, A).
+
+    >>> inner(np.ones((2, 1, 1, 3)), np.array([[[0.2, 0.3, 0.5]]]))
+    array([1., 1.])
+    """
+    return tables.reshape(len(tables), occupancy.size) @ occupancy.ravel()
+
+
+def weighted_sum(weights: Floats, tables: Floats) -> Floats:
+    """sum_i w_i d_i over tables of (I, H, S, A)."""
+    return (weights @ tables.reshape(len(tables), -1)).reshape(tables.shape[1:])
+
+
+def policy_table(policy: npt.ArrayLike, horizon: int, n_states: int, n_actions: int) -> Floats:
+    """Return `policy` as a valid ``(H, S, A)`` table of action probabilities."""
+    return as_law("policy", policy, ["step", "state", "action"], [horizon, n_states, n_actions])
+
+
+def named(table: Mapping[str, T], name: str, kind: str) -> T:
+    """Look a name up, or say which names there are."""
+    if name not in table:
+        raise InvalidInputError(f"there is no {kind} {name!r}; there are {', '.join(table)}")
+    return table[name]

@@ -1,0 +1,1 @@
+"""Reads files and histories, never runs: tables, curves, figures, pictures."""

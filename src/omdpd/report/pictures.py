@@ -1,0 +1,149 @@
+"""Worlds for the eye: a state as text and as a picture, an optimum as a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP
+from omdpd.worlds.card import ProblemCard
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Colours of the marks of a map, and of the agent; chosen to differ in lightness too.
+COLOURS = {
+    "S": (222, 235, 247), "F": (247, 247, 247), ".": (247, 247, 247), "O": (230, 159, 0), "H": (40, 60, 110),
+    "G": (0, 158, 115), "#": (90, 90, 90),
+}  # fmt: skip
+AGENT, LINE = (204, 51, 17), (180, 180, 180)
+CELL = 32  # pixels
+# Which way each named action points: (right, down).
+ARROWS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
+# At most this many steps are drawn of a map.
+MOST_PANELS = 12
+
+
+def ansi(cmdp: CMDP, state: int, step: int, last_action: int | None) -> str:
+    """The step, the state and the last action in words; a map has the agent's cell in brackets."""
+    states, actions = cmdp.labels.states, cmdp.labels.actions
+    name = states[state] if states else f"state {state}"
+    did = "" if last_action is None else f" (after {actions[last_action] if actions else f'action {last_action}'})"
+    text = f"step {step} of {cmdp.shape[0]}: {name}{did}\n"
+    width = len(cmdp.labels.layout[0]) if cmdp.labels.layout else 0
+    for i, row in enumerate(cmdp.labels.layout):
+        cells = (f"[{m}]" if i * width + j == state else f" {m} " for j, m in enumerate(row))
+        text += "".join(cells) + "\n"
+    return text
+
+
+def picture(cmdp: CMDP, state: int) -> npt.NDArray[np.uint8]:
+    """The map with the agent as a disc, (rows, columns, 3); a world without a map shows its states in a row."""
+    layout = cmdp.labels.layout or ("F" * cmdp.shape[1],)
+    pixels = np.array([[COLOURS.get(mark, COLOURS["F"]) for mark in row] for row in layout], dtype=np.uint8)
+    pixels = np.kron(pixels, np.ones((CELL, CELL, 1), dtype=np.uint8))
+    pixels[::CELL], pixels[:, ::CELL] = LINE, LINE
+    i, j = divmod(state, len(layout[0]))
+    y, x = np.mgrid[: pixels.shape[0], : pixels.shape[1]]
+    centre = ((i + 0.5) * CELL, (j + 0.5) * CELL)
+    pixels[(y - centre[0]) ** 2 + (x - centre[1]) ** 2 < (0.3 * CELL) ** 2] = AGENT
+    return pixels
+
+
+def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
+    """The optimal policy: where it is at every step and what it does, on the map or by state and step."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    with plt.rc_context({"font.size": 8, "svg.hashsalt": "omdpd"}):
+        figure = _maps(cmdp, card) if cmdp.labels.layout else _by_state(cmdp, card)
+        best = "no policy meets every budget; shown: the least excess" if card.value is None else (
+            f"optimum {card.value:.4f}, without constraints {card.free_value:.4f}"
+        )  # fmt: skip
+        figure.suptitle(f"{cmdp.name}: {best}", fontsize=10)
+    return figure
+
+
+def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
+    """One panel for the occupancy (state by step), one per action for its probability."""
+    from matplotlib import pyplot as plt
+
+    _, S, A = cmdp.shape
+    mass = card.plan.occupancy.sum(axis=2)
+    n = A + 1
+    columns = min(n, 4)
+    rows = -(-n // columns)
+    size = (3.2 * columns, (1.2 + 0.16 * min(S, 30)) * rows + 0.6)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    panels = [("share of episodes in the state", mass.T)]
+    names = cmdp.labels.actions or tuple(f"action {a}" for a in range(A))
+    unseen = np.where(mass[..., None] > 1e-9, card.plan.policy, np.nan)
+    panels += [(f"chance of: {names[a]}", unseen[:, :, a].T) for a in range(A)]
+    for axes, (title, values) in zip(grid.flat, panels, strict=False):
+        image = axes.imshow(values, aspect="auto", cmap="viridis", vmin=0.0, vmax=1.0, origin="lower")
+        axes.set(title=title, xlabel="step", ylabel="state")
+        if cmdp.labels.states and S <= 12:
+            axes.set_yticks(range(S), cmdp.labels.states, fontsize=6)
+            axes.set_ylabel("")
+    for axes in list(grid.flat)[n:]:
+        axes.set_axis_off()
+    figure.colorbar(image, ax=grid, shrink=0.7)
+    return figure
+
+
+def _maps(cmdp: CMDP, card: ProblemCard) -> Figure:
+    """One map per step: shade for the chance to be in a cell, arrows for what is done there."""
+    from matplotlib import pyplot as plt
+
+    H = cmdp.shape[0]
+    steps = np.unique(np.linspace(0, H - 1, min(H, MOST_PANELS)).round().astype(int))
+    columns = min(len(steps), 4)
+    rows = -(-len(steps) // columns)
+    height, width = len(cmdp.labels.layout), len(cmdp.labels.layout[0])
+    size = (2.7 * columns + 0.8, 2.7 * rows * height / width + 0.7)
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    for axes, h in zip(grid.flat, steps, strict=False):
+        mass = card.plan.occupancy[h].sum(axis=1)
+        image = axes.imshow(mass.reshape(height, width), cmap="Blues", vmin=0.0, vmax=1.0)
+        _marks(axes, cmdp.labels.layout)
+        _arrows(axes, cmdp, mass, card.plan.policy[h])
+        axes.set(title=f"step {h}", xticks=[], yticks=[])
+    for axes in list(grid.flat)[len(steps) :]:
+        axes.set_axis_off()
+    figure.colorbar(image, ax=grid, shrink=0.6, label="chance to be in the cell")
+    return figure
+
+
+def _marks(axes: Axes, layout: tuple[str, ...]) -> None:
+    """The marks that are not plain floor, in the corners of their cells, and a tint for what costs or ends."""
+    from matplotlib.patches import Rectangle
+
+    for i, row in enumerate(layout):
+        for j, mark in enumerate(row):
+            if mark in "F.":
+                continue
+            colour = tuple(c / 255.0 for c in COLOURS.get(mark, COLOURS["F"]))
+            axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=colour, linewidth=2.0))
+            axes.text(j - 0.42, i - 0.25, mark, fontsize=6, color="#444444")
+
+
+def _arrows(axes: Axes, cmdp: CMDP, mass: Floats, policy: Floats) -> None:
+    """An arrow per likely action in every cell that is met, as long as its probability."""
+    width = len(cmdp.labels.layout[0])
+    for s in np.flatnonzero(mass > 1e-3):
+        i, j = divmod(int(s), width)
+        if cmdp.labels.layout[i][j] in "HG#":
+            continue
+        for a, name in enumerate(cmdp.labels.actions):
+            if name in ARROWS and policy[s, a] > 0.05:
+                dx, dy = ARROWS[name]
+                length = 0.38 * float(policy[s, a])
+                axes.arrow(
+                    j, i, dx * length, dy * length, head_width=0.14, length_includes_head=True, color="#CC3311", lw=0.7
+                )

@@ -1,0 +1,1 @@
+"""Mathematics on arrays; every answer carries its certificate."""

@@ -1,0 +1,1 @@
+"""Compiled functions on arrays: pure, one problem statement per docstring, axes (h, s, a, s')."""

@@ -1,0 +1,1 @@
+"""A mirror step over a confidence box, by an interior-point method."""

@@ -1,0 +1,124 @@
+"""Confidence boxes: the best kernel inside one, and planning that may choose it.
+
+A row's box is B = {p : lower <= p <= upper, sum p = 1}.  Its support function sigma(W) = max_{p in B} p.W
+is reached greedily: start at `lower` and pour the rest into the states of largest W first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from omdpd.problem.arrays import Floats, Integers
+
+
+@njit(cache=True)
+def tighten(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """The smallest bounds with the same box: every bound is reached by some law in it.
+
+    Shapes (..., S); the box must contain a law.
+    """
+    S = lower.shape[-1]
+    low = lower.copy().reshape(-1, S)
+    high = upper.copy().reshape(-1, S)
+    for row in range(low.shape[0]):
+        sum_low, sum_high = low[row].sum(), high[row].sum()
+        for t in range(S):
+            old_low, old_high = low[row, t], high[row, t]
+            high[row, t] = max(old_low, min(old_high, 1.0 - (sum_low - old_low)))
+            low[row, t] = min(old_high, max(old_low, 1.0 - (sum_high - old_high)))
+    return low.reshape(lower.shape), high.reshape(upper.shape)
+
+
+@njit(cache=True)
+def fill_row(lower: Floats, upper: Floats, order: Integers, row: Floats) -> None:
+    """Write into `row` the law of the box that puts most mass on the states first in `order`."""
+    rest = 1.0
+    for t in range(lower.size):
+        row[t] = lower[t]
+        rest -= lower[t]
+    for k in range(order.size):
+        t = order[k]
+        more = min(upper[t] - lower[t], rest)
+        if more > 0.0:
+            row[t] += more
+            rest -= more
+
+
+@njit(cache=True)
+def best_kernel(lower: Floats, upper: Floats, values: Floats) -> Floats:
+    """For every row of one step, shapes (S, A, S): the p in its box that maximises p.values.
+
+    Pass ``-values`` for the worst kernel.
+    """
+    S, A, n = lower.shape
+    order = np.argsort(-values)
+    kernel = np.empty((S, A, n))
+    for s in range(S):
+        for a in range(A):
+            fill_row(lower[s, a], upper[s, a], order, kernel[s, a])
+    return kernel
+
+
+@njit(cache=True)
+def optimistic_policy(lower: Floats, upper: Floats, reward: Floats) -> tuple[Floats, Floats, Floats]:
+    """argmax over policies and kernels in the box of V(reward): policy, kernel, values (H+1, S)."""
+    H, S, A = reward.shape
+    policy = np.zeros((H, S, A))
+    kernel = np.empty(lower.shape)
+    values = np.zeros((H + 1, S))
+    for h in range(H - 1, -1, -1):
+        kernel[h] = best_kernel(lower[h], upper[h], values[h + 1])
+        for s in range(S):
+            best, chosen = -np.inf, 0
+            for a in range(A):
+                action_value = reward[h, s, a]
+                for t in range(S):
+                    action_value += kernel[h, s, a, t] * values[h + 1, t]
+                if action_value > best:
+                    best, chosen = action_value, a
+            policy[h, s, chosen] = 1.0
+            values[h, s] = best
+    return policy, kernel, values
+
+
+@njit(cache=True)
+def box_values_of_policy(policy: Floats, lower: Floats, upper: Floats, reward: Floats) -> tuple[Floats, Floats]:
+    """max over kernels in the box of V^policy(reward): kernel and values (H+1, S).  Negate the reward for the least."""
+    H, S, A = reward.shape
+    kernel = np.empty(lower.shape)
+    values = np.zeros((H + 1, S))
+    for h in range(H - 1, -1, -1):
+        kernel[h] = best_kernel(lower[h], upper[h], values[h + 1])
+        for s in range(S):
+            for a in range(A):
+                action_value = reward[h, s, a]
+                for t in range(S):
+                    action_value += kernel[h, s, a, t] * values[h + 1, t]
+                values[h, s] += policy[h, s, a] * action_value
+    return kernel, values
+
+
+@njit(cache=True)
+def occupancy_bound(policy: Floats, lower: Floats, upper: Floats, initial: Floats) -> Floats:
+    """Upper bound, reached entry by entry: max over kernels in the box of q_h(s, a) of `policy`."""
+    H, S, A = policy.shape
+    bound = np.empty((H, S, A))
+    for h in range(H):
+        for s in range(S):
+            reach = np.zeros(S)
+            reach[s] = 1.0
+            for g in range(h - 1, -1, -1):
+                kernel = best_kernel(lower[g], upper[g], reach)
+                earlier = np.zeros(S)
+                for x in range(S):
+                    for a in range(A):
+                        for t in range(S):
+                            earlier[x] += policy[g, x, a] * kernel[x, a, t] * reach[t]
+                reach = earlier
+            mass = 0.0
+            for x in range(S):
+                mass += initial[x] * reach[x]
+            for a in range(A):
+                bound[h, s, a] = mass * policy[h, s, a]
+    return bound

@@ -1,0 +1,1 @@
+"""A mirror step over one kernel, by Newton's method on the dual."""

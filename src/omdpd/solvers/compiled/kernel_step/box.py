@@ -1,0 +1,97 @@
+"""A convex quadratic over a box in a handful of variables: the multipliers of the hinges in one Newton step."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.options import INNER
+
+# A multiplier of a bound below this fraction of its own terms is rounding.
+MULTIPLIER_FLOOR = 1e-14
+# A pivot below this fraction of its diagonal entry is rounding.
+PIVOT_FLOOR = 1e-14
+
+
+@njit(**INNER)
+def box_quadratic(T: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
+    """arg min_x 1/2 x^T T x + g.x over low <= x <= high, T positive definite, low <= 0 <= high.
+
+    Primal active set from x = 0: minimise over the free variables, stop at the first bound on the way, free the
+    bound variable of the most wrong sign.  Every round lowers the objective, so it ends; the cap on rounds only
+    guards against rounding, and any x on the way is feasible and no worse than 0.
+    """
+    m = g.size
+    x = np.zeros(m)
+    free = np.ones(m, dtype=np.bool_)
+    for j in range(m):
+        free[j] = not ((x[j] <= low[j] and g[j] >= 0.0) or (x[j] >= high[j] and g[j] <= 0.0))
+    for _ in range(6 * m + 6):
+        target = free_minimiser(T, g, x, free)
+        step, blocking = 1.0, -1
+        for j in range(m):
+            move = target[j] - x[j]
+            if free[j] and move != 0.0:
+                bound = high[j] if move > 0.0 else low[j]
+                if abs(bound - x[j]) < step * abs(move):
+                    step, blocking = (bound - x[j]) / move, j
+        for j in range(m):
+            if free[j]:
+                x[j] = min(max(x[j] + step * (target[j] - x[j]), low[j]), high[j])
+        if blocking >= 0:
+            free[blocking] = False
+            x[blocking] = high[blocking] if target[blocking] > x[blocking] else low[blocking]
+            continue
+        worst, released = 0.0, -1
+        for j in range(m):
+            if not free[j]:
+                slope = g[j]
+                size = abs(g[j])
+                for k in range(m):
+                    slope += T[j, k] * x[k]
+                    size += abs(T[j, k] * x[k])
+                wrong = -slope if x[j] <= low[j] else slope
+                if low[j] < high[j] and wrong > worst and wrong > MULTIPLIER_FLOOR * size:
+                    worst, released = wrong, j
+        if released < 0:
+            break
+        free[released] = True
+    return x
+
+
+@njit(**INNER)
+def free_minimiser(T: Floats, g: Floats, x: Floats, free: npt.NDArray[np.bool_]) -> Floats:
+    """The minimiser over the free variables with the others held at x, by Cholesky with floored pivots."""
+    m = g.size
+    L = np.zeros((m, m))
+    z = x.copy()
+    for i in range(m):
+        if not free[i]:
+            continue
+        rest = -g[i]
+        for k in range(m):
+            if not free[k]:
+                rest -= T[i, k] * x[k]
+        for j in range(i + 1):
+            if free[j]:
+                total = T[i, j]
+                for k in range(j):
+                    if free[k]:
+                        total -= L[i, k] * L[j, k]
+                if i == j:
+                    L[i, i] = np.sqrt(max(total, PIVOT_FLOOR * T[i, i] + 1e-300))
+                else:
+                    L[i, j] = total / L[j, j]
+        for k in range(i):
+            if free[k]:
+                rest -= L[i, k] * z[k]
+        z[i] = rest / L[i, i]
+    for i in range(m - 1, -1, -1):
+        if free[i]:
+            for k in range(i + 1, m):
+                if free[k]:
+                    z[i] -= L[k, i] * z[k]
+            z[i] /= L[i, i]
+    return z

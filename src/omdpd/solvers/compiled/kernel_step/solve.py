@@ -1,0 +1,164 @@
+"""One mirror step over the occupancy polytope of one known kernel, with hinges: the learner's usual case.
+
+    minimise  D(q, c) + sum_j ( W_j t_j + rho_j/2 t_j^2 ),   t_j = [d_j.q + b_j]^+,
+    over q >= 0 with sum_a q_1(s, a) = mu(s),  sum_a q_{h+1}(t, a) = sum_{s,a} p_h(t | s, a) q_h(s, a),
+
+with D = 1/2 |q - c|^2 (Euclid) or sum_r q_r (log q_r - c_r) - q_r (KL, c = log of the reference minus the step).
+A hinge is b = rho = 0; an augmented Lagrangian is W = 0, b = lambda / rho.
+
+Method: Newton on the dual (`single_newton`), which needs one to six steps from the masses of the reference and, without
+an earlier solution, from hinge multipliers that belong to them (`single_start`).
+Where it fails (large W, steps of 1e6), the problem is heated: with c, W and rho divided by a large tau it is easy,
+and tau is lowered to one as fast as Newton's method can follow.  Every answer carries its duality gap
+(`single_certificate`) and is the forward pass of a policy, so it is feasible to rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.kernel_step.certificate import occupancy_of_slack
+from omdpd.solvers.compiled.kernel_step.newton import Work, dual_newton, workspace
+from omdpd.solvers.compiled.kernel_step.problem import (
+    Problem,
+    clip_multipliers,
+    heated,
+    hottest,
+    masses_of_mixture,
+    masses_of_occupancy,
+    scaled_hinges,
+    water_filling,
+)
+from omdpd.solvers.compiled.kernel_step.start import starting_multipliers
+from omdpd.solvers.compiled.options import ENTRY
+from omdpd.solvers.compiled.pointers import borrow, outlive
+
+SOLVED, INACCURATE, FAILED = 0, 1, 2
+# Largest relative gap of an answer called inaccurate rather than failed.
+INACCURATE_GAP = 1e-8
+# Share of the uniform policy in the start: every reachable state then has mass, and V a meaning there.
+MIX = 0.01
+# Newton steps at the wanted temperature, and at one on the way, which is followed loosely; and one more of either for
+# so many states, since a large problem has more kinks to cross.
+STEPS, STEPS_HEATED, TOLERANCE_HEATED, STATES_PER_STEP = 40, 20, 1e-6, 12
+# The temperature falls by the first factor at first, at most by the second, and not slower than by the third.
+COOLING, FASTEST, SLOWEST = 0.1, 0.01, 0.8
+# Newton steps in total after which the best certified point is returned.
+STEPS_IN_TOTAL = 400
+
+
+@njit(**ENTRY)
+def solve_single(
+    c: Floats,
+    reference: Floats,
+    p: Floats,
+    mu: Floats,
+    d: Floats,
+    W: Floats,
+    b: Floats,
+    rho: Floats,
+    kl: bool,
+    tol: float,
+    warm: bool,
+    V_warm: Floats,
+    xi_warm: Floats,
+) -> tuple[Floats, Floats, Floats, float, float, int, int]:
+    """Solve the mirror step; return (q, V, xi, gap, scale, iterations, status).
+
+    Parameters
+    ----------
+    c, reference : (H, S, A)
+        Finite linear term, and the occupancy whose masses start the method (it need not be feasible).
+    p, mu : (H, S, A, S), (S,)
+        The kernel, of which the last step is not used, and the initial law.
+    d, W, b, rho : (m, H, S, A), (m,), (m,), (m,)
+        Hinges; m may be zero.  W, rho >= 0.
+    kl, tol : bool, float
+        Geometry; relative gap at which the problem counts as solved.
+    warm, V_warm, xi_warm : bool, (H, S), (m,)
+        If `warm`, start from these hinge multipliers.  V_warm is not used: water-filling with the masses of the
+        reference gives a better V, since it sees the present c.
+
+    Returns
+    -------
+    q : (H, S, A)
+        Forward pass of a policy under p.
+    V, xi : (H, S), (m,)
+        Dual variables; for kl = False, q is near [c - xi.d - V_h(s) + p.V_{h+1}]^+.
+    gap, scale : float
+        Certified duality gap, its rounding included, and max(1, max_h range(V_h), 1e-5 H sum_j W_j max|d_j|).
+    iterations, status : int
+        Newton steps; SOLVED (gap at most tol scale, or rounding), INACCURATE (gap at most 1e-8 scale) or FAILED.
+    """
+    H, S, A = c.shape
+    rows, size, weight = scaled_hinges(d, W)
+    table, kernel = c.reshape(H, S * A), p.reshape(H, S * A, S)
+    heights, offsets, curvatures = W * size, b / size, rho * size * size
+    target = Problem(
+        borrow(table),
+        borrow(kernel),
+        borrow(mu),
+        borrow(rows),
+        borrow(heights),
+        borrow(offsets),
+        borrow(curvatures),
+        weight,
+        kl,
+    )
+    start = reference.reshape(H, S * A)
+    own = workspace(H, S, A, W.size)
+    work = Work(
+        borrow(own.V),
+        borrow(own.y),
+        borrow(own.level),
+        borrow(own.dV),
+        borrow(own.q),
+        borrow(own.w),
+        borrow(own.dy),
+        borrow(own.D),
+        borrow(own.E),
+        borrow(own.rows),
+        borrow(own.X),
+    )
+    xi = xi_warm * size if warm else np.zeros(W.size)
+    mass = masses_of_mixture(target, start, MIX)
+    if not warm and W.size > 0:
+        starting_multipliers(target, mass, xi, work)
+    problem, tau, factor = target, 1.0, COOLING
+    reached, reached_xi = 0.0, xi
+    q, V, best_xi, gap, scale, noise = start, mass, xi, np.inf, 1.0, 0.0
+    steps, status = 0, FAILED
+    more = H * S // STATES_PER_STEP
+    while steps < STEPS_IN_TOTAL + 2 * more and factor < SLOWEST:
+        clip_multipliers(problem, xi)
+        water_filling(problem, xi, mass, work.V, work.y, work.level)
+        hot = tau > 1.0
+        accuracy, limit = (TOLERANCE_HEATED, STEPS_HEATED) if hot else (tol, STEPS)
+        answer = dual_newton(problem, xi, work, accuracy, limit + more)
+        if not hot and answer.gap / answer.scale < gap / scale:
+            q, V, best_xi = answer.q, answer.V, answer.xi
+            gap, scale, noise = answer.gap, answer.scale, answer.noise
+        steps += answer.steps
+        if answer.solved and not hot:
+            status = SOLVED
+            break
+        if answer.solved:
+            reached, reached_xi, factor = tau, answer.xi * tau, max(factor * factor, FASTEST)
+            mass = masses_of_occupancy(answer.q, S)
+        elif reached > 0.0:
+            factor = np.sqrt(factor)
+        elif hot:
+            break
+        tau = max(1.0, reached * factor) if reached > 0.0 else hottest(target)
+        problem = heated(target, tau)
+        xi = reached_xi / tau if reached > 0.0 else np.zeros(W.size)
+    gap += noise
+    if not gap < np.inf:
+        q, V, gap = occupancy_of_slack(target.p, mu, start, kl), np.zeros((H, S)), np.inf
+    if status == FAILED and gap <= INACCURATE_GAP * scale:
+        status = INACCURATE
+    outlive((own, table, kernel, mu, rows))
+    outlive((heights, offsets, curvatures))
+    return q.reshape(H, S, A), V, best_xi / size, gap, scale, steps, status

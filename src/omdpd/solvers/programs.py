@@ -1,0 +1,323 @@
+"""Linear programs over occupancies: the best policy under constraints, with dual values, and what to do without one.
+
+    maximise  reward.q   subject to   d_j.q <= 0 for every table j,   q an occupancy
+
+of one kernel, or of any kernel in a confidence box (the extended form, x_h(s,a,s') = q_h(s,a) p_h(s'|s,a)).
+An infeasible program is an answer, not an error: the plan then is the policy whose largest d_j.q is least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import highspy
+import numpy as np
+
+from omdpd.problem.arrays import Floats, Integers
+from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.vertices import GAVE_UP, OPTIMAL, plan_by_vertices
+
+# Pricing by dynamic programming beats HiGHS up to about this many tables; and what it may cost before it gives up.
+FEW_TABLES = 12
+MOST_PIVOTS = 300
+# HiGHS' own feasibility tolerances; a plan's rows hold to this.
+ACCURACY = 1e-9
+
+
+class SolverError(RuntimeError):
+    """The linear-programming solver ended without an answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """A simplex basis, for a warm start of a program of the same shape."""
+
+    columns: Integers
+    rows: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The answer of a program.
+
+    `multipliers` (n,) are the shadow prices of the tables, >= 0 (zeros if infeasible); `violation` is the largest
+    d_j.q of the plan (at most rounding if `feasible`).
+    """
+
+    occupancy: Floats
+    policy: Floats
+    value: float
+    multipliers: Floats
+    feasible: bool
+    violation: float
+    basis: Basis | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Against:
+    """A plan against very many tables, and those of them that became rows of the program (n, H, S, A)."""
+
+    plan: Plan
+    rows: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Sparse rows by (row, column, value), with bounds; columns are counted from zero."""
+
+    row: Integers
+    column: Integers
+    value: Floats
+    lower: Floats
+    upper: Floats
+    n_columns: int
+
+
+def best_policy(transition: Floats, initial: Floats, reward: Floats, tables: Floats) -> Plan:
+    """The best policy of one kernel with d_j.q <= 0 for every table of `tables` (n, H, S, A)."""
+    return _plan(_kernel_rows(transition, initial), reward, tables, None)
+
+
+def optimistic_plan(
+    lower: Floats, upper: Floats, initial: Floats, reward: Floats, tables: Floats, basis: Basis | None = None
+) -> Plan:
+    """The best policy and kernel in a box with d_j.q <= 0 for every table: the extended program of OptCMDP."""
+    return _plan(_box_rows(lower, upper, initial), reward, tables, basis)
+
+
+def vertex_plan(
+    lower: Floats, upper: Floats, initial: Floats, reward: Floats, tables: Floats, basis: Basis | None = None
+) -> Plan:
+    """`optimistic_plan` for few tables, ten times faster: a simplex method on the tables' rows alone.
+
+    Its columns are vertices of the polytope, found by dynamic programming.  With many tables, or where rounding leaves
+    it undecided, the program goes to HiGHS, from `basis` on.
+    """
+    if len(tables) <= FEW_TABLES:
+        q, prices, status, _ = plan_by_vertices(lower, upper, initial, reward, tables, MOST_PIVOTS)
+        if status != GAVE_UP:
+            excess = tables.reshape(len(tables), q.size) @ q.ravel()
+            violation = float(excess.max()) if len(tables) else 0.0
+            value = float(np.vdot(reward, q))
+            return Plan(q, policy_of_occupancy(q), value, prices, status == OPTIMAL, violation)
+    return optimistic_plan(lower, upper, initial, reward, tables, basis)
+
+
+def best_policy_against(
+    transition: Floats, initial: Floats, reward: Floats, chunks: Callable[[], Iterable[Floats]]
+) -> Against:
+    """`best_policy` for very many tables: they come in chunks, and rows are added as they are found violated."""
+    rows = _kernel_rows(transition, initial)
+    chosen = np.zeros((0, *reward.shape))
+    while True:
+        plan = _plan(rows, reward, chosen, None)
+        bar = max(plan.violation, 0.0) + 10.0 * ACCURACY
+        found = [_most_violated(chunk, plan.occupancy, bar) for chunk in chunks()]
+        added = _most_violated(np.concatenate(found), plan.occupancy, bar)
+        if not len(added):
+            return Against(plan, chosen)
+        chosen = np.concatenate([chosen, added])
+
+
+def _most_violated(tables: Floats, occupancy: Floats, bar: float, most: int = 16) -> Floats:
+    """The tables with the largest excess above the bar."""
+    excess = tables.reshape(len(tables), occupancy.size) @ occupancy.ravel()
+    worst = np.argsort(-excess)[:most]
+    return tables[worst[excess[worst] > bar]]
+
+
+def least_total_violation(transition: Floats, initial: Floats, tables: Floats) -> float:
+    """min_q sum_j [d_j.q]^+: what the best fixed policy pays in hindsight when none satisfies every table."""
+    rows = _kernel_rows(transition, initial)
+    n = len(tables)
+    full = _with_slacks(rows, tables, n)
+    cost = np.r_[np.zeros(rows.n_columns), np.ones(n)]
+    # Thousands of dense rows and few columns: the interior point is several times faster than the simplex here.
+    return float(_run(full, cost, None, "ipm")[3])
+
+
+def lagrangian_policy(transition: Floats, initial: Floats, reward: Floats, table: Floats) -> Plan:
+    """The exact optimum under one constraint, by a cutting-plane method on its one-dimensional Lagrange dual.
+
+    The dual is piecewise linear in the multiplier; its pieces are deterministic policies found by dynamic programming.
+    The multiplier is moved to where the lines of the two bracketing policies cross until no policy lies above them;
+    the optimum mixes the two so that the constraint holds with equality.  Finite and exact.
+    """
+    free = _vertex(transition, initial, reward, reward, table)
+    if free.cost <= 0.0:
+        return _mixed(reward, table, free, free, 0.0, 0.0)
+    safe = _vertex(transition, initial, -table, reward, table)
+    if safe.cost > 0.0:
+        return _mixed(reward, table, safe, safe, 0.0, 0.0)
+    while True:
+        price = (free.value - safe.value) / (free.cost - safe.cost)
+        between = _vertex(transition, initial, reward - price * table, reward, table)
+        line = free.value - price * free.cost
+        rounding = 1e-13 * max(1.0, abs(line), price * abs(free.cost))
+        if between.value - price * between.cost <= line + rounding:
+            return _mixed(reward, table, free, safe, -safe.cost / (free.cost - safe.cost), price)
+        if between.cost > 0.0:
+            free = between
+        else:
+            safe = between
+
+
+@dataclass(frozen=True, eq=False)
+class _Vertex:
+    occupancy: Floats
+    value: float
+    cost: float
+
+
+def _vertex(transition: Floats, initial: Floats, objective: Floats, reward: Floats, table: Floats) -> _Vertex:
+    policy, _ = greedy_policy(transition, np.ascontiguousarray(objective))
+    q = occupancy_of_policy(policy, transition, initial)
+    return _Vertex(q, float(np.vdot(reward, q)), float(np.vdot(table, q)))
+
+
+def _mixed(reward: Floats, table: Floats, free: _Vertex, safe: _Vertex, share: float, price: float) -> Plan:
+    q = share * free.occupancy + (1.0 - share) * safe.occupancy
+    cost = float(np.vdot(table, q))
+    feasible = safe.cost <= 0.0
+    return Plan(q, policy_of_occupancy(q), float(np.vdot(reward, q)), np.array([price]), feasible, cost)
+
+
+def _plan(rows: _Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Plan:
+    """Maximise reward.q; if the tables cannot all hold, minimise the largest excess instead."""
+    n = len(tables)
+    cost = np.zeros(rows.n_columns)
+    cost[: reward.size] = -reward.ravel()
+    status, x, duals, _, found = _run(_with_tables(rows, tables), cost, basis)
+    feasible = status == highspy.HighsModelStatus.kOptimal
+    if not feasible:
+        x = _run(_with_slacks(rows, tables, 1), np.r_[np.zeros(rows.n_columns), 1.0], None)[1]
+        duals, found = np.zeros(n), None
+    q = np.maximum(x[: reward.size], 0.0).reshape(reward.shape)
+    excess = tables.reshape(n, q.size) @ q.ravel()
+    prices = np.maximum(-duals[len(duals) - n :], 0.0) if n else np.zeros(0)
+    violation = float(excess.max()) if n else 0.0
+    return Plan(q, policy_of_occupancy(q), float(np.vdot(reward, q)), prices, feasible, violation, found)
+
+
+def _with_tables(rows: _Rows, tables: Floats) -> _Rows:
+    """Append d_j.q <= 0."""
+    n, size = len(tables), int(np.prod(tables.shape[1:]))
+    first = len(rows.lower)
+    return _Rows(
+        np.r_[rows.row, np.repeat(np.arange(first, first + n), size)],
+        np.r_[rows.column, np.tile(np.arange(size), n)],
+        np.r_[rows.value, tables.ravel()],
+        np.r_[rows.lower, np.full(n, -np.inf)],
+        np.r_[rows.upper, np.zeros(n)],
+        rows.n_columns,
+    )
+
+
+def _with_slacks(rows: _Rows, tables: Floats, n_slacks: int) -> _Rows:
+    """Append d_j.q <= t_j with slacks t >= 0: one for all tables, or one each."""
+    full = _with_tables(rows, tables)
+    n, first = len(tables), len(rows.lower)
+    slack = np.zeros(n, dtype=np.int64) if n_slacks == 1 else np.arange(n)
+    return _Rows(
+        np.r_[full.row, np.arange(first, first + n)],
+        np.r_[full.column, rows.n_columns + slack],
+        np.r_[full.value, -np.ones(n)],
+        full.lower,
+        full.upper,
+        rows.n_columns + n_slacks,
+    )
+
+
+def _kernel_rows(transition: Floats, initial: Floats) -> _Rows:
+    """sum_a q_h(s,a) - sum p_{h-1}(s|.) q_{h-1} = 1[h=0] mu(s), columns q_h(s,a)."""
+    H, S, A = transition.shape[:3]
+    n = H * S * A
+    own = np.arange(n)
+    before = np.repeat(np.arange(n - S * A), S)
+    arrive = (np.arange(n - S * A) // (S * A) + 1)[:, None] * S + np.arange(S)
+    row = np.r_[own // A, arrive.ravel()]
+    value = np.r_[np.ones(n), -transition[:-1].ravel()]
+    bounds = np.r_[initial, np.zeros((H - 1) * S)]
+    return _Rows(row, np.r_[own, before], value, bounds, bounds, n)
+
+
+@lru_cache(maxsize=8)
+def _box_pattern(H: int, S: int, A: int) -> tuple[Integers, Integers]:
+    """Rows and columns of the extended form: flow, row sums, then upper and lower bounds of every x."""
+    n, n_before, n_x = H * S * A, (H - 1) * S * A, (H - 1) * S * A * S
+    own, x = np.arange(n), np.arange(n_x)
+    r_of_x = x // S
+    arrive = (r_of_x // (S * A) + 1) * S + x % S
+    sums = H * S + np.arange(n_before)
+    first = H * S + n_before
+    row = np.r_[own // A, arrive, sums, sums[r_of_x], first + x, first + x, first + n_x + x, first + n_x + x]
+    column = np.r_[own, n + x, np.arange(n_before), n + x, n + x, r_of_x, n + x, r_of_x]
+    return row, column
+
+
+def _box_rows(lower: Floats, upper: Floats, initial: Floats) -> _Rows:
+    """The flow in q and x, sum_t x = q, x - upper q <= 0 and x - lower q >= 0."""
+    H, S, A = lower.shape[:3]
+    n, n_before, n_x = H * S * A, (H - 1) * S * A, (H - 1) * S * A * S
+    row, column = _box_pattern(H, S, A)
+    one, least, most = np.ones(n_x), lower[:-1].ravel(), upper[:-1].ravel()
+    value = np.r_[np.ones(n), -one, -np.ones(n_before), one, one, -most, one, -least]
+    flow = np.r_[initial, np.zeros((H - 1) * S), np.zeros(n_before)]
+    nothing = np.full(n_x, np.inf)
+    low, high = np.r_[flow, -nothing, np.zeros(n_x)], np.r_[flow, np.zeros(n_x), nothing]
+    return _Rows(row, column, value, low, high, n + n_x)
+
+
+def _run(
+    rows: _Rows, cost: Floats, basis: Basis | None, solver_name: str = "choose"
+) -> tuple[highspy.HighsModelStatus, Floats, Floats, float, Basis | None]:
+    """Minimise cost.x over x >= 0 and the rows: status, x, row duals, objective, final basis."""
+    order = np.argsort(rows.row, kind="stable")
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(cost), len(rows.lower)
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, np.zeros(len(cost)), np.full(len(cost), np.inf)
+    lp.row_lower_, lp.row_upper_ = rows.lower, rows.upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.r_[0, np.cumsum(np.bincount(rows.row, minlength=len(rows.lower)))].astype(np.int32)
+    lp.a_matrix_.index_ = rows.column[order].astype(np.int32)
+    lp.a_matrix_.value_ = rows.value[order]
+    solver = highspy.Highs()
+    solver.silent()
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("solver", solver_name)
+    solver.setOptionValue("primal_feasibility_tolerance", ACCURACY)
+    solver.setOptionValue("dual_feasibility_tolerance", ACCURACY)
+    solver.passModel(lp)
+    if basis is not None:
+        _warm(solver, basis, len(rows.lower))
+    solver.run()
+    status = solver.getModelStatus()
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible):
+        status = _again(solver)
+    solution, final = solver.getSolution(), solver.getBasis()
+    kept = Basis(np.array([int(b) for b in final.col_status]), np.array([int(b) for b in final.row_status]))
+    return status, np.array(solution.col_value), np.array(solution.row_dual), solver.getObjectiveValue(), kept
+
+
+def _warm(solver: highspy.Highs, basis: Basis, n_rows: int) -> None:
+    """Start from a basis of the same columns; rows that are new begin as basic."""
+    start = highspy.HighsBasis()
+    basic = int(highspy.HighsBasisStatus.kBasic)
+    rows = np.r_[basis.rows, np.full(n_rows - len(basis.rows), basic)] if n_rows > len(basis.rows) else basis.rows
+    start.col_status = [highspy.HighsBasisStatus(int(b)) for b in basis.columns]
+    start.row_status = [highspy.HighsBasisStatus(int(b)) for b in rows[:n_rows]]
+    start.valid = True
+    solver.setBasis(start)
+
+
+def _again(solver: highspy.Highs) -> highspy.HighsModelStatus:
+    """One more try from scratch, without presolve; then say that the solver failed."""
+    solver.clearSolver()
+    solver.setOptionValue("presolve", "off")
+    solver.run()
+    status = solver.getModelStatus()
+    if status not in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible):
+        raise SolverError(f"HiGHS ended with status {solver.modelStatusToString(status)}")
+    return status

@@ -1,0 +1,45 @@
+"""The sets of kernels that a step is taken over: a confidence box, or one kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.boxes import tighten
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """B = {p : lower <= p <= upper, rows sum to one}, shapes (H, S, A, S), tightened to bounds that are reached."""
+
+    lower: Floats
+    upper: Floats
+
+    def contains(self, transition: Floats) -> bool:
+        """Whether the kernel lies in the box (the last step does not matter)."""
+        inside = (transition >= self.lower - 1e-12) & (transition <= self.upper + 1e-12)
+        return bool(np.all(inside[:-1]))
+
+    def within(self, earlier: Box) -> Box:
+        """This box cut with an earlier one (nesting); a row with an empty intersection keeps this box alone."""
+        lower, upper = np.maximum(self.lower, earlier.lower), np.minimum(self.upper, earlier.upper)
+        empty = (lower > upper).any(-1) | (lower.sum(-1) > 1.0) | (upper.sum(-1) < 1.0)
+        lower = np.where(empty[..., None], self.lower, lower)
+        upper = np.where(empty[..., None], self.upper, upper)
+        return Box(*tighten(lower, upper))
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A single kernel (H, S, A, S): known, or estimated and taken at its word."""
+
+    transition: Floats
+
+    def contains(self, transition: Floats) -> bool:
+        """Whether it is this kernel (the last step does not matter)."""
+        return bool(np.allclose(transition[:-1], self.transition[:-1], rtol=0.0, atol=1e-12))
+
+
+Region = Box | Kernel

@@ -1,0 +1,130 @@
+"""A learner's state as plain data and back: arrays by name, and a tree of everything else.  No pickle.
+
+A tree is JSON: numbers, strings, None, lists (for tuples), ``{"array": name}`` and
+``{"class": name, "fields": {...}}``.  Only classes of a given table can come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.problem.arrays import InvalidInputError
+
+Tree = Any  # JSON
+# What a tree holds as it is.
+PLAIN = (bool, int, float, str, NoneType, np.ndarray, np.generic)
+# What may be given for an array; what is kept is the array that was made of it.
+ARRAY_LIKE = get_args(npt.ArrayLike)
+
+
+def pack(value: Any) -> tuple[Tree, dict[str, np.ndarray[Any, Any]]]:
+    """The tree of `value` and its arrays.
+
+    >>> tree, arrays = pack((1, np.zeros(2)))
+    >>> tree, list(arrays)
+    ([1, {'array': 'a0'}], ['a0'])
+    """
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    return _pack(value, arrays), arrays
+
+
+def unpack(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], classes: Mapping[str, type]) -> Any:
+    """The value that was packed; refuses anything that is not in `classes`."""
+    if isinstance(tree, list):
+        return tuple(unpack(item, arrays, classes) for item in tree)
+    if not isinstance(tree, dict):
+        return tree
+    if "array" in tree:
+        name = tree["array"]
+        if name not in arrays:
+            raise InvalidInputError(f"the stored state has no array {name!r}")
+        return arrays[name]
+    # Up to 0.1 a class was stored with the name of its module in front.
+    cls = classes.get(str(tree.get("class", "")).rpartition(".")[2])
+    if cls is None:
+        raise InvalidInputError(f"the stored state names {tree.get('class')!r}, which is not a known class")
+    wanted = {f.name for f in fields(cls)}
+    stored = tree["fields"]
+    if set(stored) != wanted:
+        raise InvalidInputError(f"the stored {cls.__name__} does not have the fields of this version")
+    # Not through its constructor: what was stored is taken as it is, to the last bit, and not worked out again.
+    value: Any = object.__new__(cls)
+    for key, item in stored.items():
+        object.__setattr__(value, key, unpack(item, arrays, classes))
+    return value
+
+
+def classes_of(hint: Any, where: str) -> dict[str, type]:
+    """The dataclasses that a value of this type may hold, by name: what may come back from a file, and nothing else.
+
+    Fields are followed through unions, tuples and further dataclasses.  A type that could not be stored (or whose value
+    would come back as something else) is refused; `where` names it in the sentence.
+
+    >>> from omdpd.beliefs.counts import Counts
+    >>> list(classes_of(Counts | None, "the state"))
+    ['Counts']
+    """
+    found: dict[str, type] = {}
+    _collect(hint, where, found)
+    return found
+
+
+def _collect(hint: Any, where: str, found: dict[str, type]) -> None:
+    origin = get_origin(hint) or hint
+    if origin in (Union, UnionType, tuple):
+        for part in get_args(hint):
+            _collect(part, where, found)
+    elif isinstance(origin, type) and is_dataclass(origin):
+        seen = origin.__name__ in found
+        if found.setdefault(origin.__name__, origin) is not origin:
+            raise InvalidInputError(f"{where} holds two classes named {origin.__name__}: a file cannot tell them apart")
+        if not seen:
+            for name, inner in hints_of(origin, where).items():
+                _collect(inner, f"{where}.{name}", found)
+    elif not _plain(hint, origin):
+        raise InvalidInputError(
+            f"{where} is of type {getattr(hint, '__name__', hint)}, which cannot be stored; what can: numbers, "
+            "strings, arrays, tuples, and dataclasses of them"
+        )
+
+
+def _plain(hint: Any, origin: Any) -> bool:
+    """Whether values of this type are stored as they are."""
+    if origin is Literal or hint in (None, Ellipsis, *ARRAY_LIKE):
+        return True
+    return isinstance(origin, type) and issubclass(origin, PLAIN)
+
+
+def hints_of(owner: Any, where: str) -> dict[str, Any]:
+    """The type hints of a dataclass or a function, or the sentence that says which of them cannot be found."""
+    try:
+        return get_type_hints(owner)
+    except (NameError, TypeError) as error:
+        raise InvalidInputError(f"the type hints of {where} cannot be read: {error}") from None
+
+
+def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Tree:
+    if isinstance(value, np.ndarray):
+        name = f"a{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value)
+    if isinstance(value, tuple | list):
+        return [_pack(item, arrays) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        content = {f.name: _pack(getattr(value, f.name), arrays) for f in fields(value)}
+        return {"class": type(value).__name__, "fields": content}
+    raise TypeError(f"a state cannot hold a {type(value).__name__}")

@@ -1,0 +1,227 @@
+"""The card of a problem: its sizes, its optimum, and how much the constraints bind.
+
+    V*(b)        = max r.q   subject to   c_i.q <= b_i                          the optimum
+    free value   = max r.q                                                     what it would be without constraints
+    Slater gap   = max_q min_i (b_i - c_i.q)                                   the room of the safest policy
+    multipliers  = the gain per unit of budget (dV*/db, from above), and the loss per unit taken away (from below)
+
+Everything here is exact and computed from the truth.  Value and costs are in the user's units; the Slater gap and the
+multipliers are those of the scaled problem that learners see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
+from omdpd.solvers.programs import Plan, best_policy, lagrangian_policy
+
+# The linear program is written out up to this many entries of the kernel; beyond it one constraint is solved by dynamic
+# programming, and several are left unsolved.
+MOST_ENTRIES = 2_000_000
+# How far a reduced problem's value may lie above the optimum and still count as equal to it.
+EQUAL = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintCard:
+    """One constraint in the user's units, except the multipliers; `unit` times one of them is a natural price.
+
+    `multiplier` is what one more unit of budget earns and `multiplier_high` what one less loses (None: not known).
+    """
+
+    name: str
+    budget: float
+    scale: float
+    unit: float
+    cost: float
+    least_cost: float
+    free_cost: float
+    multiplier: float
+    multiplier_high: float | None
+
+    @property
+    def share(self) -> float | None:
+        """0: the budget is the least possible cost; 1: the reward-optimal policy just meets it."""
+        spread = self.free_cost - self.least_cost
+        return (self.budget - self.least_cost) / spread if spread > 1e-12 else None
+
+    @property
+    def binds(self) -> bool:
+        """Whether more budget would earn more."""
+        return self.multiplier > 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemCard:
+    """What is known about a problem; `value` is None where no policy meets every budget.
+
+    `plan` is the optimal plan (or, without one, the plan whose largest excess is least).
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    stationary: bool
+    feasible: bool
+    value: float | None
+    free_value: float
+    slater_gap: float
+    constraints: tuple[ConstraintCard, ...]
+    scenarios: tuple[str, ...]
+    scenario_value: float | None
+    plan: Plan
+
+    def lines(self) -> list[str]:
+        """The card for a person."""
+        H, S, A = self.shape
+        kind = "the same at every step" if self.stationary else "step by step"
+        text = [
+            f"{self.name}: {S} states, {A} actions, {H} steps (dynamics {kind}), {_some(len(self.constraints))}",
+            f"best value without constraints   {self.free_value:.6f}",
+        ]
+        if self.value is None:
+            text.append(f"best safe value                  none: some budget is exceeded by {self.plan.violation:.6g}")
+        else:
+            lost = self.free_value - self.value
+            text.append(f"best safe value                  {self.value:.6f} (the constraints cost {lost:.6f})")
+        text.append(f"Slater gap                       {self.slater_gap:.6f}{_gap_meaning(self.slater_gap)}")
+        for constraint in self.constraints:
+            text += _constraint_lines(constraint)
+        if self.scenarios:
+            best = "no policy is safe in all of them" if self.scenario_value is None else (
+                f"the best policy safe in all of them earns {self.scenario_value:.6f}"
+            )  # fmt: skip
+            text.append(f"natural adversary                {', '.join(self.scenarios)}; {best}")
+        return text
+
+
+def problem_card(cmdp: CMDP) -> ProblemCard:
+    """Solve a problem and describe it."""
+    excess, scale = cmdp.excess, cmdp.cost_scale
+    plan = safe_plan(cmdp, excess)
+    free, _ = greedy_policy(cmdp.transition, cmdp.reward)
+    q_free = occupancy_of_policy(free, cmdp.transition, cmdp.initial)
+    low, high = _price_range(cmdp, plan) if cmdp.n_constraints == 1 and plan.feasible else (None, None)
+    span = cmdp.reward_range[1] - cmdp.reward_range[0]
+    names = cmdp.labels.constraints or tuple(f"constraint {i}" for i in range(cmdp.n_constraints))
+    constraints = tuple(
+        ConstraintCard(
+            names[i], float(cmdp.budget[i] * scale[i]), float(scale[i]), span / float(scale[i]),
+            float(np.vdot(cmdp.cost[i], plan.occupancy) * scale[i]), _least(cmdp, cmdp.cost[i]) * float(scale[i]),
+            float(np.vdot(cmdp.cost[i], q_free) * scale[i]),
+            float(plan.multipliers[i]) if low is None else low, high,
+        )
+        for i in range(cmdp.n_constraints)
+    )  # fmt: skip
+    return ProblemCard(
+        cmdp.name, cmdp.shape, cmdp.stationary, plan.feasible,
+        natural_value(cmdp, plan.value) if plan.feasible else None,
+        natural_value(cmdp, float(np.vdot(cmdp.reward, q_free))), slater_gap(cmdp), constraints,
+        () if cmdp.scenarios is None else cmdp.scenarios.names, scenario_value(cmdp), plan,
+    )  # fmt: skip
+
+
+def natural_value(cmdp: CMDP, value: float) -> float:
+    """A value of the scaled problem in the user's units of reward."""
+    low, high = cmdp.reward_range
+    return cmdp.shape[0] * low + (high - low) * value
+
+
+def safe_plan(cmdp: CMDP, tables: Floats) -> Plan:
+    """The best policy that is safe for every table; large problems with one table by dynamic programming."""
+    if cmdp.transition.size <= MOST_ENTRIES:
+        return best_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables)
+    if len(tables) == 1:
+        return lagrangian_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables[0])
+    return best_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables)
+
+
+def slater_gap(cmdp: CMDP) -> float:
+    """max_q min_i -d_i.q: by dynamic programming for one constraint, else by a linear program.
+
+    Negative where no policy meets every budget.
+    """
+    excess = cmdp.excess
+    if len(excess) == 1:
+        return 0.0 - _least(cmdp, excess[0])
+    # Tables that no policy can meet make the program return the policy whose largest excess is least.
+    H = cmdp.shape[0]
+    out_of_reach = excess + 2.0
+    plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, out_of_reach)
+    return 2.0 * H - plan.violation
+
+
+def scenario_value(cmdp: CMDP) -> float | None:
+    """The value of the best policy that is safe in every scenario, in the user's units; None without one."""
+    if cmdp.scenarios is None:
+        return None
+    plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, np.concatenate(list(cmdp.scenarios.tables)))
+    return natural_value(cmdp, plan.value) if plan.feasible else None
+
+
+def _least(cmdp: CMDP, table: Floats) -> float:
+    """The least expected sum of a table."""
+    return 0.0 - float(cmdp.initial @ greedy_policy(cmdp.transition, -table)[1][0])
+
+
+def _price_range(cmdp: CMDP, plan: Plan) -> tuple[float, float | None]:
+    """The least and the largest optimal multiplier of a single constraint (None: there is no largest).
+
+    g(m) = max_q (r - m d).q >= V*, with equality exactly at the optimal multipliers; each end is found by following
+    the lines of the policies that lie above V*, which is finite.
+    """
+    best, d = plan.value, cmdp.excess[0]
+    low = _price_end(cmdp, best, d, 0.0)
+    safest, _ = greedy_policy(cmdp.transition, -d)
+    q = occupancy_of_policy(safest, cmdp.transition, cmdp.initial)
+    room = -float(np.vdot(d, q))
+    if room <= EQUAL:
+        return low, None
+    start = (best - float(np.vdot(cmdp.reward, q))) / room
+    return low, max(_price_end(cmdp, best, d, start), low)
+
+
+def _price_end(cmdp: CMDP, best: float, d: Floats, price: float) -> float:
+    """The optimal multiplier that is nearest to `price`, by Newton's steps on g(m) = V*."""
+    while True:
+        policy, values = greedy_policy(cmdp.transition, cmdp.reward - price * d)
+        q = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
+        slope = float(np.vdot(d, q))
+        above = float(cmdp.initial @ values[0]) - best
+        if above <= EQUAL * max(1.0, abs(best)) or slope == 0.0:
+            return max(price, 0.0)
+        moved = price + above / slope
+        if abs(moved - price) <= 1e-14 * max(1.0, abs(price)):
+            return max(moved, 0.0)
+        price = moved
+
+
+def _constraint_lines(card: ConstraintCard) -> list[str]:
+    """Two lines per constraint: where the budget lies, and what it is worth."""
+    where = "" if card.share is None else f", {100.0 * card.share:.1f} % of the way between them"
+    text = [
+        f"{card.name}: budget {card.budget:.6g}; least possible {card.least_cost:.6g}, reward-optimal "
+        f"{card.free_cost:.6g}{where}"
+    ]
+    if not card.binds:
+        return [*text, f"  does not bind: more budget would earn nothing (the optimum spends {card.cost:.6g})"]
+    worth = f"  binds: one more unit of budget earns {card.multiplier * card.unit:.6g}"
+    high = card.multiplier_high
+    if high is not None and high > card.multiplier * (1.0 + 1e-6):
+        worth += f", one less loses {high * card.unit:.6g}"
+    scaled = "" if card.scale == 1.0 else f"; learners see costs and budget divided by {card.scale:.6g}"
+    return [*text, worth + scaled]
+
+
+def _some(n: int) -> str:
+    return "1 constraint" if n == 1 else f"{n} constraints"
+
+
+def _gap_meaning(gap: float) -> str:
+    if gap < -1e-9:
+        return " (negative: no policy meets every budget)"
+    return " (no policy meets the budgets with room to spare)" if gap <= 1e-9 else ""

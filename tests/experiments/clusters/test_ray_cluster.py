@@ -1,0 +1,58 @@
+import os
+import signal
+import sys
+
+import pytest
+from cluster_programs import RAY, ray_cluster, sweep_with_a_loss
+from real_commands import PATIENCE, start_program
+
+from omdpd.experiments.executors import executor
+from omdpd.problem.arrays import InvalidInputError
+
+pytest.importorskip("ray")
+
+# In a process of its own, because Ray leaves threads behind in the one that it was started from.
+RAYS_OWN = """
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.experiments.executors import executor
+
+def fail():
+    raise InvalidInputError("a bad day")
+
+def threads():
+    import os
+    return os.environ["OMP_NUM_THREADS"]
+
+with executor("ray", 1) as tasks:
+    error = tasks.submit(fail).exception(timeout=60)
+    assert type(error) is InvalidInputError, type(error)
+    print("refused:", error)
+    print("threads", tasks.submit(threads).result(timeout=60))
+"""
+
+
+def omdpd_python(text, folder):
+    process = start_program([sys.executable, "-c", text], RAY, cwd=folder)
+    said, _ = process.communicate(timeout=PATIENCE)
+    return process.returncode, said
+
+
+def test_a_sweep_survives_the_loss_of_a_node_and_ends_as_in_one_process(tmp_path):
+    with ray_cluster(tmp_path) as (address, node):
+        sweep_with_a_loss(tmp_path, "ray", address, lambda: os.killpg(node.pid, signal.SIGKILL))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense", "127.0.0.1:99999"])
+def test_a_cluster_that_does_not_answer_is_one_sentence(monkeypatch, address):
+    for name, value in RAY.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidInputError, match=f"no Ray cluster answers at {address}"), executor("ray", 1, address):
+        pass
+
+
+def test_a_run_that_fails_raises_its_own_error_and_not_rays(tmp_path):
+    """A task's error comes back as it was, and threads of a task are one, on a small cluster of Ray's own."""
+    code, said = omdpd_python(RAYS_OWN, tmp_path)
+    assert code == 0, said
+    assert "refused: a bad day" in said
+    assert "threads 1" in said

@@ -1,0 +1,236 @@
+"""Sessions on disk, killed with SIGKILL between and within updates, damaged, and opened twice."""
+
+import os
+import signal
+import struct
+import sys
+
+import numpy as np
+import pytest
+from instances import bandit, random_cmdp
+from real_commands import start_program, wait_until
+
+from omdpd import InvalidInputError, ProximalOMDPD, Session
+from omdpd.storage.atomic import RecordError
+from omdpd.storage.journal import HEADER_SIZE, SessionLockedError
+
+H, S, A = 4, 3, 2
+
+# Opens a session and updates it for ever; says how many updates have returned.
+LOOP = """
+import sys
+import numpy as np
+from instances import bandit, random_cmdp
+from omdpd import ProximalOMDPD, Session
+
+cmdp = random_cmdp(np.random.default_rng(0), 4, 3, 2)
+with Session.open(sys.argv[1], ProximalOMDPD.cautious(), cmdp.setting(1000, "bandit"), snapshot_every=7) as session:
+    print("open", session.episodes, flush=True)
+    while True:
+        rng = np.random.default_rng((1, session.episodes))
+        session.update(bandit(rng, cmdp, session.policy()))
+        print(session.episodes, flush=True)
+"""
+
+
+def world():
+    return random_cmdp(np.random.default_rng(0), H, S, A)
+
+
+def opened(folder, snapshot_every=7):
+    return Session.open(folder, ProximalOMDPD.cautious(), world().setting(1000, "bandit"), snapshot_every)
+
+
+def teach(session, n):
+    """Feedback that depends on the episode alone, so that a crash does not change what comes next."""
+    for _ in range(n):
+        rng = np.random.default_rng((1, session.episodes))
+        session.update(bandit(rng, world(), session.policy()))
+
+
+def policy_after(n):
+    session = Session(ProximalOMDPD.cautious(), world().setting(1000, "bandit"))
+    teach(session, n)
+    return session.policy()
+
+
+def loop(folder):
+    path = os.pathsep.join([os.path.dirname(bandit.__code__.co_filename), os.environ.get("PYTHONPATH", "")])
+    return start_program([sys.executable, "-c", LOOP, folder], {"PYTHONPATH": path})
+
+
+def journal(folder):
+    return next(iter(folder.glob("journal-*.log")))
+
+
+def test_killed_again_and_again_no_acknowledged_update_is_lost(tmp_path):
+    acknowledged = 0
+    for kill_after in (3, 9, 5):
+        process = loop(tmp_path)
+        first = process.stdout.readline().split()
+        assert first[0] == "open"
+        assert int(first[1]) >= acknowledged
+        for _ in range(kill_after):
+            acknowledged = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+        said = process.communicate()[0].split()
+        acknowledged = int(said[-1]) if said else acknowledged
+    with opened(tmp_path) as session:
+        assert acknowledged <= session.episodes <= acknowledged + 1  # one may be durable and not yet said
+        assert np.array_equal(session.policy(), policy_after(session.episodes))
+
+
+def test_two_processes_are_refused_and_a_dead_owner_is_not_waited_for(tmp_path):
+    process = loop(tmp_path)
+    process.stdout.readline()
+    with pytest.raises(SessionLockedError, match="one session has one owner"):
+        opened(tmp_path)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    opened(tmp_path).close()
+
+
+def test_a_forked_child_does_not_keep_the_lock_of_its_parent(tmp_path):
+    session = opened(tmp_path)
+    child = os.fork()
+    if child == 0:  # sleeps on with whatever it inherited
+        signal.pause()
+    try:
+        session.close()
+        wait_until(lambda: _free(tmp_path), 10.0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _free(folder):
+    try:
+        opened(folder).close()
+    except SessionLockedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30, 47])
+def test_a_tail_that_was_cut_off_is_dropped(tmp_path, cut):
+    with opened(tmp_path, 100) as session:
+        teach(session, 3)
+    log = journal(tmp_path)
+    log.write_bytes(log.read_bytes()[:-cut])
+    with opened(tmp_path, 100) as session:
+        assert session.episodes == 2
+        assert np.array_equal(session.policy(), policy_after(2))
+        teach(session, 1)
+        assert np.array_equal(session.policy(), policy_after(3))
+
+
+@pytest.mark.parametrize("zeros", [5, 4096])
+def test_a_tail_that_was_never_filled_is_dropped(tmp_path, zeros):
+    with opened(tmp_path, 100) as session:
+        teach(session, 2)
+    log = journal(tmp_path)
+    log.write_bytes(log.read_bytes() + b"\0" * zeros)
+    with opened(tmp_path, 100) as session:
+        assert session.episodes == 2
+
+
+@pytest.mark.parametrize("place", ["length", "checksum", "content", "episode", "last content"])
+def test_damage_before_the_tail_is_refused_and_nothing_is_dropped(tmp_path, place):
+    with opened(tmp_path, 100) as session:
+        teach(session, 3)
+    log = journal(tmp_path)
+    content = bytearray(log.read_bytes())
+    at = {"episode": 0, "length": 8, "checksum": 20, "content": HEADER_SIZE + 60, "last content": len(content) - 60}
+    content[at[place]] ^= 0x40
+    log.write_bytes(content)
+    with pytest.raises(RecordError, match=r"journal-000000000\.log is damaged at episode [02] \(byte \d+\)"):
+        opened(tmp_path, 100)
+    assert log.read_bytes() == content
+
+
+def test_an_entry_that_is_missing_from_the_middle_is_noticed(tmp_path):
+    with opened(tmp_path, 100) as session:
+        teach(session, 3)
+    log = journal(tmp_path)
+    content = log.read_bytes()
+    first = HEADER_SIZE + struct.unpack_from("<Q", content, 8)[0] + 1
+    log.write_bytes(content[first:])
+    with pytest.raises(RecordError, match="an entry of episode 1 stands in its place"):
+        opened(tmp_path, 100)
+
+
+def test_a_journal_that_is_gone_is_noticed(tmp_path):
+    with opened(tmp_path) as session:
+        teach(session, 9)
+    journal(tmp_path).unlink()
+    with pytest.raises(RecordError, match=r"journal-000000007\.log is missing"):
+        opened(tmp_path)
+
+
+def test_an_update_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch):
+    with opened(tmp_path, 100) as session:
+        teach(session, 2)
+        before = session.policy()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", _full)
+            with pytest.raises(OSError, match="no space"):
+                teach(session, 1)
+        assert session.episodes == 2
+        assert np.array_equal(session.policy(), before)
+        teach(session, 1)
+    with opened(tmp_path, 100) as session:
+        assert np.array_equal(session.policy(), policy_after(3))
+
+
+def test_a_snapshot_that_cannot_be_written_costs_nothing(tmp_path, monkeypatch):
+    with opened(tmp_path, 3) as session:
+        with monkeypatch.context() as patch:
+            patch.setattr("omdpd.storage.journal.write_atomically", _full)
+            teach(session, 4)
+        teach(session, 1)
+    with opened(tmp_path, 3) as session:
+        assert session.episodes == 5
+        assert np.array_equal(session.policy(), policy_after(5))
+
+
+@pytest.mark.parametrize("step", ["state", "begin", "snapshot.json"])
+def test_a_crash_at_any_step_of_a_snapshot_loses_nothing(tmp_path, monkeypatch, step):
+    """Whatever the snapshot had written when the process died, opening again gives every update."""
+    import omdpd.storage.journal as journals
+
+    class Killed(BaseException):
+        pass
+
+    real = journals.write_atomically
+
+    def write(file, content):
+        if file.name.startswith(step):
+            raise Killed
+        return real(file, content)
+
+    def begin(self, episodes):
+        raise Killed
+
+    session = opened(tmp_path, 3)
+    teach(session, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "write_atomically", write)
+        if step == "begin":
+            patch.setattr(journals.Journal, "_begin", begin)
+        with pytest.raises(Killed):
+            teach(session, 1)
+    session.close()
+    with opened(tmp_path, 3) as again:
+        assert again.episodes == 3
+        assert np.array_equal(again.policy(), policy_after(3))
+
+
+def test_a_session_of_another_version_is_refused(tmp_path):
+    opened(tmp_path).close()
+    (tmp_path / "session.json").write_text('{"fingerprint": "x"}')
+    with pytest.raises(InvalidInputError, match=r"session\.json has format None, but this version reads format 2"):
+        opened(tmp_path)
+
+
+def _full(*_):
+    raise OSError(28, "no space left on device")

@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from instances import bandit, random_cmdp, revealed
+
+from omdpd import OMDPD, BanditFeedback, InvalidInputError, ProximalOMDPD, Session, Setting, Trajectory
+
+H, S, A = 4, 3, 2
+
+
+def world():
+    return random_cmdp(np.random.default_rng(0), H, S, A)
+
+
+def teach(session, cmdp, rng, n):
+    for _ in range(n):
+        if session.setting.feedback == "bandit":
+            session.update(bandit(rng, cmdp, session.policy()))
+        else:
+            session.update(revealed(rng, cmdp, session.policy(), cmdp.excess))
+
+
+@pytest.mark.parametrize("kind", ["bandit", "full"])
+def test_ask_and_tell_is_the_learners_own_loop(kind):
+    cmdp = world()
+    learner = ProximalOMDPD.cautious()
+    session = Session(learner, cmdp.setting(20, kind))
+    teach(session, cmdp, np.random.default_rng(1), 5)
+    state, rng = learner.init(cmdp.setting(20, kind)), np.random.default_rng(1)
+    for _ in range(5):
+        policy = learner.policy(state)
+        met = bandit(rng, cmdp, policy) if kind == "bandit" else revealed(rng, cmdp, policy, cmdp.excess)
+        state = learner.update(state, met)
+    assert np.array_equal(session.policy(), learner.policy(state))
+    assert session.episodes == 5
+    assert session.report().log == learner.report(state).log
+
+
+def test_wrong_feedback_is_refused_with_a_sentence_and_changes_nothing():
+    session = Session(ProximalOMDPD.cautious(), Setting(2, 2, 2))
+    before = session.policy()
+    met = Trajectory(np.array([0, 5]), np.array([0, 0]))
+    with pytest.raises(InvalidInputError, match=r"states\[1\] = 5 is not between 0 and 1"):
+        session.update(BanditFeedback(met, np.zeros(2), np.zeros((1, 2))))
+    assert session.episodes == 0
+    assert np.array_equal(session.policy(), before)
+
+
+def test_plain_lists_will_do():
+    session = Session(ProximalOMDPD.cautious(), Setting(2, 2, 2))
+    session.update(BanditFeedback(Trajectory([0, 1], [1, 0]), [1, 0], [[0.2, -0.1]]))
+    assert session.episodes == 1
+
+
+def test_a_learner_that_needs_the_number_of_episodes_says_so():
+    with pytest.raises(InvalidInputError, match="n_episodes"):
+        Session(OMDPD.tuned(), Setting(2, 2, 2))
+
+
+@pytest.mark.parametrize("snapshot_every", [1, 3, 100])
+def test_a_session_on_disk_goes_on_to_the_last_bit(tmp_path, snapshot_every):
+    cmdp = world()
+    setting = cmdp.setting(20, "full")
+    memory = Session(ProximalOMDPD.cautious(), setting)
+    teach(memory, cmdp, np.random.default_rng(1), 8)
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        with Session.open(tmp_path, ProximalOMDPD.cautious(), setting, snapshot_every) as session:
+            teach(session, cmdp, rng, 2)
+    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting, snapshot_every) as session:
+        assert session.episodes == 8
+        assert np.array_equal(session.policy(), memory.policy())
+
+
+def test_a_session_of_another_learner_or_setting_is_refused(tmp_path):
+    setting = world().setting(20, "bandit")
+    Session.open(tmp_path, ProximalOMDPD.cautious(), setting).close()
+    with pytest.raises(InvalidInputError, match="another learner or setting"):
+        Session.open(tmp_path, ProximalOMDPD.balanced(), setting)
+    with pytest.raises(InvalidInputError, match="another learner or setting"):
+        Session.open(tmp_path, ProximalOMDPD.cautious(), world().setting(21, "bandit"))
+
+
+def test_a_session_has_one_owner_at_a_time(tmp_path):
+    setting = world().setting(20, "bandit")
+    with (
+        Session.open(tmp_path, ProximalOMDPD.cautious(), setting),
+        pytest.raises(InvalidInputError, match="one session has one owner"),
+    ):
+        Session.open(tmp_path, ProximalOMDPD.cautious(), setting)
+    Session.open(tmp_path, ProximalOMDPD.cautious(), setting).close()
+
+
+def test_an_entry_that_was_cut_off_by_a_crash_is_dropped_and_the_session_goes_on(tmp_path):
+    cmdp = world()
+    setting = cmdp.setting(20, "bandit")
+    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting) as session:
+        teach(session, cmdp, np.random.default_rng(1), 2)
+        two = session.policy()
+        teach(session, cmdp, np.random.default_rng(2), 1)
+    log = next(iter(tmp_path.glob("journal-*.log")))
+    log.write_bytes(log.read_bytes()[:-7])
+    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting) as session:
+        assert session.episodes == 2
+        assert np.array_equal(session.policy(), two)
+        teach(session, cmdp, np.random.default_rng(3), 1)
+    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting) as session:
+        assert session.episodes == 3

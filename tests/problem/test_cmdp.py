@@ -1,0 +1,196 @@
+import numpy as np
+import pytest
+
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
+
+H, S, A, I = 3, 4, 2, 5  # noqa: E741
+
+
+def tables(rng_seed=0):
+    rng = np.random.default_rng(rng_seed)
+    return (
+        rng.dirichlet(np.ones(S), (H, S, A)),
+        rng.random((H, S, A)),
+        rng.uniform(-1.0, 1.0, (I, H, S, A)),
+    )
+
+
+def test_sizes_and_shapes_that_all_differ_are_kept():
+    p, r, c = tables()
+    cmdp = CMDP.from_arrays(p, r, c)
+    assert cmdp.shape == (H, S, A)
+    assert cmdp.n_constraints == I
+    assert cmdp.excess.shape == (I, H, S, A)
+
+
+def test_a_single_cost_table_becomes_one_constraint():
+    p, r, c = tables()
+    assert np.array_equal(CMDP.from_arrays(p, r, c[0]).cost, c[:1])
+
+
+def test_stationary_tables_are_repeated_over_the_steps():
+    p, r, c = tables()
+    cmdp = CMDP.from_arrays(p[0], r[0], c[:, 0], horizon=7)
+    assert cmdp.shape == (7, S, A)
+    assert np.array_equal(cmdp.transition[6], cmdp.transition[0])
+    assert np.array_equal(cmdp.cost[:, 6], c[:, 0])
+
+
+def test_each_budget_is_spread_over_the_steps_of_its_own_constraint():
+    p, r, c = tables()
+    budget = np.array([0.3, -0.3, 0.0, 0.6, -0.6])
+    cmdp = CMDP.from_arrays(p, r, 0.5 * c, budget=budget)
+    for i in range(I):
+        assert np.allclose(cmdp.excess[i], 0.5 * c[i] - budget[i] / H, rtol=0.0, atol=1e-15)
+    assert np.array_equal(cmdp.budget, budget)
+
+
+def test_one_budget_serves_every_constraint():
+    p, r, c = tables()
+    assert np.array_equal(CMDP.from_arrays(p, r, 0.5 * c, budget=0.3).budget, np.full(I, 0.3))
+
+
+def test_a_wrong_number_of_budgets_is_refused():
+    p, r, c = tables()
+    with pytest.raises(InvalidInputError, match=r"budget has length 2 along its constraint axis .* needs 5"):
+        CMDP.from_arrays(p, r, c, budget=[0.1, 0.2])
+
+
+def test_the_worst_cost_outside_its_range_after_the_budget_is_named_with_the_way_out():
+    p, r, c = tables()
+    c = 0.5 * c
+    c[3, 2, 1, 0] = 0.9
+    with pytest.raises(InvalidInputError) as refusal:
+        CMDP.from_arrays(p, r, c, budget=-1.8)
+    message = str(refusal.value)
+    assert "cost[3, 2, 1, 0] (constraint 3, step 2, state 1, action 0) less its budget per step is 1.5" in message
+    assert "divide cost and budget of constraint 3 by 1.5" in message
+    assert "rescale=True" in message
+
+
+def test_rescaling_divides_cost_and_budget_of_the_constraints_that_do_not_fit_only():
+    p, r, c = tables()
+    c = np.clip(c, -0.5, 0.5)
+    c[3] *= 8.0
+    budget = np.array([0.3, 0.3, 0.3, 1.5, 0.3])
+    cmdp = CMDP.from_arrays(p, r, c, budget=budget, rescale=True)
+    largest = np.abs(c[3] - 0.5).max()
+    assert np.allclose(cmdp.cost_scale, [1.0, 1.0, 1.0, largest, 1.0], rtol=1e-15)
+    assert np.abs(cmdp.excess).max() <= 1.0 + 1e-12
+    assert np.allclose(cmdp.excess[3] * largest, c[3] - 0.5, rtol=0.0, atol=1e-14)
+    assert np.allclose(cmdp.budget * cmdp.cost_scale, budget, rtol=1e-15)
+
+
+def test_costs_that_fit_are_not_rescaled():
+    p, r, c = tables()
+    assert np.array_equal(CMDP.from_arrays(p, r, c, rescale=True).cost, c)
+
+
+def test_a_transition_row_that_does_not_sum_to_one_is_named():
+    p, r, c = tables()
+    p[2, 3, 1, 0] += 0.1
+    with pytest.raises(InvalidInputError, match=r"transition\[2, 3, 1\] \(step 2, state 3, action 1\) = 1.1"):
+        CMDP.from_arrays(p, r, c)
+
+
+def test_a_negative_probability_is_named():
+    p, r, c = tables()
+    p[1, 0, 1] = [1.5, -0.5, 0.0, 0.0]
+    with pytest.raises(InvalidInputError, match=r"transition\[1, 0, 1, 1\] .*next state 1\) = -0.5 is negative"):
+        CMDP.from_arrays(p, r, c)
+
+
+@pytest.mark.parametrize("which", ["transition", "reward", "cost"])
+def test_a_number_that_is_none_is_named(which):
+    given = dict(zip(("transition", "reward", "cost"), tables(), strict=True))
+    given[which].ravel()[0] = np.nan
+    with pytest.raises(InvalidInputError, match=rf"{which}\[0, .* = nan is not a finite number"):
+        CMDP.from_arrays(**given)
+
+
+def test_a_reward_outside_the_unit_interval_is_named():
+    p, r, c = tables()
+    r[0, 2, 1] = 1.25
+    with pytest.raises(InvalidInputError, match=r"reward\[0, 2, 1\] .* = 1.25 is outside \[0, 1\]"):
+        CMDP.from_arrays(p, r, c)
+
+
+def test_swapped_axes_are_refused():
+    p, r, c = tables()
+    with pytest.raises(InvalidInputError, match=r"reward has shape \(3, 2, 4\), but transition asks for \(3, 4, 2\)"):
+        CMDP.from_arrays(p, r.transpose(0, 2, 1), c)
+    with pytest.raises(InvalidInputError, match="cost has length 2 along its state axis"):
+        CMDP.from_arrays(p, r, c.transpose(0, 1, 3, 2))
+    with pytest.raises(InvalidInputError, match="transition has length"):
+        CMDP.from_arrays(p.transpose(0, 1, 3, 2), r.transpose(0, 1, 2).repeat(2, axis=2), c)
+
+
+def test_a_transition_of_the_wrong_rank_is_refused():
+    with pytest.raises(InvalidInputError, match="transition has 2 axes, but needs 4"):
+        CMDP.from_arrays(np.eye(2), np.zeros(2), np.zeros(2))
+
+
+def test_a_stationary_kernel_needs_its_horizon():
+    p, r, c = tables()
+    with pytest.raises(InvalidInputError, match="so a horizon is needed"):
+        CMDP.from_arrays(p[0], r[0], c[0, 0])
+    with pytest.raises(InvalidInputError, match="horizon is 0"):
+        CMDP.from_arrays(p[0], r[0], c[0, 0], horizon=0)
+
+
+def test_a_horizon_that_contradicts_the_kernel_is_refused():
+    p, r, c = tables()
+    with pytest.raises(InvalidInputError, match="horizon is 9, but transition has 3 steps"):
+        CMDP.from_arrays(p, r, c, horizon=9)
+
+
+@pytest.mark.parametrize(("axis", "label"), [(0, "step"), (1, "state"), (2, "action")])
+def test_an_axis_of_length_zero_is_named(axis, label):
+    p, r, c = tables()
+    empty = np.take(p, [], axis=axis)
+    with pytest.raises(InvalidInputError, match=f"transition has length 0 along its {label} axis"):
+        CMDP.from_arrays(empty, r, c)
+
+
+def test_no_constraint_at_all_is_refused():
+    p, r, c = tables()
+    with pytest.raises(InvalidInputError, match="cost has length 0 along its constraint axis"):
+        CMDP.from_arrays(p, r, c[:0])
+
+
+def test_an_initial_law_is_checked():
+    p, r, c = tables()
+    with pytest.raises(InvalidInputError, match="initial has length 2 along its state axis"):
+        CMDP.from_arrays(p, r, c, initial=[0.5, 0.5])
+
+
+@pytest.mark.parametrize("which", ["transition", "reward", "cost", "budget", "initial"])
+def test_what_is_not_an_array_of_numbers_is_refused_with_a_sentence(which):
+    given = dict(zip(("transition", "reward", "cost"), tables(), strict=True)) | {which: [[1.0], [1.0, 2.0]]}
+    with pytest.raises(InvalidInputError, match=f"{which} is not an array of numbers"):
+        CMDP.from_arrays(**given)
+
+
+def test_step_dependent_costs_beside_a_stationary_kernel_are_not_taken_for_constraints():
+    p, r, c = tables()
+    with pytest.raises(InvalidInputError, match="cost"):
+        CMDP.from_arrays(p[0], r, c[0], horizon=H)
+
+
+def test_a_learner_is_told_the_sizes_the_initial_law_and_nothing_else():
+    p, r, c = tables()
+    setting = CMDP.from_arrays(p, r, c, initial=[0.1, 0.2, 0.3, 0.4]).setting(100, "full")
+    assert setting.shape == (H, S, A)
+    assert setting.n_constraints == I
+    assert setting.n_episodes == 100
+    assert setting.feedback == "full"
+    assert np.allclose(setting.mu, [0.1, 0.2, 0.3, 0.4], rtol=1e-15)
+
+
+def test_the_given_arrays_are_copied():
+    p, r, c = tables()
+    cmdp = CMDP.from_arrays(p, r, c)
+    before = cmdp.reward.copy()
+    r[:] = 0.0
+    assert np.array_equal(cmdp.reward, before)

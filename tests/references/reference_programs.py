@@ -1,0 +1,98 @@
+"""Linear programs by SciPy in formulations of their own: the independent reference for `omdpd.solvers.programs`."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog
+
+
+def dual_value(transition, initial, reward, tables):
+    """min over V and prices >= 0 of mu.V_0 with V_h(s) >= (r - prices.d)_h(s,a) + p.V_{h+1}: (value, prices).
+
+    The value function form, where the library maximises over occupancies.  Unbounded below means that no policy
+    satisfies the tables: then (None, None).
+    """
+    H, S, A = reward.shape
+    n = len(tables)
+    rows, bounds = [], []
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                row = np.zeros((H, S))
+                row[h, s] = -1.0
+                if h + 1 < H:
+                    row[h + 1] += transition[h, s, a]
+                rows.append(np.r_[row.ravel(), -tables[:, h, s, a]])
+                bounds.append(-reward[h, s, a])
+    cost = np.zeros(H * S + n)
+    cost[:S] = initial
+    limits = [(None, None)] * (H * S) + [(0.0, None)] * n
+    answer = linprog(cost, A_ub=np.array(rows), b_ub=np.array(bounds), bounds=limits, method="highs")
+    if answer.status == 3:
+        return None, None
+    assert answer.status == 0, answer.message
+    return float(answer.fun), answer.x[H * S :]
+
+
+def least_worst_excess(transition, initial, tables):
+    """min over policies of the largest [d_j.q]^+, by its dual: max mu.V_0 over prices >= 0 that sum to at most one."""
+    H, S, A = tables.shape[1:]
+    n = len(tables)
+    rows, bounds = [], []
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                row = np.zeros((H, S))
+                row[h, s] = 1.0
+                if h + 1 < H:
+                    row[h + 1] -= transition[h, s, a]
+                rows.append(np.r_[row.ravel(), -tables[:, h, s, a]])
+                bounds.append(0.0)
+    rows.append(np.r_[np.zeros(H * S), np.ones(n)])
+    bounds.append(1.0)
+    cost = np.zeros(H * S + n)
+    cost[:S] = -initial
+    limits = [(None, None)] * (H * S) + [(0.0, None)] * n
+    answer = linprog(cost, A_ub=np.array(rows), b_ub=np.array(bounds), bounds=limits, method="highs")
+    assert answer.status == 0, answer.message
+    return float(-answer.fun)
+
+
+def extended_value(box, initial, reward, tables, worst=False):
+    """The best value over policies and kernels of a box, with joint variables x_h(s,a,t) alone: (value, occupancy).
+
+    With `worst` the largest excess [d_j.q]^+ is minimised instead.  (None, None) if the tables cannot hold.
+    """
+    H, S, A = reward.shape
+    n = H * S * A * S
+
+    def place(h, s, a, t):
+        return ((h * S + s) * A + a) * S + t
+
+    equal, right, less = [], [], []
+    for h in range(H):
+        for s in range(S):
+            row = np.zeros(n + 1)
+            for a in range(A):
+                row[place(h, s, a, 0) : place(h, s, a, 0) + S] += 1.0
+            if h > 0:
+                row[[place(h - 1, x, a, s) for x in range(S) for a in range(A)]] -= 1.0
+            equal.append(row)
+            right.append(initial[s] if h == 0 else 0.0)
+            for a in range(A):
+                for t in range(S):
+                    for sign, bound in ((1.0, box.upper), (-1.0, box.lower)):
+                        row = np.zeros(n + 1)
+                        row[place(h, s, a, 0) : place(h, s, a, 0) + S] = -sign * bound[h, s, a, t]
+                        row[place(h, s, a, t)] += sign
+                        less.append(row)
+    for table in tables:
+        less.append(np.r_[np.repeat(table.ravel(), S), -1.0 if worst else 0.0])
+    cost = np.r_[np.zeros(n), 1.0] if worst else np.r_[-np.repeat(reward.ravel(), S), 0.0]
+    answer = linprog(
+        cost, A_ub=np.array(less), b_ub=np.zeros(len(less)), A_eq=np.array(equal), b_eq=right, method="highs"
+    )
+    if answer.status == 2:
+        return None, None
+    assert answer.status == 0, answer.message
+    return float(answer.fun if worst else -answer.fun), answer.x[:n].reshape(H, S, A, S).sum(axis=-1)

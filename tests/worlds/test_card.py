@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+from omdpd.problem.cmdp import CMDP, Labels
+from omdpd.worlds import cyclic, paradox, queue, streaming
+from omdpd.worlds.card import problem_card, slater_gap
+
+STAY = np.eye(2)[:, None].repeat(2, axis=1)  # two states that are never left, two actions
+
+
+def ladder(budget, horizon=3):
+    """One state; action 0 earns 1 and costs 2, action 1 earns 0.5 and costs 0.5, action 2 does nothing."""
+    p = np.ones((1, 3, 1))
+    return CMDP.from_arrays(p, [[1.0, 0.5, 0.0]], [[2.0, 0.5, 0.0]], budget, horizon=horizon, rescale=True)
+
+
+def test_the_card_of_a_problem_worked_out_by_hand():
+    """Three steps, budget 3: units of reward cost 1 (action 1) up to 1.5, then 3 each.  1.5 + (3 - 1.5) / 3 = 2."""
+    card = problem_card(ladder(3.0))
+    (constraint,) = card.constraints
+    assert card.value == pytest.approx(2.0)
+    assert card.free_value == pytest.approx(3.0)
+    assert (constraint.least_cost, constraint.free_cost) == pytest.approx((0.0, 6.0))
+    assert constraint.cost == pytest.approx(3.0)
+    assert constraint.multiplier * constraint.unit == pytest.approx(1 / 3)
+    assert constraint.share == pytest.approx(0.5)
+    assert constraint.binds
+    # one more step of cost 2 against a budget of 1 a step fits: nothing was scaled, so the gap is natural
+    assert constraint.scale == 1.0
+    assert card.slater_gap == pytest.approx(3.0)
+
+
+def test_at_a_kink_one_more_unit_earns_less_than_one_less_loses():
+    """Budget 1.5 is exactly three times action 1: more earns 1/3 a unit, less loses 1 a unit."""
+    (constraint,) = problem_card(ladder(1.5)).constraints
+    assert constraint.multiplier * constraint.unit == pytest.approx(1 / 3)
+    assert constraint.multiplier_high * constraint.unit == pytest.approx(1.0)
+    assert any("one less loses 1" in line for line in problem_card(ladder(1.5)).lines())
+
+
+def test_a_budget_with_room_for_everything_does_not_bind():
+    card = problem_card(ladder(7.0))
+    assert not card.constraints[0].binds
+    assert card.value == pytest.approx(card.free_value)
+    assert any("does not bind" in line for line in card.lines())
+
+
+def test_a_problem_that_nobody_can_solve_says_so():
+    card = problem_card(CMDP.from_arrays(STAY, np.ones((2, 2)), np.full((2, 2), 0.5), 1.0, horizon=4))
+    assert not card.feasible
+    assert card.value is None
+    assert card.slater_gap == pytest.approx(-1.0)
+    text = "\n".join(card.lines())
+    assert "none: some budget is exceeded by 1" in text
+    assert "negative: no policy meets every budget" in text
+
+
+def test_without_room_the_largest_multiplier_is_unknown():
+    """Budget 0 where every cost is at least 0: no policy has room, and any large price is optimal."""
+    card = problem_card(ladder(0.0))
+    assert card.slater_gap == pytest.approx(0.0)
+    assert card.constraints[0].multiplier_high is None
+    assert "no policy meets the budgets with room to spare" in "\n".join(card.lines())
+
+
+def test_costs_and_values_are_shown_in_natural_units():
+    p = np.ones((1, 2, 1))
+    cmdp = CMDP.from_arrays(p, [[1.0, 0.0]], [[30.0, 0.0]], 45.0, horizon=3, rescale=True)
+    cmdp = cmdp.labelled("fuel", Labels(constraints=("litres",)))
+    card = problem_card(cmdp)
+    assert cmdp.cost_scale.tolist() == [15.0]
+    assert card.constraints[0].budget == pytest.approx(45.0)
+    assert card.constraints[0].free_cost == pytest.approx(90.0)
+    # half the steps may be paid for: 1.5, and a litre is worth 1/30
+    assert card.value == pytest.approx(1.5)
+    text = "\n".join(card.lines())
+    assert "litres: budget 45; least possible 0, reward-optimal 90, 50.0 % of the way" in text
+    assert "one more unit of budget earns 0.0333333; learners see costs and budget divided by 15" in text
+
+
+def test_several_constraints():
+    card = problem_card(queue.make())
+    assert card.slater_gap == pytest.approx(2.0)
+    assert [c.multiplier_high for c in card.constraints] == [None, None]
+    assert sum("binds" in line for line in card.lines()) == 2
+
+
+def test_known_optima():
+    """The paradox earns its budget; three moves on the ring earn 2; a buffer that may always be fast is free."""
+    assert problem_card(paradox.make(horizon=7, budget=2.5)).value == pytest.approx(2.5)
+    assert problem_card(cyclic.make(budget=4.5)).value == pytest.approx(3.0)
+    free = problem_card(streaming.make(budget=10.0))
+    assert free.value == pytest.approx(free.free_value)
+
+
+def test_the_slater_gap_of_two_constraints_is_the_smaller_of_two_rooms():
+    p = np.ones((1, 2, 1))
+    both = CMDP.from_arrays(p, [[0.0, 1.0]], [[[0.2, 0.6]], [[0.8, 0.3]]], [1.0, 1.2], horizon=2)
+    # with weight x on action 0 over 2 steps: rooms 1 - 1.2 + .8 x and 1.2 - .6 - x; equal at x = 4/9
+    assert slater_gap(both) == pytest.approx(-0.2 + 0.8 * 4 / 9)

@@ -1,0 +1,163 @@
+import zipfile
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from omdpd.cli import worlds as commands
+from omdpd.experiments.specs import WORLDS
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
+from omdpd.worlds.files import load_problem, save_problem
+
+P = np.full((2, 2, 2), 0.5)
+TABLES = {"transition": P, "reward": [[0.0, 1.0], [0.5, 1.0]], "cost": [[0.0, 1.0], [0.0, 1.0]]}
+FIELDS = ("transition", "initial", "reward", "cost", "budget", "cost_scale")
+
+
+@pytest.fixture
+def run():
+    app = typer.Typer(pretty_exceptions_enable=False)
+    for command in (commands.worlds, commands.show, commands.check):
+        app.command()(command)
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.mark.parametrize("name", list(WORLDS))
+def test_a_world_comes_back_with_the_same_numbers(tmp_path, name):
+    world = WORLDS[name]().build(np.random.default_rng(3))
+    again = load_problem(save_problem(world, tmp_path / "world.npz"))
+    for field in FIELDS:
+        assert np.array_equal(getattr(world, field), getattr(again, field)), field
+    assert (again.name, again.labels, again.reward_range) == (world.name, world.labels, world.reward_range)
+    if world.scenarios is not None:
+        assert again.scenarios.names == world.scenarios.names
+        assert np.array_equal(again.scenarios.tables, world.scenarios.tables)
+
+
+def test_the_same_problem_gives_the_same_file(tmp_path):
+    world = WORLDS["queue"]().make()
+    assert save_problem(world, tmp_path / "a.npz").read_bytes() == save_problem(world, tmp_path / "b.npz").read_bytes()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.npz", "b.npz"]
+
+
+def test_a_file_of_numpy_savez_is_a_problem(tmp_path):
+    np.savez(tmp_path / "mine.npz", **TABLES, budget=1.5, horizon=3)
+    cmdp = load_problem(tmp_path / "mine.npz")
+    assert cmdp.name == "mine"
+    assert cmdp.shape == (3, 2, 2)
+    assert cmdp.budget.tolist() == [1.5]
+    assert cmdp.initial.tolist() == [0.5, 0.5]
+
+
+def test_a_large_stationary_kernel_is_kept_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("omdpd.problem.cmdp.MOST_REPEATED", 20)
+    cmdp = CMDP.from_arrays(**TABLES, budget=1.5, horizon=5)
+    assert cmdp.transition.strides[0] == 0
+    assert cmdp.stationary
+    file = save_problem(cmdp, tmp_path / "large.npz")
+    with np.load(file) as stored:
+        assert stored["transition"].shape == (2, 2, 2)
+    assert np.array_equal(load_problem(file).transition, cmdp.transition)
+
+
+def with_header(file, text):
+    np.savez(file, **TABLES)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("header.toml", text)
+    return file
+
+
+def test_a_header_may_say_the_rest(tmp_path):
+    text = 'name = "shop"\nhorizon = 4\nbudget = [8.0]\nactions = ["wait", "sell"]\nreward_range = [0, 10]\n'
+    cmdp = load_problem(with_header(tmp_path / "x.npz", text.replace("8.0", "3.0")))
+    assert (cmdp.name, cmdp.shape[0], cmdp.labels.actions) == ("shop", 4, ("wait", "sell"))
+    assert cmdp.reward_range == (0.0, 10.0)
+    with pytest.raises(InvalidInputError, match="rescale=True"):
+        load_problem(with_header(tmp_path / "y.npz", text.replace("[8.0]", "[80.0]")))
+    scaled = load_problem(with_header(tmp_path / "z.npz", text.replace("[8.0]", "[80.0]") + "rescale = true\n"))
+    assert scaled.cost_scale.tolist() == [20.0]
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("horizon = 0", "horizon is 0"),
+        ('horizon = "4"', "horizon in its header is '4', but must be a int"),
+        ("colour = 3", "the key 'colour'"),
+        ("horizon = ", "not TOML"),
+        ("horizon = 4\nformat = 7", "has format 7"),
+        ('horizon = 4\nactions = ["only one"]', "there are 1 action labels, but 2"),
+        ("horizon = 4\nreward_range = [1]", "reward_range in its header must be two numbers"),
+        ("horizon = 4\nbudget = ['a']", "budget in its header must be a list of float"),
+        ("horizon = 4\ncost_scale = [-1.0]", "one positive number per constraint"),
+    ],
+)
+def test_a_wrong_header_is_named(tmp_path, header, words):
+    with pytest.raises(InvalidInputError, match=words):
+        load_problem(with_header(tmp_path / "x.npz", header))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"cost": None}, "has no array 'cost'"),
+        ({"extra": [1.0]}, "holds 'extra.npy'"),
+        ({"reward": [[0.0, 1.5], [0.0, 0.0]]}, r"reward\[0, 0, 1\] \(step 0, state 0, action 1\) = 1.5 is outside"),
+        ({"transition": P * 0.9}, r"transition\[0, 0, 0\] .* = 0.9 is the sum"),
+        ({"reward": np.array([["a", "b"], ["c", "d"]])}, "reward holds <U1, not numbers"),
+        ({"horizon": None}, "a horizon is needed"),
+        ({"scenarios": np.zeros((1, 1, 3, 2, 2))}, "1 scenarios, so the header needs as many names"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path, changes, words):
+    given = {key: value for key, value in ({**TABLES, "horizon": 3} | changes).items() if value is not None}
+    np.savez(tmp_path / "x.npz", **given)
+    with pytest.raises(InvalidInputError, match=words):
+        load_problem(tmp_path / "x.npz")
+
+
+def test_nothing_is_unpickled(tmp_path):
+    np.savez(tmp_path / "x.npz", **TABLES, initial=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(InvalidInputError, match="initial cannot be read: Object arrays cannot be loaded"):
+        load_problem(tmp_path / "x.npz")
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "x.npz").write_text("no archive")
+    with pytest.raises(InvalidInputError, match=r"is not an \.npz file"):
+        load_problem(tmp_path / "x.npz")
+    with pytest.raises(FileNotFoundError):
+        load_problem(tmp_path / "nowhere.npz")
+    with pytest.raises(InvalidInputError, match=r"should end in \.npz"):
+        load_problem(save_problem(WORLDS["cyclic"]().make(), tmp_path / "x.zip"))
+
+
+def test_check_prints_the_card_or_what_is_wrong(tmp_path, run):
+    np.savez(tmp_path / "mine.npz", **TABLES, budget=1.5, horizon=3)
+    said = run("check", tmp_path / "mine.npz")
+    assert said.exit_code == 0
+    assert "mine: 2 states, 2 actions, 3 steps" in said.output
+    assert "binds" in said.output
+    np.savez(tmp_path / "bad.npz", **(TABLES | {"transition": P * 0.9}), horizon=3)
+    assert isinstance(run("check", tmp_path / "bad.npz").exception, InvalidInputError)
+
+
+def test_show_prints_the_card_and_draws(tmp_path, run):
+    for world in ("grid", "cyclic"):
+        said = run("show", world, "--out", tmp_path / f"{world}.png")
+        assert said.exit_code == 0, said.output
+        assert "Slater gap" in said.output
+        assert (tmp_path / f"{world}.png").read_bytes()[:4] == b"\x89PNG"
+    save_problem(WORLDS["paradox"]().make(), tmp_path / "own.npz")
+    assert run("show", tmp_path / "own.npz", "--out", tmp_path / "own.svg").exit_code == 0
+    assert "there is no world 'atlantis'" in str(run("show", "atlantis").exception)
+
+
+def test_worlds_lists_every_world_with_its_facts(run):
+    said = run("worlds").output
+    assert all(name in said for name in WORLDS)
+    assert "8.3496" in said
+    assert "0.7151 0.6285" in said
+    assert "…" not in said
