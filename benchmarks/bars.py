@@ -24,8 +24,8 @@ from omdpd import OMDPD, ProximalOMDPD, run
 from omdpd.beliefs.confidence import KnownModel
 from omdpd.experiments.executors import executor as executor_of
 from omdpd.experiments.one_run import run_safely
-from omdpd.experiments.specs import LEARNERS, NATURES, RunSpec
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.experiments.spec import RunSpec
+from omdpd.experiments.registry import Registry, received, sent
 from omdpd.report.statistics import paired_ratio_interval
 from omdpd.storage.atomic import write_atomically
 
@@ -78,14 +78,21 @@ def known_learner(kind: str, spec: RunSpec):
 
 
 def play_known(known: KnownRun) -> dict:
-    spec = RunSpec(RandomDirichletSpec(), NATURES[known.nature](), LEARNERS["Uniform"](), known.episodes, known.seed)
+    spec = run_named(known.nature, "Uniform", known.episodes, known.seed)
     cmdp, learner = known_learner(known.kind, spec)
     history = run(cmdp, learner, known.nature, known.episodes, known.seed)
     return {**asdict(history.scores), **asdict(history.report.log)}
 
 
-def play(job: RunSpec | KnownRun) -> dict:
-    return play_known(job) if isinstance(job, KnownRun) else run_safely(job, FOLDER / "runs" / job.id)
+def run_named(nature: str, learner: str, episodes: int, seed: int) -> RunSpec:
+    return Registry.installed().run("random_dirichlet", nature, learner, episodes, seed)
+
+
+def play(job: KnownRun | dict) -> dict:
+    if isinstance(job, KnownRun):
+        return play_known(job)
+    spec = received(job)
+    return run_safely(spec, FOLDER / "runs" / spec.id)
 
 
 def known_jobs(seeds: range) -> list[KnownRun]:
@@ -108,7 +115,7 @@ class Results:
         self.found, self.seeds = found, seeds
 
     def learner(self, name: str, nature: str, key: str) -> np.ndarray:
-        specs = [RunSpec(RandomDirichletSpec(), NATURES[nature](), LEARNERS[name](), K, s) for s in self.seeds]
+        specs = [run_named(nature, name, K, s) for s in self.seeds]
         return np.array([self.found[spec][key] for spec in specs], dtype=float)
 
     def known(self, kind: str, nature: str, episodes: int, key: str) -> np.ndarray:
@@ -207,14 +214,14 @@ def main() -> int:
     jobs: list[RunSpec | KnownRun] = [] if options.only == "unknown" else list(known_jobs(seeds))
     if options.only != "known":
         jobs += [
-            RunSpec(RandomDirichletSpec(), NATURES[nature](), LEARNERS[name](), K, seed)
+            run_named(nature, name, K, seed)
             for nature in NATURE_NAMES
             for seed in seeds
             for name in LEARNER_NAMES
         ]
     found = {}
     with executor_of("local", options.jobs) as executor:
-        futures = {executor.submit(play, job): job for job in jobs}
+        futures = {executor.submit(play, sent(job) if isinstance(job, RunSpec) else job): job for job in jobs}
         for future in track(as_completed(futures), total=len(jobs), description="runs"):
             found[futures[future]] = future.result()
     results = Results(found, seeds)

@@ -16,11 +16,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from omdpd.experiments.registry import Registry
 from omdpd.experiments.one_run import scene_of
-from omdpd.experiments.specs import RunSpec
-from omdpd.experiments.specs.learners import TunedSpec
-from omdpd.experiments.specs.natures import NoisySpec
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.experiments.spec import RunSpec
 from omdpd.learners import omdpd as omdpd_learner
 from omdpd.play.loop import first, play
 from omdpd.problem.arrays import InvalidInputError
@@ -100,7 +98,7 @@ def _measured(
 
 def _paper_loop(seed: int) -> dict[str, float]:
     """A whole run of the paper's size: its time, and the share of its mirror steps."""
-    spec = RunSpec(RandomDirichletSpec(), NoisySpec(), TunedSpec(), 3000, seed)
+    spec = Registry.installed().run("random_dirichlet", "noisy", "OMDPD.tuned", 3000, seed)
     scene = scene_of(spec)
     inside = 0.0
     original = vars(omdpd_learner)["mirror_step"]

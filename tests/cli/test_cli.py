@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omdpd import __version__
-from omdpd.experiments.specs import LEARNERS, NATURES, WORLDS
+from named import LEARNERS, NATURES, WORLDS
 
 COMMAND = Path(sys.executable).with_name("omdpd")
 # What one record of the paper's simulation holds at least.

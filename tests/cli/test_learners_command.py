@@ -1,5 +1,5 @@
 from omdpd.cli.learners import learners
-from omdpd.experiments.specs import LEARNERS
+from named import LEARNERS
 
 
 def test_every_learner_is_listed_with_its_source(capsys, monkeypatch):

@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 from matplotlib import pyplot as plt
 
-from omdpd.experiments.specs import RunSpec
-from omdpd.experiments.specs.learners import CautiousSpec
-from omdpd.experiments.specs.natures import PoolSpec
-from omdpd.experiments.specs.related import UniformSpec
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from named import LEARNERS, NATURES, WORLDS
+from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.tuning import FACTORS, TRAINING_SEEDS, best_candidate, candidates, training_runs
 from omdpd.report.planes import draw_plane
 
@@ -107,16 +104,16 @@ def test_a_suite_goes_over_worlds_and_the_natures_that_suit_them(tmp_path):
 
 
 def test_every_learner_gets_the_same_number_of_tries():
-    assert [spec.kappa / CautiousSpec().kappa for spec in candidates(CautiousSpec())] == pytest.approx(list(FACTORS))
-    assert candidates(UniformSpec()) == [UniformSpec()]
-    run = RunSpec(RandomDirichletSpec(), PoolSpec(), CautiousSpec(), 40, 0)
+    assert [spec.kappa / LEARNERS["ProximalOMDPD.cautious"]().kappa for spec in candidates(LEARNERS["ProximalOMDPD.cautious"]())] == pytest.approx(list(FACTORS))
+    assert candidates(LEARNERS["Uniform"]()) == [LEARNERS["Uniform"]()]
+    run = RunSpec(WORLDS["random_dirichlet"](), NATURES["pool"](), LEARNERS["ProximalOMDPD.cautious"](), 40, 0)
     (tries,) = training_runs([run], 10).values()
     assert [len(runs) for runs in tries.values()] == [len(TRAINING_SEEDS)] * len(FACTORS)
     assert all(trained.episodes == 10 and trained.seed in TRAINING_SEEDS for t in tries.values() for trained in t)
 
 
 def test_the_best_candidate_has_the_least_positive_regret_plus_violation():
-    low, high = CautiousSpec(kappa=0.01), CautiousSpec(kappa=0.1)
+    low, high = LEARNERS["ProximalOMDPD.cautious"](kappa=0.01), LEARNERS["ProximalOMDPD.cautious"](kappa=0.1)
     trained = {
         low: [{"regret_positive": 5.0, "violation": 9.0}, {"regret_positive": None, "violation": 1.0}],
         high: [{"regret_positive": 8.0, "violation": 1.0}, {"regret_positive": 4.0, "violation": 1.0}],

@@ -5,7 +5,7 @@ import pytest
 from instances import forward, random_policy
 from reference_programs import dual_value
 
-from omdpd.experiments.specs import NATURES, WORLDS
+from named import NATURES, WORLDS
 from omdpd.natures.protocol import Safety
 from omdpd.play.judging import comparator
 

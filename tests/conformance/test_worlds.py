@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from omdpd.experiments.specs import WORLDS
+from named import WORLDS
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import flow_residual, greedy_policy, occupancy_of_policy
 from omdpd.solvers.programs import best_policy, lagrangian_policy

@@ -9,12 +9,12 @@ import omdpd.play.loop
 from omdpd.experiments.executors import InProcess, executor
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunFailedError, run, scene_of
-from omdpd.experiments.specs import LEARNERS, NATURES, RunSpec
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.experiments.spec import RunSpec
+from named import LEARNERS, NATURES, WORLDS
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 
-WORLD = RandomDirichletSpec(n_states=3, n_actions=2, horizon=4, binding=False)
+WORLD = WORLDS["random_dirichlet"](n_states=3, n_actions=2, horizon=4, binding=False)
 K = 12
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from omdpd.experiments.specs import LEARNERS, NATURES, WORLDS
+from named import LEARNERS, NATURES, WORLDS
 from omdpd.play.judging import comparator
 from omdpd.play.scene import informed
 from omdpd.play.simulate import play_episode

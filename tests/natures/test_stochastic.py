@@ -30,7 +30,7 @@ def test_noisy_costs_have_the_same_means_and_are_observed_through_noise():
     met = fixed.make_noisy(cmdp, 7).draw(3, NOWHERE)
     assert np.array_equal(met.cost, cmdp.excess)
     assert (met.reward_noise, met.cost_noise) == ("two-point", "two-point")
-    assert fixed.make_noisy(cmdp, 7, "beta").draw(3, NOWHERE).cost_noise == "beta"
+    assert fixed.make_noisy(cmdp, 7, noise="beta").draw(3, NOWHERE).cost_noise == "beta"
 
 
 @pytest.mark.parametrize("budget", [-0.8, 0.0, 0.8])

@@ -4,8 +4,7 @@ import pytest
 from instances import random_cmdp
 from trivial_world import COST, HORIZON, trivial_world
 
-from omdpd.experiments.specs import LEARNERS
-from omdpd.experiments.specs.related import RELATED, OPDOPSpec, OracleSpec, RelatedSpec, SOPSSpec
+from named import LEARNERS
 from omdpd.learners.bvops import BVOPS
 from omdpd.learners.dope import DOPE
 from omdpd.learners.germano import Germano
@@ -16,6 +15,7 @@ from omdpd.learners.protocol import stored_classes
 from omdpd.learners.sops import SOPS
 from omdpd.learners.triple_q import TripleQ
 from omdpd.learners.ucpd import UCPD
+from omdpd.experiments.registry import Registry
 from omdpd.play.scene import informed, known_safe_policy
 from omdpd.play.simulate import play_episode
 from omdpd.problem.arrays import InvalidInputError
@@ -23,7 +23,7 @@ from omdpd.problem.cmdp import CMDP, Round
 from omdpd.storage.packing import pack, unpack
 
 
-@pytest.mark.parametrize("name", sorted(RELATED))
+@pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_every_learner_is_told_what_it_needs_and_its_state_survives_a_file(name):
     cmdp = trivial_world()
     spec = LEARNERS[name]()
@@ -43,10 +43,10 @@ def test_every_learner_is_told_what_it_needs_and_its_state_survives_a_file(name)
     learner.report(state)
 
 
-@pytest.mark.parametrize("name", sorted(RELATED))
+@pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_every_spec_survives_a_file(name):
-    spec = RELATED[name]()
-    assert msgspec.convert(msgspec.to_builtins(spec), RelatedSpec) == spec
+    spec = LEARNERS[name]()
+    assert Registry.installed().parse("learners", msgspec.to_builtins(spec)) == spec
 
 
 def test_the_policy_of_least_cost_has_the_most_room():
@@ -67,18 +67,18 @@ def test_with_several_constraints_the_largest_excess_is_least():
 def test_a_policy_without_room_is_refused():
     cmdp = trivial_world()
     with pytest.raises(InvalidInputError, match="the uniform policy leaves no room below constraint 0"):
-        informed(SOPSSpec(safe_policy="uniform").build(), cmdp, "bandit")
+        informed(LEARNERS["SOPS"](safe_policy="uniform").build(), cmdp, "bandit")
     hopeless = CMDP.from_arrays(cmdp.transition, cmdp.reward, np.ones((1, *cmdp.shape)), HORIZON)
     with pytest.raises(InvalidInputError, match="even the policy of least cost leaves no room"):
-        informed(OPDOPSpec().build(), hopeless, "bandit")
-    assert informed(OPDOPSpec(room=0.5).build(), hopeless, "bandit").room == 0.5
+        informed(LEARNERS["OPDOP"]().build(), hopeless, "bandit")
+    assert informed(LEARNERS["OPDOP"](room=0.5).build(), hopeless, "bandit").room == 0.5
 
 
 def test_the_wrong_feedback_is_refused():
     with pytest.raises(InvalidInputError, match="SOPS needs feedback 'bandit', but this nature gives 'full'"):
-        informed(SOPSSpec().build(), trivial_world(), "full")
+        informed(LEARNERS["SOPS"]().build(), trivial_world(), "full")
     with pytest.raises(InvalidInputError, match="picks its tables"):
-        informed(OracleSpec().build(), trivial_world(), "full")
+        informed(LEARNERS["Oracle"]().build(), trivial_world(), "full")
 
 
 def test_published_constants_are_presets():

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from omdpd.experiments.specs import LEARNERS, NATURES, left_out
-from omdpd.experiments.specs.natures import FixedSpec, NoisySpec, PoolSpec
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.experiments.spec import left_out
+
+from named import LEARNERS, NATURES, WORLDS
 from omdpd.play.history import run
 from omdpd.play.scene import informed
 from omdpd.problem.arrays import InvalidInputError
@@ -24,12 +24,12 @@ SEED = 20
 # Enough digits to see any change of an algorithm, few enough to be read.
 DIGITS = 9
 # One nature for each way costs reach a learner: met exactly, met through noise, revealed.
-RECORDED_NATURES = (FixedSpec, NoisySpec, PoolSpec)
+RECORDED_NATURES = (NATURES["fixed"], NATURES["noisy"], NATURES["pool"])
 
 
 def world():
     """A world of the paper's size, drawn as the paper's command draws it."""
-    return RandomDirichletSpec().build(np.random.default_rng(SEED))
+    return WORLDS["random_dirichlet"]().build(np.random.default_rng(SEED))
 
 
 def cases():

@@ -8,11 +8,11 @@ import json
 import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from omdpd.experiments.one_run import run
-from omdpd.experiments.specs import LEARNERS, NATURES, WORLDS, RunSpec
+from omdpd.experiments.registry import Registry, run_of
+from named import LEARNERS, NATURES, WORLDS
 
 HERE = Path(__file__).parent
 PINS = json.loads((HERE / "ids.json").read_text())
@@ -23,7 +23,7 @@ UNSTABLE = ("seconds", "iterations", "max_gap", "max_residual")
 
 @pytest.mark.parametrize("pin", PINS, ids=lambda pin: pin["id"])
 def test_a_spec_has_the_name_it_always_had(pin):
-    assert msgspec.convert(pin["spec"], RunSpec).id == pin["id"]
+    assert run_of(pin["spec"], Registry.installed()).id == pin["id"]
 
 
 def test_every_part_of_version_0_1_has_a_pinned_name():
@@ -35,7 +35,7 @@ def test_every_part_of_version_0_1_has_a_pinned_name():
 def test_a_run_that_an_earlier_version_left_half_way_is_gone_on_with(tmp_path, name):
     folder = tmp_path / name
     shutil.copytree(HERE / "stored" / name, folder)
-    spec = msgspec.convert(next(pin["spec"] for pin in PINS if pin["id"] == ENDS[name]["id"]), RunSpec)
+    spec = run_of(next(pin["spec"] for pin in PINS if pin["id"] == ENDS[name]["id"]), Registry.installed())
     found = run(spec, folder)
     for key, value in ENDS[name]["summary"].items():
         if key not in UNSTABLE:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from instances import bandit, random_cmdp, revealed
 
-from omdpd.experiments.specs import LEARNERS
+from named import LEARNERS
 from omdpd.learners.protocol import stored_classes
 from omdpd.play.scene import informed
 from omdpd.problem.arrays import InvalidInputError

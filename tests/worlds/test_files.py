@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from omdpd.cli import worlds as commands
-from omdpd.experiments.specs import WORLDS
+from named import WORLDS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.worlds.files import load_problem, save_problem

@@ -14,11 +14,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from omdpd.cli.playing import Address, Fresh, Jobs, NoSharedDisk, On, Plan, Retry, play_experiment
-from omdpd.experiments import specs
-from omdpd.experiments.files import STARTER, load_experiment
+from omdpd.cli.playing import (
+    Address, Fresh, Jobs, NoSharedDisk, On, Plan, Plugins, Retry, names_of, play_experiment, registry_of,
+)
+from omdpd.experiments.experiment import paper_experiment
+from omdpd.experiments.files import STARTER, load_experiment, stored_experiment
 from omdpd.experiments.one_run import scene_of
-from omdpd.experiments.specs import Experiment, RunSpec
+from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.play.loop import first, play, record_grid
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import load_curves
@@ -55,12 +57,12 @@ def paper(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
+    plugin: Plugins = None,
 ) -> None:
     """Run the paper's simulation; ends with a table here and a figure on disk."""
     K = episodes if episodes is not None else QUICK_EPISODES if quick else 3000
     n = seeds if seeds is not None else QUICK_SEEDS if quick else 5
-    chosen = [name.strip() for name in learners.split(",") if name.strip()] or None
-    experiment = specs.paper(K, n, first_seed, any_instance, chosen)
+    experiment = paper_experiment(registry_of(plugin), K, n, first_seed, any_instance, names_of(learners) or None)
     console = Console()
     _play_and_print(console, experiment, out, Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed))
     floor = floors_of(experiment)["independent"]
@@ -81,10 +83,11 @@ def run(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
+    plugin: Plugins = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and an estimate, and stop.")] = False,
 ) -> None:
     """Run an experiment from a file; a second call goes on where the first one stopped."""
-    experiment = load_experiment(file)
+    experiment = load_experiment(file, plugin or ())
     folder = out if out is not None else Path("results") / file.stem
     if dry_run:
         _print_plan(Console(), experiment)
@@ -109,13 +112,13 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
         shown.add_column(name, no_wrap=name == "run")
     failed: list[str] = []
     for stored in stored_runs(folder):
-        spec, summary = stored.spec, stored.folder.summary
+        summary = stored.folder.summary
         last = stored.folder.last_rows() if summary is None else None
         numbers = _last_numbers(last) if summary is None else (summary["regret"], summary["violation"])
-        labels = (escape(part.label) for part in (spec.world, spec.nature, spec.learner))
+        labels = (escape(label) for label in (stored.world, stored.nature, stored.learner))
         shown.add_row(
-            stored.folder.path.name, *labels, str(spec.seed), stored.state,
-            f"{stored.episodes}/{spec.episodes}", *("-" if x is None else f"{x:.1f}" for x in numbers),
+            stored.folder.path.name, *labels, str(stored.seed), stored.state,
+            f"{stored.episodes}/{stored.n_episodes}", *("-" if x is None else f"{x:.1f}" for x in numbers),
         )  # fmt: skip
         error = stored.folder.error if stored.state == "failed" else None
         if error is not None:
@@ -147,7 +150,8 @@ def plot(
     target = folder if out is None else out
     target.mkdir(parents=True, exist_ok=True)
     spelled = folder / "experiment.toml"
-    floors = floors_of(load_experiment(spelled)) if spelled.exists() else None
+    experiment = stored_experiment(spelled) if spelled.exists() else None
+    floors = None if experiment is None else floors_of(experiment)
     figure = draw(load_curves(folder / "runs", records), f"{folder.name}: mean and 95 % band over seeds", floors)
     for file in save(figure, target):
         print(f"wrote {file}")
@@ -202,7 +206,8 @@ def _finished(folder: Path) -> list[dict[str, Any]]:
     if not records:
         raise InvalidInputError(f"no run under {folder} is finished yet")
     spelled = folder / "experiment.toml"
-    order = [spec.id for spec in load_experiment(spelled).runs()] if spelled.exists() else []
+    experiment = stored_experiment(spelled) if spelled.exists() else None
+    order = [] if experiment is None else [spec.id for spec in experiment.runs()]
     place = {name: i for i, name in enumerate(order)}
     return sorted(records, key=lambda record: place.get(record["run"], len(order)))
 

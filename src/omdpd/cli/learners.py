@@ -6,7 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omdpd.experiments.specs import LEARNERS
+from omdpd.cli.playing import Plugins, registry_of
 from omdpd.learners.protocol import Card
 
 # Terminals narrower than this get the feedback under the name and the assumptions under the guarantee.
@@ -18,7 +18,7 @@ MEANING = (
 )
 
 
-def learners() -> None:
+def learners(plugin: Plugins = None) -> None:
     """List the learners: the feedback they take, what they assume, what they guarantee, and their source."""
     console = Console()
     wide = console.width >= WIDE
@@ -28,8 +28,9 @@ def learners() -> None:
     )
     for name in columns:
         shown.add_column(name, no_wrap=name in ("learner", "feedback"))
-    for name, spec in LEARNERS.items():
-        card: Card = spec().build().card
+    registry = registry_of(plugin)
+    for name in registry.complete("learners"):
+        card: Card = registry.spec("learners", name).build().card
         shown.add_row(*(_wide(name, card) if wide else _narrow(name, card)))
     console.print(shown)
     console.print(MEANING, highlight=False, soft_wrap=True)

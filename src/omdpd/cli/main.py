@@ -11,8 +11,11 @@ from rich.table import Table
 
 from omdpd import __version__
 from omdpd.cli import experiments, learners, suites, worlds
-from omdpd.experiments import specs
+from omdpd.cli.playing import Plugins, registry_of
+from omdpd.experiments.spec import Kind
 from omdpd.problem.arrays import InvalidInputError
+
+TITLES: dict[str, Kind] = {"Learners": "learners", "Natures": "natures", "Worlds": "worlds"}
 
 app = typer.Typer(
     add_completion=False,
@@ -66,11 +69,11 @@ def omdpd(
 
 
 @app.command("list")
-def list_() -> None:
+def list_(plugin: Plugins = None) -> None:
     """List learners, natures and worlds, one line each."""
-    console = Console()
-    for title, table in (("Learners", specs.LEARNERS), ("Natures", specs.NATURES), ("Worlds", specs.WORLDS)):
+    console, registry = Console(), registry_of(plugin)
+    for title, kind in TITLES.items():
         shown = Table(title=title, title_justify="left", box=None, show_header=False)
-        for name, spec in table.items():
-            shown.add_row(str(name), (spec.__doc__ or "").split("\n")[0])
+        for name, made in registry.types(kind):
+            shown.add_row(name, (made.__doc__ or "").split("\n")[0])
         console.print(shown)

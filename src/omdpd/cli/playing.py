@@ -16,7 +16,8 @@ from rich.console import Console
 from omdpd.cli.progress import Watch
 from omdpd.experiments.executors import Place, executor
 from omdpd.experiments.experiment import forget, run_experiment
-from omdpd.experiments.specs import Experiment, RunSpec
+from omdpd.experiments.registry import Registry
+from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.writer import commit_seconds
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.figures import draw_experiment
@@ -35,6 +36,25 @@ NoSharedDisk = Annotated[
         "By default workers write into that folder themselves, under the same path.",
     ),
 ]
+
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="A Python file with learners, worlds or natures of your own; it is run as code."),
+]
+
+
+def registry_of(plugins: list[Path] | None) -> Registry:
+    """What names stand for, with those of some plugin files."""
+    return Registry.installed().with_plugins(plugins or ())
+
+
+def names_of(text: str) -> list[str]:
+    """The names in a comma-separated list.
+
+    >>> names_of("pool, noisy,")
+    ['pool', 'noisy']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @dataclass(frozen=True)

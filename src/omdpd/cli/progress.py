@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from omdpd.experiments.specs import RunSpec
+from omdpd.experiments.spec import RunSpec
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 

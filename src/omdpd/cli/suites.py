@@ -12,10 +12,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omdpd.cli.playing import Address, Fresh, Jobs, NoSharedDisk, On, Plan, Retry, play_experiment, playing
-from omdpd.experiments.experiment import suitable_runs
+from omdpd.cli.playing import (
+    Address, Fresh, Jobs, NoSharedDisk, On, Plan, Plugins, Retry, names_of, play_experiment, playing, registry_of,
+)
+from omdpd.experiments.experiment import named_experiment, suitable_runs
 from omdpd.experiments.many_runs import run_all
-from omdpd.experiments.specs import LEARNERS, NATURES, WORLDS, Experiment, RunSpec
+from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.tuning import best_candidate, training_runs
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.figures import save
@@ -46,10 +48,15 @@ def suite(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
+    plugin: Plugins = None,
 ) -> None:
     """Run our learners and the uniform policy over all worlds and the natures that suit them."""
     console = Console()
-    experiment = _experiment(worlds or ",".join(WORLDS), natures, learners or SUITE_LEARNERS, episodes, seeds)
+    registry = registry_of(plugin)
+    experiment = named_experiment(
+        registry, names_of(worlds) or registry.complete("worlds"), names_of(natures) or registry.complete("natures"),
+        names_of(learners or SUITE_LEARNERS), episodes, seeds,
+    )  # fmt: skip
     runs = _suitable(console, experiment)
     if not learners:
         slow = {run.world for run in runs if run.learner.name == SLOW_LEARNER and _n_states(run) > MOST_STATES}
@@ -78,13 +85,18 @@ def compare(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
+    plugin: Plugins = None,
 ) -> None:
     """Run all learners on the same worlds, natures and seeds, with the same scales and with each one's own."""
     if scales not in ("same", "own", "both"):
         raise InvalidInputError(f"--scales is {scales!r}, but must be same, own or both")
     console = Console()
     plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed)
-    experiment = _experiment(worlds, natures, learners or ",".join(LEARNERS), episodes, seeds)
+    registry = registry_of(plugin)
+    experiment = named_experiment(
+        registry, names_of(worlds) or registry.complete("worlds"), names_of(natures) or registry.complete("natures"),
+        names_of(learners) or registry.complete("learners"), episodes, seeds,
+    )  # fmt: skip
     if scales in ("same", "both"):
         records = play_experiment(console, experiment, out / "same", plan, _suitable(console, experiment))
         _report(console, "the same scales for everybody", records, out / "same")
@@ -94,19 +106,6 @@ def compare(
         _write_scales(records, out / "own")
         records = [record | {"learner": record["learner"].split("(")[0]} for record in records]
         _report(console, "each learner's own best scales", records, out / "own")
-
-
-def _experiment(worlds: str, natures: str, learners: str, episodes: int, seeds: int) -> Experiment:
-    chosen = (
-        tuple(named(table, name.strip(), kind)() for name in text.split(",") if name.strip())
-        for table, text, kind in (
-            (WORLDS, worlds, "world"),
-            (NATURES, natures, "nature"),
-            (LEARNERS, learners, "learner"),
-        )
-    )
-    world_specs, nature_specs, learner_specs = chosen
-    return Experiment(world_specs, nature_specs, learner_specs, episodes, seeds)
 
 
 def _suitable(console: Console, experiment: Experiment) -> list[RunSpec]:

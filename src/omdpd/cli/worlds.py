@@ -11,13 +11,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omdpd.experiments.specs import WORLDS
-from omdpd.experiments.specs.natures import natures_for
+from omdpd.cli.playing import Plugins, registry_of
+from omdpd.experiments.registry import Registry
+from omdpd.experiments.experiment import world_named
+from omdpd.natures import natures_for
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.figures import write_figure
 from omdpd.report.pictures import draw_world
-from omdpd.worlds.card import problem_card
+from omdpd.worlds.card import facts_of, problem_card
 from omdpd.worlds.facts import FACTS
 from omdpd.worlds.files import load_problem
 
@@ -29,25 +31,28 @@ MEANING = (
 Seed = Annotated[int, typer.Option(help="The seed that a random world is drawn with.")]
 
 
-def worlds() -> None:
+def worlds(plugin: Plugins = None) -> None:
     """List the worlds with their sizes, optimum, Slater gap, multipliers and natural adversaries."""
     title = "Worlds at their default settings (random ones drawn with seed 0)"
     shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("world", no_wrap=True)
     for name in ("S", "A", "H", "I", "optimum", "free", "Slater", "multipliers"):
         shown.add_column(name, justify="right", no_wrap=True)
-    for name in WORLDS:
-        cmdp, facts = _world(name, 0), FACTS[name]
+    registry = registry_of(plugin)
+    for name in registry.complete("worlds"):
+        cmdp = _world(registry, name, 0)
+        facts = FACTS[name] if name in FACTS else facts_of(cmdp)
         H, S, A = cmdp.shape
         prices = " ".join(f"{m:.4f}" for m in facts.multipliers)
         numbers = (f"{facts.value:.4f}", f"{facts.free_value:.4f}", f"{facts.slater_gap:.4f}", prices)
         shown.add_row(name, str(S), str(A), str(H), str(cmdp.n_constraints), *numbers)
     console = Console()
     console.print(shown)
-    for name, spec in WORLDS.items():
-        adversary = _world(name, 0).scenarios
+    for name in registry.complete("worlds"):
+        adversary = _world(registry, name, 0).scenarios
         own = "" if adversary is None else f"  Its own adversary: {', '.join(adversary.names)}."
-        console.print(f"{name}: {(spec.__doc__ or '').splitlines()[0]}{own}", highlight=False, soft_wrap=True)
+        described = (registry.type("worlds", name).__doc__ or "").splitlines()[0]
+        console.print(f"{name}: {described}{own}", highlight=False, soft_wrap=True)
     console.print(MEANING, highlight=False, soft_wrap=True)
 
 
@@ -57,11 +62,12 @@ def show(
         Path | None, typer.Option(help="Where the figure goes (png, svg or pdf); WORLD.png if empty.")
     ] = None,
     seed: Seed = 0,
+    plugin: Plugins = None,
 ) -> None:
     """Print a world's card and draw its optimal policy."""
     if seed < 0:
         raise InvalidInputError("--seed must not be negative")
-    cmdp = load_problem(world) if world.endswith(".npz") else _world(world, seed)
+    cmdp = _world(registry_of(plugin), world, seed)
     card = problem_card(cmdp)
     for line in card.lines():
         print(line)
@@ -80,7 +86,5 @@ def check(
         print(line)
 
 
-def _world(name: str, seed: int) -> CMDP:
-    built = named(WORLDS, name, "world")().build(np.random.default_rng(seed))
-    assert isinstance(built, CMDP)
-    return built
+def _world(registry: Registry, name: str, seed: int) -> CMDP:
+    return world_named(registry, name).build(np.random.default_rng(seed))

@@ -3,6 +3,6 @@
 from omdpd.experiments.executors import executor
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.files import load_experiment
-from omdpd.experiments.specs import Experiment
+from omdpd.experiments.spec import Experiment
 
 __all__ = ["Experiment", "executor", "load_experiment", "run_experiment"]

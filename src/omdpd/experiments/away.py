@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omdpd.experiments.one_run import advance, failure
-from omdpd.experiments.specs import RunSpec
+from omdpd.experiments.registry import received
 from omdpd.play.scene import Metric
 from omdpd.storage.atomic import RecordError, read_bounded, write_atomically
 from omdpd.storage.run_folder import PART_NAME, RunFolder
@@ -51,8 +51,9 @@ def unpack_parcel(parcel: Parcel, record: RunFolder) -> None:
     record.tidy()
 
 
-def play_away(spec: RunSpec, parcel: Parcel, metrics: Mapping[str, Metric] | None, seconds: float) -> Parcel:
+def play_away(plain: Mapping[str, Any], parcel: Parcel, metrics: Mapping[str, Metric] | None, seconds: float) -> Parcel:
     """Play a run for some seconds in a temporary folder: in a worker."""
+    spec = received(plain)
     with tempfile.TemporaryDirectory(prefix="omdpd-") as scratch:
         record = RunFolder(Path(scratch))
         unpack_parcel(parcel, record)

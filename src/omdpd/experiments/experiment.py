@@ -15,12 +15,24 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import scene_of
-from omdpd.experiments.specs import Experiment, RunSpec, toml_of
+from omdpd.experiments.files import pinned
+from omdpd.experiments.registry import Registry
+from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import write_atomically
+
+
+# What `omdpd paper` runs: ours, the uniform policy, and two rivals to measure against.
+PAPER_LEARNERS = (
+    "ProximalOMDPD.cautious", "ProximalOMDPD.balanced", "ProximalOMDPD.optimistic", "OMDPD.tuned", "OMDPD.theory",
+    "Uniform", "OptCMDP", "SinhaVaze",
+)  # fmt: skip
+PAPER_NATURES = ("fixed", "noisy", "scaled", "pool", "adaptive", "anchored", "independent")
 
 
 def run_experiment(
@@ -44,6 +56,41 @@ def run_experiment(
     )
     write_summaries(summaries, folder)
     return summaries
+
+
+def named_experiment(
+    registry: Registry,
+    worlds: Sequence[str],
+    natures: Sequence[str],
+    learners: Sequence[str],
+    episodes: int,
+    seeds: int,
+    first_seed: int = 0,
+) -> Experiment:
+    """A grid of names at their default settings; a world that ends in .npz is a problem file."""
+    return Experiment(
+        tuple(world_named(registry, name) for name in worlds),
+        tuple(registry.spec("natures", name) for name in natures),
+        tuple(registry.spec("learners", name) for name in learners),
+        episodes, seeds, first_seed,
+    )  # fmt: skip
+
+
+def world_named(registry: Registry, name: str) -> WorldSpec:
+    """A world by its name or its problem file."""
+    file = name.endswith(".npz")
+    spec: WorldSpec = registry.spec("worlds", "file", {"path": name}) if file else registry.spec("worlds", name)
+    return pinned(spec, Path())
+
+
+def paper_experiment(
+    registry: Registry, episodes: int, seeds: int, first_seed: int, any_instance: bool, learners: Sequence[str] | None
+) -> Experiment:
+    """The paper's simulation: its random worlds, all natures that were asked about, our learners and two rivals."""
+    chosen = PAPER_LEARNERS if learners is None else learners
+    experiment = named_experiment(registry, (), PAPER_NATURES, chosen, episodes, seeds, first_seed)
+    world = registry.spec("worlds", "random_dirichlet", {"binding": not any_instance})
+    return msgspec.structs.replace(experiment, worlds=(world,))
 
 
 def suitable_runs(experiment: Experiment) -> tuple[list[RunSpec], list[str]]:

@@ -6,22 +6,24 @@ import itertools
 import math
 import stat
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 import numpy as np
 
-from omdpd.experiments.specs import Experiment
-from omdpd.experiments.specs.base import MOST_ENTRIES
+from omdpd.experiments.registry import KINDS, Registry, UnknownNameError
+from omdpd.experiments.spec import MAX_ENTRIES, Experiment, Kind, Record
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.worlds.files import file_digest
 
 # A file of specs is small; a larger one is refused unread.
-MOST_BYTES = 2**20
+MAX_BYTES = 2**20
 # More runs than this in one experiment are taken for a mistake.
-MOST_RUNS = 100_000
+MAX_RUNS = 100_000
 # Worlds with natures that are built before anything runs; a larger grid is tried in part.
-MOST_TRIALS = 200
+MAX_TRIALS = 200
 
 STARTER = """\
 # An experiment: every world with every nature, learner and seed.  Run it with:  omdpd run {file}
@@ -56,15 +58,74 @@ name = "SinhaVaze"
 """
 
 
-def load_experiment(file: Path) -> Experiment:
-    """The experiment that a TOML file spells."""
+def load_experiment(file: str | Path, plugins: Sequence[str | Path] = ()) -> Experiment:
+    """The experiment that a TOML file spells; `plugins` are files of your own code that it takes names from."""
+    file = Path(file)
+    experiment = parse_experiment(_decoded(file), str(file), Registry.installed().with_plugins(plugins), file.parent)
+    _try(experiment, str(file))
+    return experiment
+
+
+def stored_experiment(file: Path) -> Experiment | None:
+    """The experiment whose results a folder holds; None where it takes names from code that is not here."""
+    try:
+        return parse_experiment(_decoded(file), str(file), Registry.installed(), file.parent)
+    except UnknownNameError:
+        return None
+
+
+def parse_experiment(content: dict[str, Any], source: str, registry: Registry, folder: Path) -> Experiment:
+    """Turn decoded TOML into an experiment; `source` names it in errors, paths in it begin at `folder`."""
+    parts: dict[str, tuple[Any, ...]] = {}
+    for kind in KINDS:
+        entries = content.get(kind)
+        if not isinstance(entries, list) or not entries:
+            raise InvalidInputError(f"{source}: {kind} is missing; write at least one [[{kind}]] table with a name")
+        places = [f"{source}: {kind}[{i}]" for i in range(len(entries))]
+        parts[kind] = tuple(
+            pinned(_part(kind, choice, where, registry), folder)
+            for entry, where in zip(entries, places, strict=True)
+            for choice in _grid(kind, entry, where, registry)
+        )
+    rest = {key: value for key, value in content.items() if key not in KINDS}
+    try:
+        experiment = Experiment(**parts, **msgspec.structs.asdict(msgspec.convert(rest, _Rest)))
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        raise InvalidInputError(f"{source}: {_plain(str(error))}") from None
+    n = len(experiment.worlds) * len(experiment.natures) * len(experiment.learners) * experiment.seeds
+    if n > MAX_RUNS:
+        raise InvalidInputError(f"{source}: the grid has {n} runs, more than {MAX_RUNS}")
+    if not experiment.runs():
+        raise InvalidInputError(f"{source}: nothing is left to run: none of its learners suits its natures")
+    return experiment
+
+
+def pinned(spec: Any, folder: Path) -> Any:
+    """A spec that stands for a file, tied to the content that the file has now; others as they are."""
+    if not spec.has_content:
+        return spec
+    path = (folder / spec.path).absolute()
+    return msgspec.structs.replace(spec, path=str(path), sha256=spec.sha256 or file_digest(path))
+
+
+class _Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an experiment says besides its worlds, natures and learners."""
+
+    episodes: int
+    seeds: int = 5
+    first_seed: int = 0
+    record: Record = "thinned"
+
+
+def _decoded(file: Path) -> dict[str, Any]:
+    """A small TOML file, or a sentence that says why it is none."""
     try:
         known = file.stat()
         if not stat.S_ISREG(known.st_mode):
             raise InvalidInputError(f"{file} is not a file")
-        if known.st_size > MOST_BYTES:
-            raise InvalidInputError(f"{file} is larger than {MOST_BYTES} bytes, too large for an experiment")
-        content = tomllib.loads(file.read_bytes().decode())
+        if known.st_size > MAX_BYTES:
+            raise InvalidInputError(f"{file} is larger than {MAX_BYTES} bytes, too large for an experiment")
+        return tomllib.loads(file.read_bytes().decode())
     except InvalidInputError:
         raise
     except RecursionError:
@@ -73,31 +134,17 @@ def load_experiment(file: Path) -> Experiment:
         raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
     except OSError as error:
         raise InvalidInputError(f"{file} cannot be read: {error.strerror}") from None
-    experiment = parse_experiment(content, str(file))
-    _try(experiment, str(file))
-    return experiment
 
 
-def parse_experiment(content: dict[str, Any], source: str) -> Experiment:
-    """Turn decoded TOML into an experiment; `source` names it in errors."""
-    expanded = dict(content)
-    for kind in ("worlds", "natures", "learners"):
-        entries = content.get(kind)
-        if not isinstance(entries, list) or not entries:
-            raise InvalidInputError(f"{source}: {kind} is missing; write at least one [[{kind}]] table with a name")
-        expanded[kind] = [
-            choice for i, entry in enumerate(entries) for choice in _grid(kind, entry, f"{source}: {kind}[{i}]")
-        ]
+def _part(kind: Kind, table: dict[str, Any], where: str, registry: Registry) -> Any:
+    """One part of an experiment, with its place in every refusal."""
     try:
-        experiment = msgspec.convert(expanded, Experiment)
+        return registry.parse(kind, table)
     except msgspec.ValidationError as error:
-        raise InvalidInputError(f"{source}: {_plain(str(error))}") from None
-    n = len(experiment.worlds) * len(experiment.natures) * len(experiment.learners) * experiment.seeds
-    if n > MOST_RUNS:
-        raise InvalidInputError(f"{source}: the grid has {n} runs, more than {MOST_RUNS}")
-    if not experiment.runs():
-        raise InvalidInputError(f"{source}: nothing is left to run: none of its learners suits its natures")
-    return experiment
+        what, _, path = str(error).partition(" - at `$")
+        raise InvalidInputError(f"{where}{path.rstrip('`')}: {what}") from None
+    except InvalidInputError as error:
+        raise type(error)(f"{where}: {error}") from None
 
 
 def _try(experiment: Experiment, source: str) -> None:
@@ -109,24 +156,24 @@ def _try(experiment: Experiment, source: str) -> None:
         for learner in experiment.learners:
             part = f"the learner {learner.label}"
             learner.build()
-        for run in itertools.islice(first.values(), MOST_TRIALS):
+        for run in itertools.islice(first.values(), MAX_TRIALS):
             part = f"the world {run.world.label}"
             if run.world not in worlds:
                 worlds[run.world] = run.world.build(np.random.default_rng(run.stream(0)))
             part = f"the nature {run.nature.label} in the world {run.world.label}"
             size = getattr(run.nature, "size", 1)
-            if size * worlds[run.world].excess.size > MOST_ENTRIES:
+            if size * worlds[run.world].excess.size > MAX_ENTRIES:
                 raise InvalidInputError(f"size is {size}, too many tables to keep")
             run.nature.build(worlds[run.world], 0)
     except InvalidInputError as error:
         raise InvalidInputError(f"{source}: {part} is impossible: {error}") from None
 
 
-def _grid(kind: str, entry: Any, where: str) -> list[dict[str, Any]]:
+def _grid(kind: Kind, entry: Any, where: str, registry: Registry) -> list[dict[str, Any]]:
     """Every combination of the values that are written as lists (of lists, where a value is a list itself)."""
     if not isinstance(entry, dict):
         raise InvalidInputError(f"{where} is not a table")
-    whole = _list_fields(kind, entry, where)
+    whole = _list_fields(kind, entry, where, registry)
     lists = {
         key: value
         for key, value in entry.items()
@@ -136,26 +183,18 @@ def _grid(kind: str, entry: Any, where: str) -> list[dict[str, Any]]:
         if not value:
             raise InvalidInputError(f"{where}.{key} is an empty list")
     n = math.prod(len(value) for value in lists.values())
-    if n > MOST_RUNS:
-        raise InvalidInputError(f"{where} expands to {n} settings, more than {MOST_RUNS}")
+    if n > MAX_RUNS:
+        raise InvalidInputError(f"{where} expands to {n} settings, more than {MAX_RUNS}")
     return [entry | dict(zip(lists, choice, strict=True)) for choice in itertools.product(*lists.values())]
 
 
-def _list_fields(kind: str, entry: dict[str, Any], where: str) -> set[str]:
-    """The fields of a named part whose values are lists; refuses a name that is not in the table of names."""
-    from omdpd.experiments.specs import LEARNERS, NATURES, WORLDS
-
-    table = {"worlds": WORLDS, "natures": NATURES, "learners": LEARNERS}[kind]
-    name = entry.get("name")
-    if not isinstance(name, str) or name not in table:
-        raise InvalidInputError(f"{where}.name is {_shown(name)}; there are {', '.join(table)}")
-    return {field.encode_name for field in msgspec.structs.fields(table[name]) if isinstance(field.default, tuple)}
-
-
-def _shown(value: Any) -> str:
-    """A value as part of a sentence, not longer than a line."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+def _list_fields(kind: Kind, entry: dict[str, Any], where: str, registry: Registry) -> set[str]:
+    """The settings of a named part whose values are lists; refuses a name that nothing has."""
+    try:
+        made = registry.type(kind, entry.get("name"))
+    except InvalidInputError as error:
+        raise type(error)(f"{where}.name: {error}") from None
+    return {field.encode_name for field in msgspec.structs.fields(made) if get_origin(field.type) is tuple}
 
 
 def _plain(message: str) -> str:

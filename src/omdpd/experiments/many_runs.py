@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from omdpd.experiments.away import parcel_of, play_away, unpack_parcel
 from omdpd.experiments.one_run import RunFailedError, failure, run_safely
-from omdpd.experiments.specs import RunSpec
+from omdpd.experiments.registry import received, sent
+from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.writer import check_metrics, commit_seconds
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
@@ -102,6 +103,11 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) ->
     return [summaries[spec.id] for spec in specs]
 
 
+def play_sent(plain: Mapping[str, Any], folder: Path, metrics: Mapping[str, Metric] | None) -> dict[str, Any]:
+    """Play a run that was sent as plain data: in a worker, which may lack what it needs and then says so."""
+    return run_safely(received(plain), folder, metrics)
+
+
 @dataclass(frozen=True)
 class _Shared:
     """Workers write into the durable folder themselves."""
@@ -111,7 +117,7 @@ class _Shared:
     metrics: Mapping[str, Metric] | None
 
     def send(self, spec: RunSpec) -> Future[dict[str, Any]]:
-        return self.executor.submit(run_safely, spec, (self.folder / spec.id).absolute(), self.metrics)
+        return self.executor.submit(play_sent, sent(spec), (self.folder / spec.id).absolute(), self.metrics)
 
     def receive(self, spec: RunSpec, result: dict[str, Any]) -> dict[str, Any]:
         return result
@@ -135,7 +141,7 @@ class _Away:
             check_metrics(record, self.metrics, finished=done is not None)
             if done is None:
                 seconds = AWAY_FACTOR * commit_seconds()
-                return self.executor.submit(play_away, spec, parcel_of(record), self.metrics, seconds)
+                return self.executor.submit(play_away, sent(spec), parcel_of(record), self.metrics, seconds)
             future.set_result(None)
         except InvalidInputError as error:
             future.set_exception(error)

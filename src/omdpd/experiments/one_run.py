@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.experiments.interrupts import polite
-from omdpd.experiments.specs import RunSpec, toml_of
+from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
 from omdpd.play.judging import scores
 from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
@@ -78,7 +78,7 @@ def advance(
     check_metrics(record, metrics, finished=done is not None)
     if done is not None:
         return done
-    record.create(toml_of(spec))
+    record.create(toml_of(spec), {Path(plugin.path).name: plugin.sha256 for plugin in spec.plugins})
     record.verify()
     scene = scene_of(spec, metrics)
     rng = np.random.default_rng(spec.stream(2))

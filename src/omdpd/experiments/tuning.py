@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from omdpd.experiments.specs import LearnerSpec, RunSpec
+from omdpd.experiments.spec import LearnerSpec, RunSpec
 
 FACTORS = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
 # What is scaled: bonuses on rewards, costs and transitions, and the margin of the cautious learners.
@@ -24,8 +24,8 @@ TRAINING_SEEDS = (900_000, 900_001, 900_002, 900_003)
 def candidates(learner: LearnerSpec) -> list[LearnerSpec]:
     """The learner with all its scales multiplied by each factor.
 
-    >>> from omdpd.experiments.specs.learners import CautiousSpec
-    >>> [spec.kappa for spec in candidates(CautiousSpec())]
+    >>> from omdpd.experiments.registry import Registry
+    >>> [spec.kappa for spec in candidates(Registry.installed().spec("learners", "ProximalOMDPD.cautious"))]
     [0.0003125, 0.00125, 0.005, 0.01, 0.02, 0.04, 0.08]
     """
     scaled = {name: getattr(learner, name) for name in SCALED if hasattr(learner, name)}

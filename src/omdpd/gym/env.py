@@ -18,7 +18,8 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.experiments.specs import WORLDS
+from omdpd.experiments.registry import Registry
+from omdpd.experiments.experiment import world_named
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.pictures import ansi, picture
@@ -34,7 +35,7 @@ class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise InvalidInputError(f"render_mode is {render_mode!r}, but must be 'ansi' or 'rgb_array'")
         self.cmdp: CMDP = (
-            named(WORLDS, world, "world")().build(np.random.default_rng(world_seed))
+            world_named(Registry.installed(), world).build(np.random.default_rng(world_seed))
             if isinstance(world, str)
             else world
         )
@@ -87,7 +88,7 @@ def env_id(world: str) -> str:
 
 def register() -> None:
     """Make every world's id known to Gymnasium; ids that are known already stay."""
-    for world in WORLDS:
+    for world in Registry.installed().complete("worlds"):
         if env_id(world) not in gymnasium.registry:
             gymnasium.register(env_id(world), entry_point="omdpd.gym.env:CMDPEnv", kwargs={"world": world})
 

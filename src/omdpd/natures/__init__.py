@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from omdpd.natures import anchored, fixed, independent, natural, pool, scaled
 from omdpd.natures.protocol import Nature
+from omdpd.problem.cmdp import CMDP
 
 NATURES: dict[str, Callable[..., Nature]] = {
     "fixed": fixed.make,
@@ -19,3 +20,9 @@ NATURES: dict[str, Callable[..., Nature]] = {
     "natural": natural.make,
     "hostile": natural.make_hostile,
 }
+
+
+def natures_for(cmdp: CMDP) -> tuple[str, ...]:
+    """The natures that suit a world: stochastic costs, its own scenarios if it names some, and the pools."""
+    own = () if cmdp.scenarios is None else ("natural", "hostile")
+    return ("fixed", "noisy", *own, "pool", "adaptive", "drifting", "anchored")

@@ -43,5 +43,5 @@ class Anchored:
 
 
 def make(cmdp: CMDP, seed: int) -> Anchored:
-    """A fresh table in every episode, around a policy that stays safe."""
+    """A fresh table every episode, around a policy that stays safe."""
     return Anchored(cmdp, seed, Anchor.of(cmdp))

@@ -39,10 +39,10 @@ class Fixed:
 
 
 def make(cmdp: CMDP, seed: int) -> Fixed:
-    """Costs held fixed and observed exactly: the paper's stochastic simulation."""
+    """Costs held fixed and observed exactly."""
     return Fixed(cmdp)
 
 
-def make_noisy(cmdp: CMDP, seed: int, noise: Noise = "two-point") -> Fixed:
-    """Rewards in {0, 1} and costs in {-1, 1} (or Beta) with the given means."""
+def make_noisy(cmdp: CMDP, seed: int, *, noise: Noise = "two-point") -> Fixed:
+    """Fixed means, observed as 0/1 rewards and -1/+1 costs."""
     return Fixed(cmdp, reward_noise=noise, cost_noise=noise)

@@ -70,5 +70,5 @@ def violation_floor(horizon: int, n_states: int, n_actions: int) -> float:
 
 
 def make(cmdp: CMDP, seed: int) -> Independent:
-    """Independent entries in every episode: nobody can be safe."""
+    """Every entry drawn afresh: the literal reading of the paper; nobody can be safe."""
     return Independent(cmdp, seed)

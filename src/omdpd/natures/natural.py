@@ -76,14 +76,14 @@ class Hostile:
 
 
 def make(cmdp: CMDP, seed: int, switching: Switching = "random") -> Natural:
-    """The world's scenarios, switched."""
+    """The world's own scenarios (a link's price, an intruder's target), switched and revealed."""
     if switching not in ("random", "blocks", "cyclic"):
         raise InvalidInputError(f"switching is {switching!r}, but must be 'random', 'blocks' or 'cyclic'")
     return Natural(cmdp, _scenarios(cmdp), seed, switching)
 
 
 def make_hostile(cmdp: CMDP, seed: int) -> Hostile:
-    """The world's scenarios; each episode the one that hurts most."""
+    """From the world's own scenarios, the one that costs the policy in play the most."""
     return Hostile(cmdp, _scenarios(cmdp))
 
 

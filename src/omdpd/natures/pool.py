@@ -105,19 +105,19 @@ class Drifting:
 
 
 def make(cmdp: CMDP, seed: int, size: int = POOL_SIZE, switching: Switching = "random") -> Pool:
-    """Tables with a common safe policy, switched."""
+    """A few tables with a common safe policy, switched and revealed."""
     if switching not in ("random", "blocks", "cyclic"):
         raise InvalidInputError(f"switching is {switching!r}, but must be 'random', 'blocks' or 'cyclic'")
     return Pool(cmdp, seed, draw_pool(cmdp, seed, size), switching)
 
 
 def make_adaptive(cmdp: CMDP, seed: int, size: int = POOL_SIZE) -> Adaptive:
-    """Tables with a common safe policy; each episode the one that hurts most."""
+    """From such a pool, the table that costs the policy in play the most."""
     return Adaptive(cmdp, draw_pool(cmdp, seed, size))
 
 
 def make_drifting(cmdp: CMDP, seed: int, size: int = POOL_SIZE, period: int = PERIOD) -> Drifting:
-    """Tables with a common safe policy, turning slowly into one another."""
+    """Such a pool's tables turning slowly into one another."""
     return Drifting(cmdp, draw_pool(cmdp, seed, size), period)
 
 

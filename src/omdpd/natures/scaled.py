@@ -50,5 +50,5 @@ class Scaled:
 
 
 def make(cmdp: CMDP, seed: int) -> Scaled:
-    """The mean cost table times a random sign and size."""
+    """The cost table times a random sign and size, revealed."""
     return Scaled(cmdp, seed)

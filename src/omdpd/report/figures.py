@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omdpd.experiments.specs import Experiment
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.experiments.spec import Experiment
 from omdpd.natures.independent import violation_floor
 from omdpd.play.history import History
 from omdpd.problem.arrays import InvalidInputError
@@ -107,9 +106,10 @@ def draw_experiment(experiment: Experiment, folder: Path, summaries: Sequence[Ma
 def floors_of(experiment: Experiment) -> dict[str, float]:
     """What nobody can go below, for natures that draw every entry afresh (known for worlds with given sizes)."""
     world = experiment.worlds[0]
-    if not isinstance(world, RandomDirichletSpec):
+    if world.name != "random_dirichlet":
         return {}
-    return {"independent": violation_floor(world.horizon, world.n_states, world.n_actions)}
+    sizes = world.settings
+    return {"independent": violation_floor(sizes["horizon"], sizes["n_states"], sizes["n_actions"])}
 
 
 def plot(histories: Sequence[History], file: str | Path, title: str = "") -> Path:

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from omdpd.experiments.specs import RunSpec
+from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError, run_of
+from omdpd.experiments.spec import RunSpec, label_of
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder, read_toml
@@ -27,9 +28,17 @@ NUMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """A run as its folder tells it: its spec, its state in a word, and how far it came."""
+    """A run as its folder tells it: what ran, its state in a word, and how far it came.
 
-    spec: RunSpec
+    `spec` is None where a part has a name that nothing here knows: reading results needs no code of anybody's.
+    """
+
+    world: str
+    nature: str
+    learner: str
+    seed: int
+    n_episodes: int
+    spec: RunSpec | None
     folder: RunFolder
     state: str
     episodes: int
@@ -52,9 +61,7 @@ def stored_runs(folder: Path) -> list[StoredRun]:
     if not runs.is_dir():
         raise InvalidInputError(f"{folder} holds no results: there is no folder {runs}")
     found = [_stored(RunFolder(path)) for path in sorted(runs.iterdir()) if _holds_run(path)]
-    return sorted(
-        found, key=lambda run: (run.spec.world.name, run.spec.nature.name, run.spec.learner.name, run.spec.seed)
-    )
+    return sorted(found, key=lambda run: (run.world, run.nature, run.learner, run.seed))
 
 
 def load_runs(folder: str | Path) -> pa.Table:
@@ -111,15 +118,29 @@ def _stored(folder: RunFolder) -> StoredRun:
     file = folder.path / "spec.toml"
     content = read_toml(file)
     try:
-        spec = msgspec.convert(content, RunSpec)
-    except msgspec.ValidationError as error:
+        plain = msgspec.convert(content, PlainRun)
+        spec = _known(content)
+    except (msgspec.ValidationError, InvalidInputError) as error:
         raise RecordError(f"{file} does not hold a run of this version: {error}") from None
+    if spec is None:
+        labels = [label_of(str(table.pop("name", "?")), table) for _, table in plain.parts]
+    else:
+        labels = [spec.world.label, spec.nature.label, spec.learner.label]
     summary = folder.summary
     if summary is not None:
         _check_summary(folder.path / "summary.json", summary)
-        return StoredRun(spec, folder, "finished", spec.episodes)
-    done = folder.episodes
-    return StoredRun(spec, folder, "failed" if folder.error is not None else "unfinished", done)
+    state = "finished" if summary is not None else "failed" if folder.error is not None else "unfinished"
+    done = plain.episodes if summary is not None else folder.episodes
+    world, nature, learner = labels
+    return StoredRun(world, nature, learner, plain.seed, plain.episodes, spec, folder, state, done)
+
+
+def _known(content: Mapping[str, Any]) -> RunSpec | None:
+    """A run whose names are known here; None for another."""
+    try:
+        return run_of(content, Registry.installed())
+    except UnknownNameError:
+        return None
 
 
 def _check_summary(file: Path, summary: Mapping[str, Any]) -> None:
@@ -137,10 +158,9 @@ def _check_summary(file: Path, summary: Mapping[str, Any]) -> None:
 
 def _labelled(rows: pa.Table, run: StoredRun) -> pa.Table:
     """The rows with columns that say whose they are."""
-    spec = run.spec
     labels = {
-        "run": spec.id, "world": spec.world.label, "nature": spec.nature.label, "learner": spec.learner.label,
-        "seed": spec.seed,
+        "run": run.folder.path.name, "world": run.world, "nature": run.nature, "learner": run.learner,
+        "seed": run.seed,
     }  # fmt: skip
     best = (run.folder.summary or {}).get("comparator_value")
     regret = None if best is None else rows["episode"].to_numpy() * best - rows["value_sum"].to_numpy()

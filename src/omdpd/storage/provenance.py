@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,8 +17,10 @@ PACKAGES = ("omdpd", "numpy", "scipy", "numba", "highspy", "piqp", "pyarrow")
 GIT_SECONDS = 5.0
 
 
-def provenance() -> dict[str, Any]:
+def provenance(plugins: Mapping[str, str]) -> dict[str, Any]:
     """What a result may depend on beside its spec; `commit` is None outside a Git checkout.
+
+    `plugins` are the files of own code that its parts come from, with their checksums.
 
     `commit` belongs to the folder that the command was given in, `library_commit` to a checkout of this library; both
     end in ``-dirty`` if there were changes that no commit has.
@@ -27,6 +30,7 @@ def provenance() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "machine": platform.machine(),
+        "plugins": dict(plugins),
         "commit": commit_of(Path.cwd()),
         "library_commit": commit_of(Path(__file__).resolve().parent),
     }

@@ -106,15 +106,23 @@ class RunFolder:
 
     path: Path
 
-    def create(self, spec_toml: str) -> None:
-        """Make the folder with its spec and provenance; what is there already is kept, if it is the same run."""
+    def create(self, spec_toml: str, plugins: Mapping[str, str]) -> None:
+        """Make the folder with its spec and provenance; what is there already is kept, if it is the same run.
+
+        `plugins` are the checksums of the plugin files that the run needs: begun with others, it is not gone on with.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         file = self.path / "spec.toml"
         if not os.path.lexists(file):
-            write_atomically(self.path / "provenance.json", json_bytes(provenance()))
+            write_atomically(self.path / "provenance.json", json_bytes(provenance(plugins)))
             write_atomically(file, spec_toml.encode())
         elif read_toml(file) != tomllib.loads(spec_toml):
             raise RecordError(f"{file} is not the spec of this run; move the folder away to run it anew")
+        elif (before := (read_json(self.path / "provenance.json") or {}).get("plugins", {})) != plugins:
+            names = ", ".join(sorted({*before, *plugins}))
+            raise RecordError(
+                f"{self.path} was begun with another version of {names}: put that version back, or --fresh runs it anew"
+            )
 
     @contextmanager
     def owned(self) -> Iterator[None]:

@@ -18,6 +18,7 @@ import numpy as np
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
+from omdpd.worlds.facts import Facts
 from omdpd.solvers.programs import Plan, best_policy, lagrangian_policy
 
 # The linear program is written out up to this many entries of the kernel; beyond it one constraint is solved by dynamic
@@ -122,6 +123,18 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
         natural_value(cmdp, plan.value) if plan.feasible else None,
         natural_value(cmdp, float(np.vdot(cmdp.reward, q_free))), slater_gap(cmdp), constraints,
         () if cmdp.scenarios is None else cmdp.scenarios.names, scenario_value(cmdp), plan,
+    )  # fmt: skip
+
+
+def facts_of(cmdp: CMDP) -> Facts:
+    """The numbers of a problem as learners see it, like those that are kept for our own worlds (nan: no safe policy)."""
+    card = problem_card(cmdp)
+    low, high = cmdp.reward_range
+    unsafe = float("nan")
+    prices = tuple(constraint.multiplier for constraint in card.constraints)
+    return Facts(
+        card.plan.value if card.feasible else unsafe, (card.free_value - cmdp.shape[0] * low) / (high - low),
+        card.slater_gap, prices, card.scenario_value,
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ HIGH, LOW = 1.3, 0.85
 
 
 def make(n_places: int = 3, horizon: int = 6, budget: float = 3.0) -> CMDP:
-    """The ring."""
+    """A ring that pays more the further one is, with a toll for every move."""
     S, H = positive_integer("n_places", n_places), positive_integer("horizon", horizon)
     transition = np.zeros((S, 2, S))
     transition[np.arange(S), 0, np.arange(S)] = 1.0

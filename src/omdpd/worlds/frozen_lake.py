@@ -28,7 +28,7 @@ LAKE = ("SFFF", "FHFH", "FFFH", "HFFG")
 
 
 def make(horizon: int = 9, slip: float = 0.1, budget: float = 2.5) -> CMDP:
-    """The lake."""
+    """The frozen lake, with thin ice along one shore."""
     cells, H = Map(LAKE), positive_integer("horizon", horizon)
     transition = cells.kernel(slip)
     reward = cells.entering(transition, "G")

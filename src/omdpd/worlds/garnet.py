@@ -36,7 +36,7 @@ def make(
     n_constraints: int = 1,
     slack: float = 0.5,
 ) -> CMDP:
-    """Draw one instance."""
+    """Random CMDPs with few successors and a budget that binds by a chosen slack."""
     S, A, H = (
         positive_integer(*pair) for pair in (("n_states", n_states), ("n_actions", n_actions), ("horizon", horizon))
     )

@@ -58,7 +58,7 @@ WORSE, MILDER = 1.3, 0.7
 
 
 def make(rows: tuple[str, ...] = OBSTACLES, horizon: int = 12, slip: float = 0.1, budget: float = 0.5) -> CMDP:
-    """The grid with obstacles that can be crossed at a cost."""
+    """A grid whose short way crosses obstacles that cost."""
     cells, H = Map(tuple(rows)), positive_integer("horizon", horizon)
     _needs(cells, "G", "O")
     transition = cells.kernel(slip)
@@ -73,16 +73,16 @@ def make(rows: tuple[str, ...] = OBSTACLES, horizon: int = 12, slip: float = 0.1
     return cmdp.labelled("grid", labels).with_scenarios({name: w[:, None] * cost for name, w in weights.items()})
 
 
-def make_rover(map: str = "8x8", horizon: int | None = None, slip: float = 0.1, budget: float | None = None) -> CMDP:
-    """The rover among pits, on one of the maps "4x4" and "8x8"."""
+def make_rover(map: str = "8x8", horizon: int = 0, slip: float = 0.1, budget: float = -1.0) -> CMDP:
+    """A rover among pits, on a map of 8x8 (or 4x4) cells; horizon 0 and budget -1 stand for the map's own."""
     if map not in ROVER_MAPS:
         raise InvalidInputError(f"there is no rover map {map!r}; there are {', '.join(ROVER_MAPS)}")
     rows, steps, risk = ROVER_MAPS[map]
-    cells, H = Map(rows), positive_integer("horizon", steps if horizon is None else horizon)
+    cells, H = Map(rows), positive_integer("horizon", horizon or steps)
     transition = cells.kernel(slip)
     reward = cells.entering(transition, "G")
     fall = cells.entering(transition, "H")
-    limit = risk if budget is None else budget
+    limit = budget if budget >= 0.0 else risk
     cmdp = CMDP.from_arrays(transition, reward, fall, limit, cells.start, H, rescale=True)
     upper = _places(cells)[:, 0] < len(rows) / 2.0
     weights = {

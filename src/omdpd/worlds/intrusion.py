@@ -35,7 +35,7 @@ TARGETS = {
 
 
 def make(horizon: int = 8, advance: float = 0.4, detect: float = 0.6, budget: float = 0.8) -> CMDP:
-    """The network."""
+    """A defender of a network against an intruder whose target changes."""
     H, S = positive_integer("horizon", horizon), len(STAGES)
     onward, found = probability("advance", advance), probability("detect", detect)
     transition = np.zeros((S, 3, S))

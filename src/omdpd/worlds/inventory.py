@@ -28,7 +28,7 @@ DEAR, CHEAP = 1.3, 0.7
 
 
 def make(capacity: int = 5, horizon: int = 7, budget: float = 66.5, demand: tuple[float, ...] = DEMAND) -> CMDP:
-    """The shop."""
+    """A small shop: stock earns when it is asked for, and costs to order and to keep."""
     S, H = positive_integer("capacity", capacity) + 1, positive_integer("horizon", horizon)
     law = as_law("demand", demand, ["items"], [None])
     if law.size < 2 or law[1:].sum() == 0.0:

@@ -28,7 +28,7 @@ MORE, LESS = 1.1, 0.9
 def make(
     n_jobs: int = 10, horizon: int = 10, success: float = 0.9, arrival: float = 0.1, progress: float = 3.5
 ) -> CMDP:
-    """The job queue."""
+    """Jobs to be done while working is dear at midday: a constraint on progress."""
     S, H = positive_integer("n_jobs", n_jobs), positive_integer("horizon", horizon)
     done, come = probability("success", success), probability("arrival", arrival)
     transition = np.zeros((S, 2, S))

@@ -26,7 +26,7 @@ DEAR, CHEAP = 1.4, 0.6
 
 
 def make(horizon: int = 10, budget: float = 5.0) -> CMDP:
-    """The paradox."""
+    """The constraint is the reward: a stress test for oscillation."""
     H = positive_integer("horizon", horizon)
     transition = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
     reward = np.array([[1.0, 0.0], [0.0, 1.0]])

@@ -27,7 +27,7 @@ DEAR, CHEAP = 1.2, 0.8
 
 
 def make(capacity: int = 5, horizon: int = 10, service_budget: float = 4.0, refusal_budget: float = 3.0) -> CMDP:
-    """The queue."""
+    """Admission and service in a single-server queue: two constraints."""
     S, H = positive_integer("capacity", capacity) + 1, positive_integer("horizon", horizon)
     pairs = [(u, v) for u in SERVICE for v in ADMISSION]
     A = len(pairs)

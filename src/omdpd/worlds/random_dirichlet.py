@@ -37,7 +37,7 @@ def make(
     concentration: float = 0.5,
     binding: bool = True,
 ) -> CMDP:
-    """Draw one instance."""
+    """The paper's random CMDP; only instances whose constraint binds unless `binding` is off."""
     H, S, A, I = _sizes(horizon, n_states, n_actions, n_constraints)  # noqa: E741
     if not concentration > 0.0:
         raise InvalidInputError(f"concentration is {concentration}, but must be positive")
@@ -55,7 +55,10 @@ def make(
 def make_correlated(
     rng: np.random.Generator, n_states: int = 5, n_actions: int = 3, horizon: int = 5, concentration: float = 0.5
 ) -> CMDP:
-    """A variant in which reward costs: d = 0.6 (2r - 1) + 0.4 u, the budget between the extremes of cost."""
+    """The random CMDP with costs that follow the rewards.
+
+    d = 0.6 (2r - 1) + 0.4 u, the budget between the extremes of cost.
+    """
     H, S, A, _ = _sizes(horizon, n_states, n_actions, 1)
     transition = rng.dirichlet(np.full(S, concentration), (H, S, A))
     reward = rng.random((H, S, A))

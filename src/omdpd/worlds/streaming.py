@@ -34,7 +34,7 @@ def make(
     playback: float = 0.8,
     budget: float = 5.0,
 ) -> CMDP:
-    """The media buffer."""
+    """A media buffer: pay for the fast link, or risk that playback stops."""
     S, H = positive_integer("n_levels", n_levels), positive_integer("horizon", horizon)
     leave = probability("playback", playback)
     transition = np.zeros((S, 2, S))

@@ -11,13 +11,13 @@ import omdpd.storage.run_folder as records
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import run
-from omdpd.experiments.specs import LEARNERS, NATURES, RunSpec
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.experiments.spec import RunSpec
+from named import LEARNERS, NATURES, WORLDS
 from omdpd.play.judging import MOST_NUMBERS
 from omdpd.play.loop import record_grid, with_key
 from omdpd.storage.run_folder import Commit, RunFolder
 
-WORLD = RandomDirichletSpec(n_states=3, n_actions=2, horizon=3, binding=False)
+WORLD = WORLDS["random_dirichlet"](n_states=3, n_actions=2, horizon=3, binding=False)
 
 
 def spec_of(learner="Uniform", nature="noisy", episodes=40):
@@ -88,9 +88,9 @@ PEAK = """
 import resource, sys
 from pathlib import Path
 from omdpd.experiments.one_run import run
-from omdpd.experiments.specs import LEARNERS, NATURES, RunSpec
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
-spec = RunSpec(RandomDirichletSpec(), NATURES[sys.argv[1]](), LEARNERS["Uniform"](), int(sys.argv[2]), 0)
+from omdpd.experiments.spec import RunSpec
+from named import LEARNERS, NATURES, WORLDS
+spec = RunSpec(WORLDS["random_dirichlet"](), NATURES[sys.argv[1]](), LEARNERS["Uniform"](), int(sys.argv[2]), 0)
 run(spec, Path(sys.argv[3]))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """

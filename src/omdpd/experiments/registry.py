@@ -1,0 +1,312 @@
+"""What names stand for: our own learners, worlds and natures, those of installed packages, and those of plugin files.
+
+A name stands for a factory, and the factory's parameters are the settings that a file may say:
+
+    learners   factory(settings) -> Learner
+    worlds     factory(settings) -> CMDP, or factory(rng, settings) where the world is drawn
+    natures    factory(cmdp, seed, settings) -> Nature
+
+Parameters after a star came later: they are part of a run's name only where they are set to something else than their
+default, so that a new setting renames no old run.
+
+Installed packages offer names as entry points of the groups ``omdpd.learners``, ``omdpd.worlds`` and ``omdpd.natures``.
+A plugin is a Python file with dictionaries LEARNERS, WORLDS or NATURES; it is code, so it is loaded only where somebody
+named the file (``--plugin FILE.py``), never because an experiment or a folder of results says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_args
+
+import msgspec
+
+from omdpd.experiments.spec import Kind, LearnerSpec, NatureSpec, Plugin, Record, RunSpec, Spec, WorldSpec
+from omdpd.learners import LEARNERS
+from omdpd.natures import NATURES
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.worlds import WORLDS
+from omdpd.worlds.files import problem_file
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+BUILT_IN: dict[Kind, Mapping[str, Callable[..., Any]]] = {
+    "learners": LEARNERS,
+    "worlds": {**WORLDS, "file": problem_file},
+    "natures": NATURES,
+}
+BASES: dict[Kind, type[Spec]] = {"learners": LearnerSpec, "worlds": WorldSpec, "natures": NatureSpec}
+
+
+class UnknownNameError(InvalidInputError):
+    """A name that nothing here has; the message says which names there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where a name's factory comes from: it is here, or an installed package has it, or a plugin file."""
+
+    factory: Callable[..., Any] | EntryPoint
+    plugin: Plugin | None = None
+
+    def load(self, kind: Kind, name: str) -> Callable[..., Any]:
+        """The factory; a package that cannot be imported is refused by name."""
+        if not isinstance(self.factory, EntryPoint):
+            return self.factory
+        try:
+            loaded = self.factory.load()
+        except Exception as error:  # whatever a stranger's module raises
+            raise InvalidInputError(
+                f"{name!r} of {kind} is offered by {self.factory.value}, which cannot be loaded: "
+                f"{type(error).__name__}: {error}"
+            ) from None
+        return _callable(loaded, kind, name, self.factory.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Registry:
+    """Names and what they stand for, by kind."""
+
+    sources: Mapping[Kind, Mapping[str, Source]]
+
+    @staticmethod
+    @cache
+    def installed() -> Registry:
+        """Our own names and those of installed packages."""
+        sources: dict[Kind, dict[str, Source]] = {
+            kind: {name: Source(factory) for name, factory in table.items()} for kind, table in BUILT_IN.items()
+        }
+        for kind in KINDS:
+            for entry in entry_points(group=f"omdpd.{kind}"):
+                sources[kind].setdefault(entry.name, Source(entry))
+        return Registry(sources)
+
+    def with_plugins(self, files: Sequence[str | Path]) -> Registry:
+        """These names and those of some plugin files."""
+        registry = self
+        for file in files:
+            registry = registry._with(_read_plugin(Path(file)))
+        return registry
+
+    def with_plugin(self, plugin: Plugin) -> Registry:
+        """These names and those of the plugin file that is meant, refused if it is not here with the same content."""
+        module = _read_plugin(Path(plugin.path))
+        if module.plugin.sha256 != plugin.sha256:
+            raise InvalidInputError(f"the plugin {plugin.path} has another content here than where the run was begun")
+        return self._with(module)
+
+    def _with(self, module: _PluginModule) -> Registry:
+        sources = {kind: dict(table) for kind, table in self.sources.items()}
+        for kind in KINDS:
+            for name, factory in module.table(kind).items():
+                known = sources[kind].get(name)
+                if known is not None and known.plugin != module.plugin:
+                    raise InvalidInputError(f"{module.plugin.path} names {name!r} in {kind}, a name there is already")
+                sources[kind][name] = Source(factory, module.plugin)
+        return replace(self, sources=sources)
+
+    def names(self, kind: Kind) -> list[str]:
+        """The names of a kind."""
+        return list(self.sources[kind])
+
+    def types(self, kind: Kind) -> Iterator[tuple[str, type[Spec]]]:
+        """The names of a kind with their specs."""
+        return ((name, self.type(kind, name)) for name in self.names(kind))
+
+    def complete(self, kind: Kind) -> list[str]:
+        """The names that need no setting."""
+        return [name for name, made in self.types(kind) if not _required(made)]
+
+    def type(self, kind: Kind, name: object) -> type[Spec]:
+        """The type of spec that a name stands for, or a sentence with the names there are."""
+        if not isinstance(name, str) or name not in self.sources[kind]:
+            there = ", ".join(self.sources[kind])
+            raise UnknownNameError(f"there is no {kind[:-1]} {_shown(name)}; there are {there}")
+        source = self.sources[kind][name]
+        return _spec_type(kind, name, source.load(kind, name), source.plugin)
+
+    def spec(self, kind: Kind, name: str, settings: Mapping[str, Any] | None = None) -> Any:
+        """A spec by its name and settings, each refused by name if it is none or has another type."""
+        return self.parse(kind, {**(settings or {}), "name": name})
+
+    def run(self, world: str, nature: str, learner: str, episodes: int, seed: int) -> RunSpec:
+        """A run of names at their default settings."""
+        parts = self.spec("worlds", world), self.spec("natures", nature), self.spec("learners", learner)
+        return RunSpec(*parts, episodes, seed)
+
+    def parse(self, kind: Kind, table: Mapping[str, Any]) -> Any:
+        """The spec that a table of a file spells (errors of its settings are msgspec's, with their place)."""
+        made = self.type(kind, table.get("name"))
+        missing = [name for name in _required(made) if name not in table]
+        if missing:
+            raise InvalidInputError(f"the {kind[:-1]} {table['name']!r} needs {missing[0]}")
+        return msgspec.convert(dict(table), made)
+
+
+def sent(spec: RunSpec) -> dict[str, Any]:
+    """A run as plain data for a worker: what `received` makes the same run of."""
+    plain: dict[str, Any] = msgspec.to_builtins(spec)
+    return plain | {"plugins": [(plugin.path, plugin.sha256) for plugin in spec.plugins]}
+
+
+def received(plain: Mapping[str, Any]) -> RunSpec:
+    """The run that was sent, or the sentence that says what this worker does not have."""
+    registry = Registry.installed()
+    content = dict(plain)
+    for path, sha256 in content.pop("plugins"):
+        registry = registry.with_plugin(Plugin(path, sha256))
+    return run_of(content, registry)
+
+
+def run_of(content: Mapping[str, Any], registry: Registry) -> RunSpec:
+    """A run from decoded TOML or JSON; errors of its settings are msgspec's."""
+    plain = msgspec.convert(content, PlainRun)
+    world, nature, learner = (registry.parse(kind, table) for kind, table in plain.parts)
+    return RunSpec(world, nature, learner, plain.episodes, plain.seed, plain.record)
+
+
+class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A run's spec as a file holds it: its parts by name, whether or not somebody here knows the names."""
+
+    world: dict[str, Any]
+    nature: dict[str, Any]
+    learner: dict[str, Any]
+    episodes: int
+    seed: int
+    record: Record = "thinned"
+
+    @property
+    def parts(self) -> tuple[tuple[Kind, dict[str, Any]], ...]:
+        """World, nature and learner with their kinds."""
+        return ("worlds", self.world), ("natures", self.nature), ("learners", self.learner)
+
+
+@dataclass(frozen=True, eq=False)
+class _PluginModule:
+    """A plugin file that was loaded."""
+
+    plugin: Plugin
+    module: ModuleType
+
+    def table(self, kind: Kind) -> Mapping[str, Callable[..., Any]]:
+        """The names it has of a kind."""
+        table = getattr(self.module, kind.upper(), {})
+        if not isinstance(table, Mapping) or not all(isinstance(name, str) for name in table):
+            raise InvalidInputError(f"{kind.upper()} of {self.plugin.path} must be a dictionary from names to factories")
+        return {name: _callable(factory, kind, name, self.plugin.path) for name, factory in table.items()}
+
+
+def _read_plugin(file: Path) -> _PluginModule:
+    """Load a plugin; one content is loaded once."""
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"the plugin {file} cannot be read here: {error.strerror}") from None
+    return _load_plugin(str(file.resolve()), source)
+
+
+@cache
+def _load_plugin(path: str, source: bytes) -> _PluginModule:
+    sha256 = hashlib.sha256(source).hexdigest()
+    module = ModuleType(f"omdpd_plugin_{sha256[:16]}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module  # where dataclasses and type hints look for their module
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
+    except Exception as error:  # whatever a stranger's module raises
+        del sys.modules[module.__name__]
+        raise InvalidInputError(f"the plugin {path} cannot be loaded: {type(error).__name__}: {error}") from None
+    found = _PluginModule(Plugin(path, sha256), module)
+    if not any(found.table(kind) for kind in KINDS):
+        raise InvalidInputError(f"the plugin {path} names nothing: it needs a dictionary LEARNERS, WORLDS or NATURES")
+    return found
+
+
+def _callable(factory: Any, kind: Kind, name: str, where: str) -> Callable[..., Any]:
+    if not callable(factory):
+        raise InvalidInputError(f"{name!r} in {kind} of {where} is a {type(factory).__name__}, but must be a factory")
+    made: Callable[..., Any] = factory
+    return made
+
+
+@cache
+def _spec_type(kind: Kind, name: str, factory: Callable[..., Any], plugin: Plugin | None) -> type[Spec]:
+    """The struct whose fields are the factory's settings."""
+    parameters, drawn = _settings(kind, name, factory)
+    hints = _hints(kind, name, factory)
+    fields: list[Any] = []
+    for parameter in parameters:
+        hint = hints.get(parameter.name, type(parameter.default))
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty:
+            fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
+        elif parameter.default is parameter.empty:
+            fields.append((parameter.name, hint))
+        else:
+            fields.append((parameter.name, hint, parameter.default))
+    namespace = {"factory": staticmethod(factory), "plugin": plugin, "__doc__": inspect.getdoc(factory) or name}
+    if kind == "worlds":
+        namespace["drawn"] = drawn
+    later = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
+    namespace["__post_init__"] = _checked(BASES[kind], later)
+    try:
+        return msgspec.defstruct(
+            _identifier(name), fields, bases=(BASES[kind],), namespace=namespace, frozen=True, tag=name,
+            tag_field="name", forbid_unknown_fields=True,
+        )  # fmt: skip
+    except TypeError as error:
+        raise InvalidInputError(f"the settings of {name!r} in {kind} cannot be written in a file: {error}") from None
+
+
+def _checked(base: type[Spec], later: Mapping[str, Any]) -> Callable[[Spec], None]:
+    """What a new spec does first: forget later settings at their default, and refuse impossible numbers."""
+
+    def post_init(self: Spec) -> None:
+        for name, default in later.items():
+            if getattr(self, name) == default:
+                msgspec.structs.force_setattr(self, name, msgspec.UNSET)
+        base.__post_init__(self)
+
+    return post_init
+
+
+def _settings(kind: Kind, name: str, factory: Callable[..., Any]) -> tuple[list[inspect.Parameter], bool]:
+    """The parameters that are settings, and whether a world is drawn."""
+    parameters = list(inspect.signature(factory).parameters.values())
+    drawn = kind == "worlds" and bool(parameters) and parameters[0].name == "rng"
+    given = 2 if kind == "natures" else int(drawn)
+    if kind == "natures" and len(parameters) < 2:
+        raise InvalidInputError(f"the factory of the nature {name!r} must take the world and a seed first")
+    for parameter in parameters[given:]:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) or parameter.name == "name":
+            raise InvalidInputError(f"the factory of {name!r} in {kind} has a parameter {parameter}, which is no setting")
+    return parameters[given:], drawn
+
+
+def _hints(kind: Kind, name: str, factory: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the factory's parameters."""
+    owner = factory.__init__ if inspect.isclass(factory) else factory  # type: ignore[misc]
+    try:
+        return inspect.get_annotations(inspect.unwrap(owner), eval_str=True)
+    except (NameError, TypeError) as error:
+        raise InvalidInputError(f"the types of the settings of {name!r} in {kind} cannot be read: {error}") from None
+
+
+def _required(made: type[Spec]) -> list[str]:
+    return [field.encode_name for field in msgspec.structs.fields(made) if field.required]
+
+
+def _identifier(name: str) -> str:
+    return "".join(symbol if symbol.isalnum() else "_" for symbol in name) + "Spec"
+
+
+def _shown(value: object) -> str:
+    """A value as part of a sentence, not longer than a line."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,263 @@
+"""Experiments as frozen values: what can be written in a file and run anywhere.
+
+A world, a nature or a learner is a `Spec`: a struct whose fields are the parameters of the factory that its name stands
+for (`omdpd.experiments.registry` derives it).  A key that is not a field is refused, and so is a value of another type.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+import tomli_w
+
+from omdpd.learners.protocol import Learner
+from omdpd.natures.protocol import Nature
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
+
+# Part of every run's name: raised when the meaning of a spec or of a record changes.
+FORMAT = 1
+# No size or count of a spec is sensibly larger.
+MAX_INTEGER = 10**9
+# A transition kernel H x S x A x S of more entries (half a gigabyte) is refused before anything is allocated for it.
+MAX_ENTRIES = 2**26
+# Fields that count something, and so are at least one; a horizon of 0 stands for a map's own.
+COUNTS = (
+    "n_states", "n_actions", "n_constraints", "n_levels", "n_jobs", "n_places", "capacity", "branching", "size",
+    "period",
+)  # fmt: skip
+# Fields that a number of states grows with; where actions are not counted they may be as many (the shop's orders).
+STATES = ("n_states", "n_levels", "n_jobs", "n_places", "capacity")
+# Learners whose program gains a row with every new table, and natures with (nearly) a new table in every episode.
+GROWING = ("OptCMDP", "CautiousLP")
+ALWAYS_NEW = ("anchored", "drifting", "independent")
+Kind = Literal["learners", "worlds", "natures"]
+Record = Literal["thinned", "all"]
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A file of somebody's own code that was named on purpose: where it is, and which content is meant."""
+
+    path: str
+    sha256: str
+
+
+class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"):
+    """A named part of an experiment; equal specs are equal parts."""
+
+    kind: ClassVar[Kind]
+    factory: ClassVar[Callable[..., Any]]
+    plugin: ClassVar[Plugin | None] = None
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        for name, value in settings.items():
+            for number in value if isinstance(value, tuple) else (value,):
+                _refuse_number(name, number)
+        _refuse_size(settings)
+
+    @property
+    def name(self) -> str:
+        """The name under which it is written."""
+        return str(type(self).__struct_config__.tag)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The factory's parameters by name; those after its star only where they were set."""
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+
+    @property
+    def label(self) -> str:
+        """The name with the settings that are not the defaults: what tables and figures show.
+
+        >>> from omdpd.experiments.registry import Registry
+        >>> Registry.installed().spec("learners", "ProximalOMDPD.cautious", {"kappa": 0.05}).label
+        'ProximalOMDPD.cautious(kappa=0.05)'
+        """
+        if self.has_content:
+            return f"{Path(getattr(self, 'path')).name}@{getattr(self, 'sha256')[:8]}"  # noqa: B009
+        defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
+        return label_of(self.name, {k: v for k, v in self.settings.items() if v != defaults[k]})
+
+    @property
+    def has_content(self) -> bool:
+        """Whether it stands for a file's content, which its checksum names wherever the file lies."""
+        return {"path", "sha256"} <= set(self.__struct_fields__)
+
+    @property
+    def identity(self) -> Spec:
+        """The spec without what does not matter to results: where a file lies."""
+        return msgspec.structs.replace(self, path="") if self.has_content else self
+
+
+class LearnerSpec(Spec, frozen=True):
+    """A named learner."""
+
+    kind: ClassVar[Kind] = "learners"
+
+    def build(self) -> Learner[Any]:
+        """The learner, not yet told what a run tells it."""
+        return _with_methods(self, type(self).factory(**self.settings), ("init", "policy", "update", "report", "card"))
+
+
+class WorldSpec(Spec, frozen=True):
+    """A named world; one that is drawn has `rng` as the first parameter of its factory."""
+
+    kind: ClassVar[Kind] = "worlds"
+    drawn: ClassVar[bool] = False
+
+    def build(self, rng: np.random.Generator) -> CMDP:
+        """The world; only one that is drawn takes random numbers."""
+        first = (rng,) if self.drawn else ()
+        cmdp = type(self).factory(*first, **self.settings)
+        if not isinstance(cmdp, CMDP):
+            raise InvalidInputError(f"the world {self.name} is a {type(cmdp).__name__}, but must be a CMDP")
+        return cmdp
+
+
+class NatureSpec(Spec, frozen=True):
+    """A named nature."""
+
+    kind: ClassVar[Kind] = "natures"
+
+    def build(self, cmdp: CMDP, seed: int) -> Nature:
+        """The nature of this world."""
+        nature = type(self).factory(cmdp, seed, **self.settings)
+        return _with_methods(self, nature, ("draw", "table", "safety", "feedback", "repeats"))
+
+
+class RunSpec(msgspec.Struct, frozen=True):
+    """One run: everything its result depends on.
+
+    `record`: rows for every episode, or (beyond ten thousand episodes) on a grid that is logarithmic in the end.
+    """
+
+    world: WorldSpec
+    nature: NatureSpec
+    learner: LearnerSpec
+    episodes: int
+    seed: int
+    record: Record = "thinned"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.episodes <= MAX_INTEGER:
+            raise InvalidInputError(f"episodes is {self.episodes}, but must be between 1 and {MAX_INTEGER}")
+        if not 0 <= self.seed <= 2 * MAX_INTEGER:
+            raise InvalidInputError(f"seed is {self.seed}, but must be between 0 and {2 * MAX_INTEGER}")
+
+    @property
+    def id(self) -> str:
+        """A name made of the spec's hash: the same spec has the same name everywhere."""
+        same = msgspec.structs.replace(self, world=self.world.identity)
+        text = msgspec.json.encode((FORMAT, same), order="deterministic")
+        return hashlib.sha256(text).hexdigest()[:20]
+
+    @property
+    def plugins(self) -> tuple[Plugin, ...]:
+        """The files of own code that its parts come from."""
+        found = (part.plugin for part in (self.world, self.nature, self.learner))
+        return tuple(dict.fromkeys(plugin for plugin in found if plugin is not None))
+
+    def stream(self, number: int) -> np.random.SeedSequence:
+        """Independent streams: 0 world, 1 nature, 2 rollouts, 3 learner."""
+        return np.random.SeedSequence(self.seed, spawn_key=(number,))
+
+
+class Experiment(msgspec.Struct, frozen=True):
+    """A grid of runs: every world with every nature, learner and seed, less what is left out."""
+
+    worlds: tuple[WorldSpec, ...]
+    natures: tuple[NatureSpec, ...]
+    learners: tuple[LearnerSpec, ...]
+    episodes: int
+    seeds: int = 5
+    first_seed: int = 0
+    record: Record = "thinned"
+
+    def __post_init__(self) -> None:
+        for name, least in (("episodes", 1), ("seeds", 1), ("first_seed", 0)):
+            value = getattr(self, name)
+            if not least <= value <= MAX_INTEGER:
+                raise InvalidInputError(f"{name} is {value}, but must be between {least} and {MAX_INTEGER}")
+
+    def runs(self) -> list[RunSpec]:
+        """Every run of the grid, once."""
+        runs = (
+            RunSpec(world, nature, learner, self.episodes, seed, self.record)
+            for world in self.worlds
+            for nature in self.natures
+            for seed in range(self.first_seed, self.first_seed + self.seeds)
+            for learner in self.learners
+            if not left_out(nature, learner)
+        )
+        return list(dict.fromkeys(runs))
+
+
+def left_out(nature: NatureSpec, learner: LearnerSpec) -> bool:
+    """A program that grows by a row per table is left out where no table comes twice."""
+    return learner.name in GROWING and nature.name in ALWAYS_NEW
+
+
+def toml_of(spec: RunSpec | Experiment) -> str:
+    """A spec as a TOML file; a setting of None is left out, TOML has no word for it."""
+    return tomli_w.dumps(_without_none(msgspec.to_builtins(spec)))
+
+
+def label_of(name: str, settings: Mapping[str, Any]) -> str:
+    """A name with some of its settings, as tables and figures show it.
+
+    >>> label_of("pool", {"size": 3})
+    'pool(size=3)'
+    """
+    return name + (f"({', '.join(f'{key}={value}' for key, value in settings.items())})" if settings else "")
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _with_methods(spec: Spec, built: Any, methods: tuple[str, ...]) -> Any:
+    """What a factory made, refused unless it has what the protocol asks for."""
+    missing = [name for name in methods if isinstance(built, type) or not hasattr(built, name)]
+    if missing:
+        what = f"the class {built.__name__} itself" if isinstance(built, type) else f"a {type(built).__name__}"
+        raise InvalidInputError(
+            f"the factory of {spec.name} made {what}, which is none of the {spec.kind}: it has no {missing[0]!r}"
+        )
+    return built
+
+
+def _refuse_number(name: str, value: object) -> None:
+    """Refuse a number that no setting of this name can be."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInputError(f"{name} is {value}, but must be a finite number")
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise InvalidInputError(f"{name} is {value}, but must be between -{MAX_INTEGER} and {MAX_INTEGER}")
+    if isinstance(value, int) and ((value < 1 and name in COUNTS) or (value < 0 and name == "horizon")):
+        raise InvalidInputError(f"{name} is {value}, but must be at least 1")
+
+
+def _refuse_size(settings: Mapping[str, Any]) -> None:
+    """Refuse sizes that would make too large a kernel, before anything is allocated for it."""
+    counted = {name: value for name, value in settings.items() if isinstance(value, int)}
+    n_states = max([2, *(counted[name] + 1 for name in STATES if name in counted)])
+    rows = settings.get("rows", ())
+    n_cells = sum(len(row) for row in rows if isinstance(row, str)) if isinstance(rows, tuple) else 0
+    n_actions = counted.get("n_actions", n_states if "capacity" in counted else 1)
+    entries = max(counted.get("horizon", 1), 1) * max(n_states, n_cells) ** 2 * n_actions
+    if entries > MAX_ENTRIES:
+        raise InvalidInputError(
+            f"its horizon, states and actions make about {entries:.1e} transition probabilities, "
+            f"more than {MAX_ENTRIES}"
+        )
