@@ -25,7 +25,7 @@ def evaluate(policy, p, table):
 
 def test_exponential_weights_and_dual_are_worked_out_again():
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, 1, budget=-0.6)
-    learner = OPDOP(0.8, 0.2, 0.1, 0.01, 30.0, 40.0)
+    learner = OPDOP(0.2, 0.1, 0.01, primal_scale=30.0, dual_scale=40.0, room=0.8)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(1)
     state, counts = learner.init(setting), PlainCounts(H, S, A, 1)
@@ -66,7 +66,7 @@ def test_the_trivial_world_is_solved_on_average():
         (OPDOP(room=0.5), Setting(H, S, A), "set n_episodes"),
         (OPDOP(room=0.5), Setting(H, S, A, 2, n_episodes=K), "one constraint, but there are 2"),
         (OPDOP(room=0.5), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (OPDOP(0.5, dual_scale=-1.0), Setting(H, S, A, n_episodes=K), "dual_scale is -1"),
+        (OPDOP(room=0.5, dual_scale=-1.0), Setting(H, S, A, n_episodes=K), "dual_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

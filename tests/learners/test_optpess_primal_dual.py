@@ -30,7 +30,7 @@ def plain_greedy(p, r, d, prices, mu):
 
 def test_plans_and_dual_are_worked_out_again():
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.6)
-    learner = OptPessPrimalDual(0.3, 0.2, 0.1, 0.01, 1e-3)
+    learner = OptPessPrimalDual(0.2, 0.1, 0.01, tightening_scale=1e-3, room=0.3)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(1)
     state, counts, lam = learner.init(setting), PlainCounts(H, S, A, I), np.zeros(I)
@@ -67,7 +67,7 @@ def test_the_trivial_world_is_solved_on_average():
         (OptPessPrimalDual(), Setting(H, S, A, n_episodes=K), "set room"),
         (OptPessPrimalDual(room=0.0), Setting(H, S, A, n_episodes=K), "must be positive"),
         (OptPessPrimalDual(room=0.5), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (OptPessPrimalDual(0.5, tightening_scale=-1.0), Setting(H, S, A), "tightening_scale is -1"),
+        (OptPessPrimalDual(room=0.5, tightening_scale=-1.0), Setting(H, S, A), "tightening_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

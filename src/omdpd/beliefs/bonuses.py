@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from omdpd.beliefs.confidence import log_term, log_term_transition
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, log_term, log_term_transition
 from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Setting
@@ -50,9 +50,9 @@ class BernsteinBonus:
     `stationary` pools the counts over the steps.
     """
 
-    reward_scale: float = 0.2
-    cost_scale: float = 0.0
-    transition_scale: float = 0.005
+    reward_scale: float = REWARD_SCALE
+    cost_scale: float = COST_SCALE
+    transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
     delta: float = 0.01
 
@@ -82,8 +82,8 @@ class IteratedLogBonus:
     The factor H and the terms of the reward and the cost (which are known in that paper) are ours.
     """
 
-    reward_scale: float = 0.2
-    cost_scale: float = 0.0
+    reward_scale: float = REWARD_SCALE
+    cost_scale: float = COST_SCALE
     transition_scale: float = 0.001
     stationary: bool = False
     delta: float = 0.1

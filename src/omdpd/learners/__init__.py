@@ -1,1 +1,106 @@
-"""Learners, one module each; none imports another."""
+"""Learners, one module each; none imports another.
+
+`LEARNERS` is what a file, a command and a stored run may name.  The signature of a factory is the learner's settings,
+and the first line of its docstring is its line in `omdpd list`.  Positional parameters are part of the name of every
+run that was ever stored: a new setting is keyword-only, and its default is what was done before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from omdpd.learners.bvops import BVOPS
+from omdpd.learners.cautious_lp import CautiousLP
+from omdpd.learners.cpdpo import CPDPO
+from omdpd.learners.dope import DOPE
+from omdpd.learners.germano import Germano
+from omdpd.learners.greedy_lp import GreedyLP
+from omdpd.learners.lekeufack_jordan import LekeufackJordan
+from omdpd.learners.linear_potential import LinearPotential
+from omdpd.learners.omdpd import OMDPD
+from omdpd.learners.opdop import OPDOP
+from omdpd.learners.optaug import OptAug
+from omdpd.learners.optcmdp import OptCMDP
+from omdpd.learners.optcmdp_bonus import OptCMDPBonus
+from omdpd.learners.optdual import OptDual
+from omdpd.learners.optpess_lp import OptPessLP
+from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
+from omdpd.learners.optprimaldual import OptPrimalDual
+from omdpd.learners.oracle import Oracle
+from omdpd.learners.protocol import Learner
+from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.learners.recoo import RECOO
+from omdpd.learners.regularized import RegularizedPrimalDual
+from omdpd.learners.sinha_vaze import SinhaVaze
+from omdpd.learners.sops import SOPS
+from omdpd.learners.triple_q import TripleQ
+from omdpd.learners.ucpd import UCPD
+from omdpd.learners.uniform import Uniform
+from omdpd.learners.uopt_rpgpd import UOptRPGPD
+
+__all__ = [
+    "BVOPS",
+    "CPDPO",
+    "DOPE",
+    "LEARNERS",
+    "OMDPD",
+    "OPDOP",
+    "RECOO",
+    "SOPS",
+    "UCPD",
+    "CautiousLP",
+    "Germano",
+    "GreedyLP",
+    "Learner",
+    "LekeufackJordan",
+    "LinearPotential",
+    "OptAug",
+    "OptCMDP",
+    "OptCMDPBonus",
+    "OptDual",
+    "OptPessLP",
+    "OptPessPrimalDual",
+    "OptPrimalDual",
+    "Oracle",
+    "ProximalOMDPD",
+    "RegularizedPrimalDual",
+    "SinhaVaze",
+    "TripleQ",
+    "UOptRPGPD",
+    "Uniform",
+]
+
+LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
+    "ProximalOMDPD.cautious": ProximalOMDPD.cautious,
+    "ProximalOMDPD.balanced": ProximalOMDPD.balanced,
+    "ProximalOMDPD.optimistic": ProximalOMDPD.optimistic,
+    "OMDPD.tuned": OMDPD.tuned,
+    "OMDPD.theory": OMDPD.theory,
+    "UCPD": UCPD.practical,
+    "Germano": Germano.practical,
+    "BVOPS": BVOPS.practical,
+    "SOPS": SOPS.practical,
+    "OptPessLP": OptPessLP.practical,
+    "DOPE": DOPE.practical,
+    "OptPessPrimalDual": OptPessPrimalDual,
+    "OPDOP": OPDOP,
+    "TripleQ": TripleQ,
+    "Uniform": Uniform,
+    "Oracle": Oracle.uninformed,
+    "CautiousLP": CautiousLP.practical,
+    "GreedyLP": GreedyLP.practical,
+    "LinearPotential": LinearPotential.practical,
+    "OptCMDP": OptCMDP.practical,
+    "OptCMDPBonus": OptCMDPBonus.practical,
+    "OptDual": OptDual.practical,
+    "OptPrimalDual": OptPrimalDual.practical,
+    "OptAug": OptAug.practical,
+    "RegularizedPrimalDual": RegularizedPrimalDual.practical,
+    "UOptRPGPD": UOptRPGPD.practical,
+    "CPDPO": CPDPO.practical,
+    "SinhaVaze": SinhaVaze.practical,
+    "SinhaVaze.published": SinhaVaze.published,
+    "LekeufackJordan": LekeufackJordan.practical,
+    "RECOO": RECOO.practical,
+}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
@@ -50,6 +50,18 @@ class BVOPS:
 
     estimator: BoxEstimator = BoxEstimator.practical()
     step_scale: float = 1.0
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        step_scale: float = step_scale,
+    ) -> BVOPS:
+        """Importance-weighted losses, projected on the optimistic safe set."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return BVOPS(box, step_scale)
 
     @staticmethod
     def theory() -> BVOPS:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import EmpiricalEstimator, Estimate, Estimator
+from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator, Estimate, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.needs import require_feedback
@@ -47,6 +47,16 @@ class CautiousLP:
     """Safe, as far as the estimates go, for everything that was seen."""
 
     estimator: Estimator = EmpiricalEstimator()
+
+    @staticmethod
+    def practical(kappa: float = EmpiricalEstimator.kappa, box: bool = False, stationary: bool = False) -> CautiousLP:
+        """A linear program with every table seen so far; `kappa` is the margin on the empirical kernel, unless `box`.
+
+        With `box` the plan is over the confidence box that the learners of a comparison share.
+        """
+        if box:
+            return CautiousLP(BoxEstimator.practical(stationary=stationary))
+        return CautiousLP(EmpiricalEstimator(kappa=kappa, stationary=stationary))
 
     @property
     def card(self) -> Card:

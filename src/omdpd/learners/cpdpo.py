@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
@@ -55,6 +55,21 @@ class CPDPO:
     eta_scale: float = 50.0
     gamma_scale: float = 0.003
     bonus_scale: float = 0.003
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        room: float | None = room,
+        eta_scale: float = eta_scale,
+        gamma_scale: float = gamma_scale,
+        bonus_scale: float = bonus_scale,
+    ) -> CPDPO:
+        """Policy optimisation with dilated bonuses against a multiplier that is switched on and off."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return CPDPO(room, box, eta_scale, gamma_scale, bonus_scale)
 
     @staticmethod
     def theory(room: float) -> CPDPO:

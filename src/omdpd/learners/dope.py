@@ -17,7 +17,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import confidence_box, log_term, log_term_transition, radius
+from omdpd.beliefs.confidence import (
+    COST_SCALE,
+    REWARD_SCALE,
+    TRANSITION_SCALE,
+    confidence_box,
+    log_term,
+    log_term_transition,
+    radius,
+)
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, require_nonnegative, safe_policy_of
 from omdpd.learners.protocol import Card, Report
@@ -44,11 +52,22 @@ class DOPE:
     """The extended program with bonuses for the kernel on both sides; `safe` is the baseline."""
 
     safe: SafePolicy | SafeChoice = "least-cost"
-    reward_scale: float = 0.2
-    cost_scale: float = 0.0
-    transition_scale: float = 0.005
+    reward_scale: float = REWARD_SCALE
+    cost_scale: float = COST_SCALE
+    transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
     delta: float = 0.01
+
+    @staticmethod
+    def practical(
+        reward_scale: float = reward_scale,
+        cost_scale: float = cost_scale,
+        transition_scale: float = transition_scale,
+        stationary: bool = stationary,
+        safe_policy: SafeChoice = "least-cost",
+    ) -> DOPE:
+        """The extended program with kernel bonuses on both sides, around a known baseline."""
+        return DOPE(safe_policy, reward_scale, cost_scale, transition_scale, stationary)
 
     @staticmethod
     def theory(safe: SafePolicy) -> DOPE:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive
 from omdpd.learners.protocol import Card, Report
@@ -52,6 +52,19 @@ class Germano:
     estimator: BoxEstimator = BoxEstimator.practical()
     primal_scale: float = 1.0
     dual_scale: float = 1.0
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        primal_scale: float = primal_scale,
+        dual_scale: float = dual_scale,
+    ) -> Germano:
+        """Primal-dual gradient descent with a bounded dual; revealed costs."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return Germano(box, primal_scale, dual_scale)
 
     @staticmethod
     def theory() -> Germano:

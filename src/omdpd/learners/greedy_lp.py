@@ -41,6 +41,11 @@ class GreedyLP:
 
     estimator: Estimator = EmpiricalEstimator(kappa=0.0)
 
+    @staticmethod
+    def practical(stationary: bool = False) -> GreedyLP:
+        """A linear program under the running mean of the costs."""
+        return GreedyLP(EmpiricalEstimator(kappa=0.0, stationary=stationary))
+
     @property
     def card(self) -> Card:
         """The learner's line in the table of learners."""

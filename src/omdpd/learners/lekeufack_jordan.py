@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator, Estimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
@@ -56,6 +56,19 @@ class LekeufackJordan:
     estimator: Estimator = BoxEstimator.practical()
     w0: float = 1.0
     beta_root: float = 1.0
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        w0: float = w0,
+        beta_root: float = beta_root,
+    ) -> LekeufackJordan:
+        """Optimistic mirror descent, prediction at the intermediate point."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return LekeufackJordan(box, w0, beta_root)
 
     @property
     def card(self) -> Card:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator, Estimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_nonnegative
 from omdpd.learners.protocol import Card, Report
@@ -45,6 +45,18 @@ class LinearPotential:
 
     estimator: Estimator = BoxEstimator.practical()
     dual_scale: float = 1.0
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        dual_scale: float = dual_scale,
+    ) -> LinearPotential:
+        """Primal-dual gradient descent: the multiplier is linear in the costs paid."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return LinearPotential(box, dual_scale)
 
     @property
     def card(self) -> Card:

@@ -14,15 +14,24 @@ Where the paper contradicts itself, `docs/departures.md` says what is done here 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator, Estimator, KnownModel, log_term
+from omdpd.beliefs.confidence import (
+    COST_SCALE,
+    REWARD_SCALE,
+    TRANSITION_SCALE,
+    BoxEstimator,
+    Estimator,
+    KnownModel,
+    log_term,
+)
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.needs import require_positive
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, InvalidInputError, inner, weighted_sum
+from omdpd.problem.arrays import Floats, InvalidInputError, inner, named, weighted_sum
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
 from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
@@ -71,6 +80,13 @@ class AsPrinted:
         return surrogate.gradient(q_hat) - (q_hat - surrogate.met_at)
 
 
+# The predictions and the divergences by the names they have in a file.
+HINTS: dict[str, Hint] = {"last-gradient": LastGradient(), "as-printed": AsPrinted()}
+DIVERGENCES = {"euclidean": Divergence.EUCLIDEAN, "kl": Divergence.KL}
+HintName = Literal["last-gradient", "as-printed"]
+DivergenceName = Literal["euclidean", "kl"]
+
+
 @dataclass(frozen=True, eq=False)
 class State:
     """Everything OMDPD carries from one episode to the next; `k` episodes have been seen."""
@@ -112,15 +128,51 @@ class OMDPD:
     divergence: Divergence = Divergence.EUCLIDEAN
 
     @staticmethod
-    def theory() -> OMDPD:
-        """The theorem's constants.  At K = 3000 they enforce nothing: the penalty stays near 0.004."""
-        return OMDPD()
+    def tuned(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        *,
+        hint: HintName = "last-gradient",
+        nested: bool = False,
+        diameter: float | None = None,
+        divergence: DivergenceName = "euclidean",
+        alpha: float = 0.1,
+        w0: float = 1.0,
+        beta_root: float = 10.0,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = BoxEstimator.delta,
+    ) -> OMDPD:
+        """The paper's algorithm with practical constants.
+
+        The same update as `theory` with constants a careful reader would run: alpha beta = 1/sqrt(HK), smaller bonuses.
+        """
+        box = BoxEstimator(reward_scale, cost_scale, transition_scale, clip, trusting, stationary, delta)
+        predicted, D = named(HINTS, hint, "hint"), named(DIVERGENCES, divergence, "divergence")
+        return OMDPD(box, alpha, w0, beta_root, diameter, predicted, nested, D)
 
     @staticmethod
-    def tuned(stationary: bool = False, estimator: BoxEstimator | None = None) -> OMDPD:
-        """The same update with constants a careful reader would run: alpha beta = 1/sqrt(HK), smaller bonuses."""
-        scales = estimator or BoxEstimator.practical(stationary=stationary)
-        return OMDPD(scales, alpha=0.1, w0=1.0, beta_root=10.0)
+    def theory(
+        *,
+        hint: HintName = "last-gradient",
+        nested: bool = False,
+        diameter: float | None = None,
+        divergence: DivergenceName = "euclidean",
+        alpha: float | None = None,
+        w0: float | None = None,
+        beta_root: float | None = None,
+        stationary: bool = False,
+        delta: float = BoxEstimator.delta,
+    ) -> OMDPD:
+        """The paper's algorithm with the theorem's constants, which enforce nothing at usual K.
+
+        At K = 3000 the penalty stays near 0.004.
+        """
+        box = BoxEstimator(stationary=stationary, delta=delta)
+        predicted, D = named(HINTS, hint, "hint"), named(DIVERGENCES, divergence, "divergence")
+        return OMDPD(box, alpha, w0, beta_root, diameter, predicted, nested, D)
 
     @staticmethod
     def known_model(transition: Floats, reward: Floats, cost: Floats | None = None) -> OMDPD:
@@ -140,6 +192,8 @@ class OMDPD:
     def init(self, setting: Setting) -> State:
         """q_1 = q_hat_1 = the uniform policy under the centre of the widest box; lam_0 = 0, grad_0 = 0."""
         self.estimator.check(setting)
+        given = {name: getattr(self, name) for name in ("alpha", "w0", "beta_root", "diameter")}
+        require_positive("OMDPD", **{name: value for name, value in given.items() if value is not None})
         alpha, potential, C = self._constants(setting)
         H, S, A = setting.shape
         p = self.estimator.transition if isinstance(self.estimator, KnownModel) else np.full((H, S, A, S), 1.0 / S)

@@ -16,11 +16,11 @@ Source: Ding, Wei, Yang, Wang, Jovanovic (AISTATS 2021), tabular case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import log_term
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import (
     episodes_of,
@@ -48,21 +48,22 @@ class State:
 
 @dataclass(frozen=True)
 class OPDOP:
-    """Exponential weights on optimistic action values of the Lagrangian."""
+    """Proximal policy optimisation; `room` is the Slater gap (None: as the run finds it)."""
 
-    room: float | None = None
-    reward_scale: float = 0.2
-    cost_scale: float = 0.0
-    transition_scale: float = 0.005
+    reward_scale: float = REWARD_SCALE
+    cost_scale: float = COST_SCALE
+    transition_scale: float = TRANSITION_SCALE
+    stationary: bool = False
     primal_scale: float = 1.0
     dual_scale: float = 1.0
-    stationary: bool = False
-    delta: float = 0.01
+    room: float | None = None
+    _: KW_ONLY
+    delta: float = BoxEstimator.delta
 
     @staticmethod
     def theory(room: float) -> OPDOP:
         """Bonuses with scales of one."""
-        return OPDOP(room, 1.0, 1.0, 1.0)
+        return OPDOP(1.0, 1.0, 1.0, room=room)
 
     @property
     def card(self) -> Card:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
@@ -50,6 +50,19 @@ class OptAug:
     penalty_scale: float = 1.0
     penalty_power: float = 2.5
     most_penalty: float = 1e4
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        penalty_scale: float = penalty_scale,
+        penalty_power: float = penalty_power,
+    ) -> OptAug:
+        """Augmented Lagrangian over the confidence polytope."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return OptAug(box, penalty_scale, penalty_power)
 
     @staticmethod
     def theory() -> OptAug:

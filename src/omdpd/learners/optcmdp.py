@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.protocol import Card, Report
@@ -45,6 +45,17 @@ class OptCMDP:
     """Optimism by the extended linear program over the confidence box; `theory` has the paper's scales of one."""
 
     estimator: BoxEstimator = BoxEstimator.practical()
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+    ) -> OptCMDP:
+        """Optimistic linear program every episode; the cautious program when costs are revealed."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return OptCMDP(box)
 
     @staticmethod
     def theory() -> OptCMDP:

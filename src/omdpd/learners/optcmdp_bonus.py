@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
@@ -40,6 +41,17 @@ class OptCMDPBonus:
     """Optimism by bonuses, planned with under p_hat; `theory` has the paper's scales of one."""
 
     bonus: Bonus = BernsteinBonus()
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+    ) -> OptCMDPBonus:
+        """The same under the empirical kernel, optimism in the tables."""
+        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary)
+        return OptCMDPBonus(bonus)
 
     @staticmethod
     def theory() -> OptCMDPBonus:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
 from omdpd.learners.potential import positive_part
@@ -48,6 +48,19 @@ class OptDual:
     room: float | None = None
     estimator: BoxEstimator = BoxEstimator.practical()
     dual_scale: float = 1.0
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        room: float | None = room,
+        dual_scale: float = dual_scale,
+    ) -> OptDual:
+        """Optimistic planning for the Lagrangian, gradient steps on the multipliers."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return OptDual(room, box, dual_scale)
 
     @staticmethod
     def theory(room: float) -> OptDual:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import effective_episodes
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, effective_episodes
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, require_nonnegative, safe_policy_of
 from omdpd.learners.protocol import Card, Report
@@ -46,11 +46,22 @@ class OptPessLP:
     """The pessimistic program under the empirical kernel, once the `safe` policy is known well enough."""
 
     safe: SafePolicy | SafeChoice = "least-cost"
-    reward_scale: float = 0.2
-    cost_scale: float = 0.0
-    transition_scale: float = 0.005
+    reward_scale: float = REWARD_SCALE
+    cost_scale: float = COST_SCALE
+    transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
     delta: float = 0.01
+
+    @staticmethod
+    def practical(
+        reward_scale: float = reward_scale,
+        cost_scale: float = cost_scale,
+        transition_scale: float = transition_scale,
+        stationary: bool = stationary,
+        safe_policy: SafeChoice = "least-cost",
+    ) -> OptPessLP:
+        """Optimistic reward, pessimistic cost, a known safe policy."""
+        return OptPessLP(safe_policy, reward_scale, cost_scale, transition_scale, stationary)
 
     @staticmethod
     def theory(safe: SafePolicy) -> OptPessLP:

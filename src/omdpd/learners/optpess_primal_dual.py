@@ -14,11 +14,11 @@ Source: Liu, Zhou, Kalathil, Kumar, Tian (NeurIPS 2021), OptPess-PrimalDual.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import effective_episodes
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, effective_episodes
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback, require_nonnegative, room_of
 from omdpd.learners.protocol import Card, Report
@@ -41,20 +41,21 @@ class State:
 
 @dataclass(frozen=True)
 class OptPessPrimalDual:
-    """Optimistic planning against a growing dual; `room` is by how much some policy stays below every budget."""
+    """Greedy for a truncated Lagrangian; `room` is the Slater gap (None: as the run finds it)."""
 
-    room: float | None = None
-    reward_scale: float = 0.2
-    cost_scale: float = 0.0
-    transition_scale: float = 0.005
-    tightening_scale: float = 1e-4
+    reward_scale: float = REWARD_SCALE
+    cost_scale: float = COST_SCALE
+    transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
-    delta: float = 0.01
+    tightening_scale: float = 1e-4
+    room: float | None = None
+    _: KW_ONLY
+    delta: float = BoxEstimator.delta
 
     @staticmethod
     def theory(room: float) -> OptPessPrimalDual:
         """The published bonuses and tightening."""
-        return OptPessPrimalDual(room, 1.0, 1.0, 1.0, 1.0)
+        return OptPessPrimalDual(1.0, 1.0, 1.0, tightening_scale=1.0, room=room)
 
     @property
     def card(self) -> Card:

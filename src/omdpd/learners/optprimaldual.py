@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
@@ -47,6 +48,20 @@ class OptPrimalDual:
     bonus: Bonus = BernsteinBonus()
     primal_scale: float = 100.0
     dual_scale: float = 1.0
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        room: float | None = room,
+        primal_scale: float = primal_scale,
+        dual_scale: float = dual_scale,
+    ) -> OptPrimalDual:
+        """Exponential weights on the Lagrangian, gradient steps on the multipliers."""
+        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary)
+        return OptPrimalDual(room, bonus, primal_scale, dual_scale)
 
     @staticmethod
     def theory(room: float) -> OptPrimalDual:

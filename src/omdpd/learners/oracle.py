@@ -34,6 +34,14 @@ class Oracle:
     reward: Floats | None = None
     tables: Floats | None = None
 
+    @staticmethod
+    def uninformed() -> Oracle:
+        """The best safe policy of the true model, for stochastic costs.
+
+        It refuses to start until it was given the model; a run does so (`omdpd.play.scene.informed`).
+        """
+        return Oracle()
+
     @property
     def card(self) -> Card:
         """The learner's line in the table of learners."""

@@ -23,6 +23,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.confidence import (
+    COST_SCALE,
+    REWARD_SCALE,
+    TRANSITION_SCALE,
     BoxEstimator,
     EmpiricalEstimator,
     Estimate,
@@ -114,19 +117,28 @@ class ProximalOMDPD:
     memory: int = 8
 
     @staticmethod
-    def cautious(kappa: float = 0.02, stationary: bool = False, reward_scale: float = 0.1) -> ProximalOMDPD:
-        """Empirical kernel, exploration in the reward, a shrinking margin on cost: `kappa` is the safety dial."""
+    def cautious(
+        kappa: float = EmpiricalEstimator.kappa,
+        reward_scale: float = EmpiricalEstimator.reward_scale,
+        stationary: bool = False,
+    ) -> ProximalOMDPD:
+        """The default: empirical kernel, exact hinges, a shrinking margin on cost (`kappa` is the safety dial)."""
         return ProximalOMDPD(EmpiricalEstimator(kappa=kappa, stationary=stationary, reward_scale=reward_scale))
 
     @staticmethod
-    def balanced(stationary: bool = False, reward_scale: float = 0.1) -> ProximalOMDPD:
-        """`cautious` without the margin: the least regret for its violation."""
-        return ProximalOMDPD.cautious(0.0, stationary, reward_scale)
+    def balanced(reward_scale: float = EmpiricalEstimator.reward_scale, stationary: bool = False) -> ProximalOMDPD:
+        """The same without the margin."""
+        return ProximalOMDPD.cautious(0.0, reward_scale, stationary)
 
     @staticmethod
-    def optimistic(stationary: bool = False, estimator: BoxEstimator | None = None) -> ProximalOMDPD:
-        """A small confidence box around the empirical kernel: closest to the paper's optimism."""
-        return ProximalOMDPD(estimator or BoxEstimator.practical(stationary=stationary))
+    def optimistic(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+    ) -> ProximalOMDPD:
+        """The same loop over a small confidence box, closest to the paper's optimism."""
+        return ProximalOMDPD(BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary))
 
     @staticmethod
     def known_model(transition: Floats, reward: Floats, cost: Floats | None = None) -> ProximalOMDPD:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator, Estimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_positive
 from omdpd.learners.potential import positive_part
@@ -52,6 +52,19 @@ class RECOO:
     estimator: Estimator = BoxEstimator.practical()
     alpha_scale: float = 1.0
     epsilon: float = 0.01
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        alpha_scale: float = alpha_scale,
+        epsilon: float = epsilon,
+    ) -> RECOO:
+        """One proximal step with the exact hinge, weighted by a rectified queue."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return RECOO(box, alpha_scale, epsilon)
 
     @property
     def card(self) -> Card:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
@@ -47,6 +48,20 @@ class RegularizedPrimalDual:
     bonus: Bonus = BernsteinBonus()
     eta_scale: float = 10.0
     tau_scale: float = 0.1
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        room: float | None = room,
+        eta_scale: float = eta_scale,
+        tau_scale: float = tau_scale,
+    ) -> RegularizedPrimalDual:
+        """Primal-dual with entropy on the policy and a square on the multipliers."""
+        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary)
+        return RegularizedPrimalDual(room, bonus, eta_scale, tau_scale)
 
     @staticmethod
     def theory(room: float) -> RegularizedPrimalDual:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator, Estimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
@@ -26,6 +26,10 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
+
+# Ours: with a weight of one and a growth of 1/sqrt(HK) the penalty is felt from the first episodes on.
+W0 = 1.0
+BETA_ROOT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +55,32 @@ class SinhaVaze:
     """
 
     estimator: Estimator = BoxEstimator.practical()
-    w0: float | None = 1.0
-    beta_root: float | None = 1.0
+    w0: float | None = W0
+    beta_root: float | None = BETA_ROOT
 
     @staticmethod
-    def published() -> SinhaVaze:
-        """The published weight and growth."""
-        return SinhaVaze(w0=None, beta_root=None)
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        w0: float = W0,
+        beta_root: float = BETA_ROOT,
+    ) -> SinhaVaze:
+        """Online gradient descent with an exponential potential, initial weight one."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return SinhaVaze(box, w0, beta_root)
+
+    @staticmethod
+    def published(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+    ) -> SinhaVaze:
+        """The same with the published weight and growth, which enforce nothing for a long time."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return SinhaVaze(box, w0=None, beta_root=None)
 
     @property
     def card(self) -> Card:

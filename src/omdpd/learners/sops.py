@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator, log_term
+from omdpd.beliefs.confidence import REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import SafeChoice, SafePolicy, episodes_of, require_feedback, require_positive, safe_policy_of
 from omdpd.learners.protocol import Card, Report
@@ -34,6 +34,9 @@ from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
 from omdpd.solvers.compiled.related import visited_bound
 from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
 from omdpd.solvers.regions import Box
+
+# The scale of the cost bonus: not zero as elsewhere, since no violation is promised and that rests on the bonus.
+SAFE_COST_SCALE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +60,21 @@ class SOPS:
     """Exponential weights on importance-weighted losses, mixed with the `safe` policy until the mixture is safe."""
 
     safe: SafePolicy | SafeChoice = "least-cost"
-    estimator: BoxEstimator = BoxEstimator(0.2, 0.02, 0.005, clip=True, trusting=True)
+    estimator: BoxEstimator = BoxEstimator.practical(cost_scale=SAFE_COST_SCALE)
     step_scale: float = 1.0
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = SAFE_COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        step_scale: float = step_scale,
+        safe_policy: SafeChoice = "least-cost",
+    ) -> SOPS:
+        """The same, mixed with a known safe policy; its cost bonus is not zero, since safety rests on it."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return SOPS(safe_policy, box, step_scale)
 
     @staticmethod
     def theory(safe: SafePolicy) -> SOPS:

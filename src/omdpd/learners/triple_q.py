@@ -42,7 +42,7 @@ class State:
 
 @dataclass(frozen=True)
 class TripleQ:
-    """Optimistic Q-learning for reward and utility under a queue."""
+    """Model-free; the scales multiply the published bonuses, which are about 10 H."""
 
     reward_scale: float = 0.01
     cost_scale: float = 1e-4

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
@@ -52,6 +52,19 @@ class UCPD:
     estimator: BoxEstimator = BoxEstimator.practical()
     reward_weight: float = 1.0
     step_scale: float = 1.0
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        reward_weight: float = reward_weight,
+        step_scale: float = step_scale,
+    ) -> UCPD:
+        """Kullback-Leibler drift-plus-penalty steps; revealed costs."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        return UCPD(box, reward_weight, step_scale)
 
     @staticmethod
     def theory() -> UCPD:

@@ -13,7 +13,7 @@ from omdpd.problem.setting import Feedback, Setting
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every action with the same probability, whatever happens."""
+    """The uniform policy."""
 
     @property
     def card(self) -> Card:

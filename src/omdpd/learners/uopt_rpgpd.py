@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
+from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
@@ -43,6 +44,25 @@ class UOptRPGPD:
     bonus: Bonus = BernsteinBonus()
     eta_power: float = 0.53
     tau_power: float = 0.4
+
+    @staticmethod
+    def practical(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        published: bool = False,
+        eta_power: float = eta_power,
+        tau_power: float = tau_power,
+    ) -> UOptRPGPD:
+        """The same with steps and temperature that fall by themselves; `published` has the authors' bonus.
+
+        The published bonus has its own scale of the kernel, 0.001.
+        """
+        bonus: Bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary)
+        if published:
+            bonus = IteratedLogBonus(reward_scale, cost_scale, stationary=stationary)
+        return UOptRPGPD(bonus, eta_power, tau_power)
 
     @staticmethod
     def published() -> UOptRPGPD:
