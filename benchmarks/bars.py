@@ -24,8 +24,8 @@ from omdpd import OMDPD, ProximalOMDPD, run
 from omdpd.beliefs.confidence import KnownModel
 from omdpd.experiments.executors import executor as executor_of
 from omdpd.experiments.one_run import run_safely
-from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.registry import Registry, received, sent
+from omdpd.experiments.spec import RunSpec
 from omdpd.report.statistics import paired_ratio_interval
 from omdpd.storage.atomic import write_atomically
 
@@ -214,10 +214,7 @@ def main() -> int:
     jobs: list[RunSpec | KnownRun] = [] if options.only == "unknown" else list(known_jobs(seeds))
     if options.only != "known":
         jobs += [
-            run_named(nature, name, K, seed)
-            for nature in NATURE_NAMES
-            for seed in seeds
-            for name in LEARNER_NAMES
+            run_named(nature, name, K, seed) for nature in NATURE_NAMES for seed in seeds for name in LEARNER_NAMES
         ]
     found = {}
     with executor_of("local", options.jobs) as executor:

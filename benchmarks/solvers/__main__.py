@@ -16,9 +16,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omdpd.experiments.registry import Registry
 from omdpd.experiments.one_run import scene_of
-from omdpd.experiments.spec import RunSpec
+from omdpd.experiments.registry import Registry
 from omdpd.learners import omdpd as omdpd_learner
 from omdpd.play.loop import first, play
 from omdpd.problem.arrays import InvalidInputError

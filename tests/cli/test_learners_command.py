@@ -1,5 +1,6 @@
-from omdpd.cli.learners import learners
 from named import LEARNERS
+
+from omdpd.cli.learners import learners
 
 
 def test_every_learner_is_listed_with_its_source(capsys, monkeypatch):

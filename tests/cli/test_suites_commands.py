@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from matplotlib import pyplot as plt
-
 from named import LEARNERS, NATURES, WORLDS
+
 from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.tuning import FACTORS, TRAINING_SEEDS, best_candidate, candidates, training_runs
 from omdpd.report.planes import draw_plane
@@ -104,7 +104,10 @@ def test_a_suite_goes_over_worlds_and_the_natures_that_suit_them(tmp_path):
 
 
 def test_every_learner_gets_the_same_number_of_tries():
-    assert [spec.kappa / LEARNERS["ProximalOMDPD.cautious"]().kappa for spec in candidates(LEARNERS["ProximalOMDPD.cautious"]())] == pytest.approx(list(FACTORS))
+    assert [
+        spec.kappa / LEARNERS["ProximalOMDPD.cautious"]().kappa
+        for spec in candidates(LEARNERS["ProximalOMDPD.cautious"]())
+    ] == pytest.approx(list(FACTORS))
     assert candidates(LEARNERS["Uniform"]()) == [LEARNERS["Uniform"]()]
     run = RunSpec(WORLDS["random_dirichlet"](), NATURES["pool"](), LEARNERS["ProximalOMDPD.cautious"](), 40, 0)
     (tries,) = training_runs([run], 10).values()

@@ -6,8 +6,8 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 from instances import bandit, forward, random_cmdp, revealed
-
 from named import LEARNERS
+
 from omdpd.learners.protocol import Card, Report
 from omdpd.play.scene import informed
 from omdpd.problem.arrays import InvalidInputError

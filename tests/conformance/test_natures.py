@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from instances import forward, random_policy
+from named import NATURES, WORLDS
 from reference_programs import dual_value
 
-from named import NATURES, WORLDS
 from omdpd.natures.protocol import Safety
 from omdpd.play.judging import comparator
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from named import WORLDS
+
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import flow_residual, greedy_policy, occupancy_of_policy
 from omdpd.solvers.programs import best_policy, lagrangian_policy

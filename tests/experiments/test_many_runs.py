@@ -4,13 +4,13 @@ import shutil
 import numpy as np
 import pytest
 from instances import forward
+from named import LEARNERS, NATURES, WORLDS
 
 import omdpd.play.loop
 from omdpd.experiments.executors import InProcess, executor
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunFailedError, run, scene_of
 from omdpd.experiments.spec import RunSpec
-from named import LEARNERS, NATURES, WORLDS
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 

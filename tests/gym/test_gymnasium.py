@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, MultiBinary
 from gymnasium.utils.env_checker import check_env
+from named import WORLDS
 
 from omdpd import ProximalOMDPD, Session, Uniform
-from named import WORLDS
 from omdpd.gym.env import CMDPEnv, env_id
 from omdpd.gym.learn import Task, learn, learn_by_context
 from omdpd.gym.returns import plot_learned

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from named import LEARNERS, NATURES, WORLDS
+
 from omdpd.play.judging import comparator
 from omdpd.play.scene import informed
 from omdpd.play.simulate import play_episode

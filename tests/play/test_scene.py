@@ -2,9 +2,10 @@ import msgspec
 import numpy as np
 import pytest
 from instances import random_cmdp
+from named import LEARNERS
 from trivial_world import COST, HORIZON, trivial_world
 
-from named import LEARNERS
+from omdpd.experiments.registry import Registry
 from omdpd.learners.bvops import BVOPS
 from omdpd.learners.dope import DOPE
 from omdpd.learners.germano import Germano
@@ -15,7 +16,6 @@ from omdpd.learners.protocol import stored_classes
 from omdpd.learners.sops import SOPS
 from omdpd.learners.triple_q import TripleQ
 from omdpd.learners.ucpd import UCPD
-from omdpd.experiments.registry import Registry
 from omdpd.play.scene import informed, known_safe_policy
 from omdpd.play.simulate import play_episode
 from omdpd.problem.arrays import InvalidInputError

@@ -10,10 +10,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.experiments.spec import left_out
-
-from named import LEARNERS, NATURES, WORLDS
 from omdpd.play.history import run
 from omdpd.play.scene import informed
 from omdpd.problem.arrays import InvalidInputError

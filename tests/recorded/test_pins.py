@@ -9,10 +9,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.experiments.one_run import run
 from omdpd.experiments.registry import Registry, run_of
-from named import LEARNERS, NATURES, WORLDS
 
 HERE = Path(__file__).parent
 PINS = json.loads((HERE / "ids.json").read_text())

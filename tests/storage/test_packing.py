@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 import numpy as np
 import pytest
 from instances import bandit, random_cmdp, revealed
-
 from named import LEARNERS
+
 from omdpd.learners.protocol import stored_classes
 from omdpd.play.scene import informed
 from omdpd.problem.arrays import InvalidInputError

@@ -3,10 +3,10 @@ import zipfile
 import numpy as np
 import pytest
 import typer
+from named import WORLDS
 from typer.testing import CliRunner
 
 from omdpd.cli import worlds as commands
-from named import WORLDS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.worlds.files import load_problem, save_problem
@@ -37,7 +37,7 @@ def test_a_world_comes_back_with_the_same_numbers(tmp_path, name):
 
 
 def test_the_same_problem_gives_the_same_file(tmp_path):
-    world = WORLDS["queue"]().make()
+    world = WORLDS["queue"]().build(np.random.default_rng(0))
     assert save_problem(world, tmp_path / "a.npz").read_bytes() == save_problem(world, tmp_path / "b.npz").read_bytes()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a.npz", "b.npz"]
 
@@ -131,7 +131,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_problem(tmp_path / "nowhere.npz")
     with pytest.raises(InvalidInputError, match=r"should end in \.npz"):
-        load_problem(save_problem(WORLDS["cyclic"]().make(), tmp_path / "x.zip"))
+        load_problem(save_problem(WORLDS["cyclic"]().build(np.random.default_rng(0)), tmp_path / "x.zip"))
 
 
 def test_check_prints_the_card_or_what_is_wrong(tmp_path, run):
@@ -150,7 +150,7 @@ def test_show_prints_the_card_and_draws(tmp_path, run):
         assert said.exit_code == 0, said.output
         assert "Slater gap" in said.output
         assert (tmp_path / f"{world}.png").read_bytes()[:4] == b"\x89PNG"
-    save_problem(WORLDS["paradox"]().make(), tmp_path / "own.npz")
+    save_problem(WORLDS["paradox"]().build(np.random.default_rng(0)), tmp_path / "own.npz")
     assert run("show", tmp_path / "own.npz", "--out", tmp_path / "own.svg").exit_code == 0
     assert "there is no world 'atlantis'" in str(run("show", "atlantis").exception)
 

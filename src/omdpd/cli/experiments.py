@@ -15,7 +15,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from omdpd.cli.playing import (
-    Address, Fresh, Jobs, NoSharedDisk, On, Plan, Plugins, Retry, names_of, play_experiment, registry_of,
+    Address,
+    Fresh,
+    Jobs,
+    NoSharedDisk,
+    On,
+    Plan,
+    Plugins,
+    Retry,
+    names_of,
+    play_experiment,
+    registry_of,
 )
 from omdpd.experiments.experiment import paper_experiment
 from omdpd.experiments.files import STARTER, load_experiment, stored_experiment

@@ -13,13 +13,24 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd.cli.playing import (
-    Address, Fresh, Jobs, NoSharedDisk, On, Plan, Plugins, Retry, names_of, play_experiment, playing, registry_of,
+    Address,
+    Fresh,
+    Jobs,
+    NoSharedDisk,
+    On,
+    Plan,
+    Plugins,
+    Retry,
+    names_of,
+    play_experiment,
+    playing,
+    registry_of,
 )
 from omdpd.experiments.experiment import named_experiment, suitable_runs
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.tuning import best_candidate, training_runs
-from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.figures import save
 from omdpd.report.planes import draw_plane
 from omdpd.report.results import grouped

@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd.cli.playing import Plugins, registry_of
-from omdpd.experiments.registry import Registry
 from omdpd.experiments.experiment import world_named
+from omdpd.experiments.registry import Registry
 from omdpd.natures import natures_for
-from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.figures import write_figure
 from omdpd.report.pictures import draw_world

@@ -17,15 +17,14 @@ from typing import Any
 
 import msgspec
 
+from omdpd.experiments.files import pinned
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import scene_of
-from omdpd.experiments.files import pinned
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import write_atomically
-
 
 # What `omdpd paper` runs: ours, the uniform policy, and two rivals to measure against.
 PAPER_LEARNERS = (

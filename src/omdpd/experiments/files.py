@@ -13,8 +13,8 @@ from typing import Any, get_origin
 import msgspec
 import numpy as np
 
-from omdpd.experiments.registry import KINDS, Registry, UnknownNameError
-from omdpd.experiments.spec import MAX_ENTRIES, Experiment, Kind, Record
+from omdpd.experiments.registry import Registry, UnknownNameError
+from omdpd.experiments.spec import KINDS, MAX_ENTRIES, Experiment, Kind, Record
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.worlds.files import file_digest
 
@@ -76,7 +76,7 @@ def stored_experiment(file: Path) -> Experiment | None:
 
 def parse_experiment(content: dict[str, Any], source: str, registry: Registry, folder: Path) -> Experiment:
     """Turn decoded TOML into an experiment; `source` names it in errors, paths in it begin at `folder`."""
-    parts: dict[str, tuple[Any, ...]] = {}
+    parts: dict[str, Any] = {}
     for kind in KINDS:
         entries = content.get(kind)
         if not isinstance(entries, list) or not entries:

@@ -16,27 +16,24 @@ named the file (``--plugin FILE.py``), never because an experiment or a folder o
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from types import ModuleType
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
-from omdpd.experiments.spec import Kind, LearnerSpec, NatureSpec, Plugin, Record, RunSpec, Spec, WorldSpec
+from omdpd.experiments.plugins import PluginModule, checked_factory, read_plugin
+from omdpd.experiments.spec import KINDS, Kind, LearnerSpec, NatureSpec, Plugin, Record, RunSpec, Spec, WorldSpec
 from omdpd.learners import LEARNERS
 from omdpd.natures import NATURES
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.worlds import WORLDS
 from omdpd.worlds.files import problem_file
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
 BUILT_IN: dict[Kind, Mapping[str, Callable[..., Any]]] = {
     "learners": LEARNERS,
     "worlds": {**WORLDS, "file": problem_file},
@@ -67,7 +64,7 @@ class Source:
                 f"{name!r} of {kind} is offered by {self.factory.value}, which cannot be loaded: "
                 f"{type(error).__name__}: {error}"
             ) from None
-        return _callable(loaded, kind, name, self.factory.value)
+        return checked_factory(loaded, kind, name, self.factory.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,17 +89,17 @@ class Registry:
         """These names and those of some plugin files."""
         registry = self
         for file in files:
-            registry = registry._with(_read_plugin(Path(file)))
+            registry = registry._with(read_plugin(Path(file)))
         return registry
 
     def with_plugin(self, plugin: Plugin) -> Registry:
         """These names and those of the plugin file that is meant, refused if it is not here with the same content."""
-        module = _read_plugin(Path(plugin.path))
+        module = read_plugin(Path(plugin.path))
         if module.plugin.sha256 != plugin.sha256:
             raise InvalidInputError(f"the plugin {plugin.path} has another content here than where the run was begun")
         return self._with(module)
 
-    def _with(self, module: _PluginModule) -> Registry:
+    def _with(self, module: PluginModule) -> Registry:
         sources = {kind: dict(table) for kind, table in self.sources.items()}
         for kind in KINDS:
             for name, factory in module.table(kind).items():
@@ -188,54 +185,6 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return ("worlds", self.world), ("natures", self.nature), ("learners", self.learner)
 
 
-@dataclass(frozen=True, eq=False)
-class _PluginModule:
-    """A plugin file that was loaded."""
-
-    plugin: Plugin
-    module: ModuleType
-
-    def table(self, kind: Kind) -> Mapping[str, Callable[..., Any]]:
-        """The names it has of a kind."""
-        table = getattr(self.module, kind.upper(), {})
-        if not isinstance(table, Mapping) or not all(isinstance(name, str) for name in table):
-            raise InvalidInputError(f"{kind.upper()} of {self.plugin.path} must be a dictionary from names to factories")
-        return {name: _callable(factory, kind, name, self.plugin.path) for name, factory in table.items()}
-
-
-def _read_plugin(file: Path) -> _PluginModule:
-    """Load a plugin; one content is loaded once."""
-    try:
-        source = file.read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"the plugin {file} cannot be read here: {error.strerror}") from None
-    return _load_plugin(str(file.resolve()), source)
-
-
-@cache
-def _load_plugin(path: str, source: bytes) -> _PluginModule:
-    sha256 = hashlib.sha256(source).hexdigest()
-    module = ModuleType(f"omdpd_plugin_{sha256[:16]}")
-    module.__file__ = path
-    sys.modules[module.__name__] = module  # where dataclasses and type hints look for their module
-    try:
-        exec(compile(source, path, "exec"), module.__dict__)
-    except Exception as error:  # whatever a stranger's module raises
-        del sys.modules[module.__name__]
-        raise InvalidInputError(f"the plugin {path} cannot be loaded: {type(error).__name__}: {error}") from None
-    found = _PluginModule(Plugin(path, sha256), module)
-    if not any(found.table(kind) for kind in KINDS):
-        raise InvalidInputError(f"the plugin {path} names nothing: it needs a dictionary LEARNERS, WORLDS or NATURES")
-    return found
-
-
-def _callable(factory: Any, kind: Kind, name: str, where: str) -> Callable[..., Any]:
-    if not callable(factory):
-        raise InvalidInputError(f"{name!r} in {kind} of {where} is a {type(factory).__name__}, but must be a factory")
-    made: Callable[..., Any] = factory
-    return made
-
-
 @cache
 def _spec_type(kind: Kind, name: str, factory: Callable[..., Any], plugin: Plugin | None) -> type[Spec]:
     """The struct whose fields are the factory's settings."""
@@ -250,18 +199,24 @@ def _spec_type(kind: Kind, name: str, factory: Callable[..., Any], plugin: Plugi
             fields.append((parameter.name, hint))
         else:
             fields.append((parameter.name, hint, parameter.default))
-    namespace = {"factory": staticmethod(factory), "plugin": plugin, "__doc__": inspect.getdoc(factory) or name}
+    namespace: dict[str, Any] = {
+        "factory": staticmethod(factory),
+        "plugin": plugin,
+        "__doc__": inspect.getdoc(factory) or name,
+    }
     if kind == "worlds":
         namespace["drawn"] = drawn
     later = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     namespace["__post_init__"] = _checked(BASES[kind], later)
     try:
-        return msgspec.defstruct(
+        made: Any = msgspec.defstruct(
             _identifier(name), fields, bases=(BASES[kind],), namespace=namespace, frozen=True, tag=name,
             tag_field="name", forbid_unknown_fields=True,
         )  # fmt: skip
     except TypeError as error:
         raise InvalidInputError(f"the settings of {name!r} in {kind} cannot be written in a file: {error}") from None
+    typed: type[Spec] = made
+    return typed
 
 
 def _checked(base: type[Spec], later: Mapping[str, Any]) -> Callable[[Spec], None]:
@@ -285,13 +240,13 @@ def _settings(kind: Kind, name: str, factory: Callable[..., Any]) -> tuple[list[
         raise InvalidInputError(f"the factory of the nature {name!r} must take the world and a seed first")
     for parameter in parameters[given:]:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) or parameter.name == "name":
-            raise InvalidInputError(f"the factory of {name!r} in {kind} has a parameter {parameter}, which is no setting")
+            raise InvalidInputError(f"the factory of {name!r} in {kind} has a parameter {parameter}, no setting")
     return parameters[given:], drawn
 
 
 def _hints(kind: Kind, name: str, factory: Callable[..., Any]) -> dict[str, Any]:
     """The types of the factory's parameters."""
-    owner = factory.__init__ if inspect.isclass(factory) else factory  # type: ignore[misc]
+    owner = factory.__init__ if inspect.isclass(factory) else factory
     try:
         return inspect.get_annotations(inspect.unwrap(owner), eval_str=True)
     except (NameError, TypeError) as error:

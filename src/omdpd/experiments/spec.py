@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import msgspec
 import numpy as np
@@ -38,7 +38,8 @@ STATES = ("n_states", "n_levels", "n_jobs", "n_places", "capacity")
 # Learners whose program gains a row with every new table, and natures with (nearly) a new table in every episode.
 GROWING = ("OptCMDP", "CautiousLP")
 ALWAYS_NEW = ("anchored", "drifting", "independent")
-Kind = Literal["learners", "worlds", "natures"]
+Kind = Literal["worlds", "natures", "learners"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Record = Literal["thinned", "all"]
 
 

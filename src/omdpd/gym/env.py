@@ -18,9 +18,9 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.experiments.registry import Registry
 from omdpd.experiments.experiment import world_named
-from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.experiments.registry import Registry
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.pictures import ansi, picture
 from omdpd.solvers.compiled.rollout import index_of_uniform

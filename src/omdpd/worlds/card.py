@@ -18,8 +18,8 @@ import numpy as np
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
-from omdpd.worlds.facts import Facts
 from omdpd.solvers.programs import Plan, best_policy, lagrangian_policy
+from omdpd.worlds.facts import Facts
 
 # The linear program is written out up to this many entries of the kernel; beyond it one constraint is solved by dynamic
 # programming, and several are left unsolved.
@@ -127,7 +127,7 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
 
 
 def facts_of(cmdp: CMDP) -> Facts:
-    """The numbers of a problem as learners see it, like those that are kept for our own worlds (nan: no safe policy)."""
+    """The numbers of a problem as learners see it, like those kept for our own worlds (nan: no safe policy)."""
     card = problem_card(cmdp)
     low, high = cmdp.reward_range
     unsafe = float("nan")

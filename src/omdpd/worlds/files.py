@@ -102,7 +102,7 @@ def load_problem(file: str | Path) -> CMDP:
 def problem_file(path: str, sha256: str = "") -> CMDP:
     """A problem of your own in an .npz file; its content is what counts, not where it lies."""
     if sha256 and file_digest(path) != sha256:
-        raise InvalidInputError(f"{path} has another content than when the experiment was written (its checksum differs)")
+        raise InvalidInputError(f"{path} has another content than the experiment was written for (checksum)")
     return load_problem(path)
 
 

@@ -6,13 +6,13 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
+from named import LEARNERS, NATURES, WORLDS
 
 import omdpd.storage.run_folder as records
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import run
 from omdpd.experiments.spec import RunSpec
-from named import LEARNERS, NATURES, WORLDS
 from omdpd.play.judging import MOST_NUMBERS
 from omdpd.play.loop import record_grid, with_key
 from omdpd.storage.run_folder import Commit, RunFolder
