@@ -1,0 +1,123 @@
+"""What every nature keeps to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from omdpd.natures.protocol import Nature, Safety
+from omdpd.play.judging import comparator
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP, Round
+from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.testing.common import require, small_world
+
+# Rounds of a nature that are looked at, and how many its verdict on safety is held against.
+ROUNDS, JUDGED_ROUNDS = 20, 200
+
+
+@dataclass(frozen=True, eq=False)
+class NatureCase:
+    """A nature of a world, built twice with the same seed."""
+
+    cmdp: CMDP
+    nature: Nature
+    again: Nature
+
+    def rounds(self, n: int = ROUNDS) -> Iterator[tuple[int, Floats, Round]]:
+        """Episodes with the occupancy of a random policy each, and their rounds."""
+        for k in range(n):
+            q = self.occupancy(k)
+            yield k, q, self.nature.draw(k, q)
+
+    def occupancy(self, seed: int) -> Floats:
+        """The occupancy of a random policy."""
+        H, S, A = self.cmdp.shape
+        policy = np.random.default_rng(seed).dirichlet(np.ones(A), (H, S))
+        return occupancy_of_policy(policy, self.cmdp.transition, self.cmdp.initial)
+
+
+def check_nature(factory: Callable[..., Nature], world: CMDP | None = None, seed: int = 5) -> None:
+    """Check a nature: a factory that takes (cmdp, seed); in a small random world if none is given."""
+    case = nature_case(factory, world, seed)
+    for rule in NATURE_RULES.values():
+        rule(case)
+
+
+def nature_case(factory: Callable[..., Nature], world: CMDP | None = None, seed: int = 5) -> NatureCase:
+    """The nature, and the same once more."""
+    cmdp = small_world(1) if world is None else world
+    first, second = factory(cmdp, seed), factory(cmdp, seed)
+    for name in ("feedback", "repeats", "draw", "table", "safety"):
+        require(hasattr(first, name), f"a nature has {name!r}, but this one has none")
+    require(first.feedback in get_args(FeedbackKind), f"its feedback is {first.feedback!r}, not 'bandit' or 'full'")
+    return NatureCase(cmdp, first, second)
+
+
+def a_draw_is_a_pure_function(case: NatureCase) -> None:
+    """Of the seed, the episode and the occupancy, in whatever order episodes are asked for."""
+    for k in (17, 0, 3):
+        q = case.occupancy(k)
+        first, *others = case.nature.draw(k, q), case.nature.draw(k, q), case.again.draw(k, q)
+        same = all(np.array_equal(first.cost, other.cost) and first.key == other.key for other in others)
+        require(same, f"episode {k} has another round when it is drawn again")
+
+
+def a_round_fits_the_world(case: NatureCase) -> None:
+    """Tables of the world's shape, finite, in range."""
+    for k, _, round_ in case.rounds():
+        wanted = (case.cmdp.n_constraints, *case.cmdp.shape)
+        require(round_.cost.shape == wanted, f"the cost of episode {k} has shape {round_.cost.shape}, not {wanted}")
+        inside = bool(np.all(np.isfinite(round_.cost))) and float(np.abs(round_.cost).max()) <= 1.0 + 1e-12
+        require(inside, f"a cost of episode {k} is outside [-1, 1]")
+        require(round_.reward.shape == case.cmdp.shape, f"the reward of episode {k} has shape {round_.reward.shape}")
+
+
+def a_key_names_its_table(case: NatureCase) -> None:
+    """Up to a positive factor; where tables do not repeat, an episode's key is its number."""
+    for k, _, round_ in case.rounds():
+        table = case.nature.table(round_.key)
+        size, known = float(np.abs(round_.cost).max()), float(np.abs(table).max())
+        same = size == known == 0.0 or (
+            min(size, known) > 0.0 and np.allclose(round_.cost / size, table / known, rtol=0.0, atol=1e-12)
+        )
+        require(bool(same), f"table({round_.key}) is not the cost of episode {k} up to a positive factor")
+        require(case.nature.repeats or round_.key == k, f"it does not repeat tables, but episode {k} has another key")
+
+
+def drawing_changes_nothing_it_was_given(case: NatureCase) -> None:
+    """Neither the occupancy nor the world."""
+    arrays = (case.cmdp.reward, case.cmdp.cost, case.cmdp.transition)
+    before = [array.copy() for array in arrays]
+    for k, q, _ in case.rounds(5):
+        require(np.array_equal(q, case.occupancy(k)), "draw changed the occupancy that it was given")
+    require(all(map(np.array_equal, before, arrays)), "draw changed the world")
+
+
+def costs_that_change_are_revealed(case: NatureCase) -> None:
+    """Under bandit feedback a learner estimates one mean table: it must not change."""
+    tables = {round_.cost.tobytes() for _, _, round_ in case.rounds()}
+    require(case.nature.feedback == "full" or len(tables) == 1, "costs change, so they must be revealed ('full')")
+
+
+def the_verdict_on_safety_is_true(case: NatureCase) -> None:
+    """A linear program over many episodes finds a policy safe in all of them exactly where `safety` says so."""
+    verdict = case.nature.safety()
+    require(isinstance(verdict, Safety), f"safety is a {type(verdict).__name__}, but must be a Safety")
+    require(bool(verdict.why.strip()), "safety does not say why")
+    keys = sorted({round_.key for _, _, round_ in case.rounds(JUDGED_ROUNDS)})
+    best = comparator(case.cmdp, case.nature, keys)
+    require(best.exists == verdict.exists, f"safety says {verdict.exists}, but a linear program says {best.exists}")
+
+
+NATURE_RULES: dict[str, Callable[[NatureCase], None]] = {
+    rule.__name__: rule
+    for rule in (
+        a_draw_is_a_pure_function, a_round_fits_the_world, a_key_names_its_table,
+        drawing_changes_nothing_it_was_given, costs_that_change_are_revealed, the_verdict_on_safety_is_true,
+    )
+}  # fmt: skip
