@@ -5,14 +5,17 @@ from instances import random_cmdp
 from named import LEARNERS
 from trivial_world import COST, HORIZON, trivial_world
 
+from omdpd.beliefs.confidence import KnownModel
 from omdpd.experiments.registry import Registry
 from omdpd.learners.bvops import BVOPS
 from omdpd.learners.dope import DOPE
 from omdpd.learners.germano import Germano
+from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.opdop import OPDOP
 from omdpd.learners.optpess_lp import OptPessLP
 from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
 from omdpd.learners.protocol import stored_classes
+from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.sops import SOPS
 from omdpd.learners.triple_q import TripleQ
 from omdpd.learners.ucpd import UCPD
@@ -96,3 +99,18 @@ def test_published_constants_are_presets():
         assert learner.report(state).log.failures == 0
         if isinstance(learner, OptPessLP | DOPE):
             assert np.array_equal(learner.policy(state), safe.policy)
+
+
+@pytest.mark.parametrize("waiting", [OMDPD.theory(known_model=True), ProximalOMDPD.optimistic(known_model=True)])
+def test_a_learner_that_is_to_know_the_model_is_given_it_and_refuses_to_start_without(waiting):
+    cmdp = trivial_world()
+    with pytest.raises(InvalidInputError, match="must be given the model"):
+        waiting.init(cmdp.setting(50, "bandit"))
+    known = informed(waiting, cmdp, "bandit").estimator
+    assert isinstance(known, KnownModel)
+    for found, truth in ((known.transition, cmdp.transition), (known.reward, cmdp.reward), (known.cost, cmdp.excess)):
+        assert np.array_equal(found, truth)
+    assert informed(waiting, cmdp, "full").estimator.cost is None
+    for kind in ("bandit", "full"):
+        learner = informed(waiting, cmdp, kind)
+        assert learner.init(cmdp.setting(50, kind)).q.shape == cmdp.shape

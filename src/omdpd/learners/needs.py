@@ -7,6 +7,8 @@ from typing import Literal
 
 import numpy as np
 
+from omdpd.beliefs.confidence import Estimate
+from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import FeedbackKind, Setting
 
@@ -26,6 +28,21 @@ class SafePolicy:
     def room(self) -> float:
         """How far the policy stays below every budget: min_i -V(d_i)."""
         return float(-self.cost.max())
+
+
+@dataclass(frozen=True)
+class ModelToBeGiven:
+    """The estimator of a learner that is to know the model, until somebody who knows it puts a `KnownModel` here."""
+
+    covers_truth = True
+
+    def check(self, setting: Setting) -> None:
+        """Refuse to start without the model."""
+        raise InvalidInputError("a learner with known_model must be given the model: a run does so, or pass it")
+
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+        """Nothing is known yet."""
+        raise InvalidInputError("the model is to be given before the first estimate")
 
 
 def safe_policy_of(learner: str, safe: SafePolicy | SafeChoice, setting: Setting) -> SafePolicy:

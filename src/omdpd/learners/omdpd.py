@@ -28,7 +28,7 @@ from omdpd.beliefs.confidence import (
     log_term,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import require_positive
+from omdpd.learners.needs import ModelToBeGiven, require_positive
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.problem.arrays import Floats, InvalidInputError, inner, named, weighted_sum
@@ -165,14 +165,15 @@ class OMDPD:
         beta_root: float | None = None,
         stationary: bool = False,
         delta: float = BoxEstimator.delta,
+        known_model: bool = False,
     ) -> OMDPD:
         """The paper's algorithm with the theorem's constants, which enforce nothing at usual K.
 
-        At K = 3000 the penalty stays near 0.004.
+        At K = 3000 the penalty stays near 0.004.  With `known_model` a run hands over what `OMDPD.known_model` takes.
         """
-        box = BoxEstimator(stationary=stationary, delta=delta)
+        model = ModelToBeGiven() if known_model else BoxEstimator(stationary=stationary, delta=delta)
         predicted, D = named(HINTS, hint, "hint"), named(DIVERGENCES, divergence, "divergence")
-        return OMDPD(box, alpha, w0, beta_root, diameter, predicted, nested, D)
+        return OMDPD(model, alpha, w0, beta_root, diameter, predicted, nested, D)
 
     @staticmethod
     def known_model(transition: Floats, reward: Floats, cost: Floats | None = None) -> OMDPD:

@@ -35,6 +35,7 @@ from omdpd.beliefs.confidence import (
 )
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.revealed import TableMemory
+from omdpd.learners.needs import ModelToBeGiven
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Certificate, Report
 from omdpd.problem.arrays import Floats, InvalidInputError, inner
@@ -136,8 +137,15 @@ class ProximalOMDPD:
         cost_scale: float = COST_SCALE,
         transition_scale: float = TRANSITION_SCALE,
         stationary: bool = False,
+        *,
+        known_model: bool = False,
     ) -> ProximalOMDPD:
-        """The same loop over a small confidence box, closest to the paper's optimism."""
+        """The same loop over a small confidence box, closest to the paper's optimism.
+
+        With `known_model` a run hands over what `ProximalOMDPD.known_model` takes, and the other settings are idle.
+        """
+        if known_model:
+            return ProximalOMDPD(ModelToBeGiven())
         return ProximalOMDPD(BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary))
 
     @staticmethod

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from omdpd.learners.needs import SAFE_CHOICES, SafeChoice, SafePolicy
+from omdpd.beliefs.confidence import KnownModel
+from omdpd.learners.needs import SAFE_CHOICES, ModelToBeGiven, SafeChoice, SafePolicy
 from omdpd.learners.oracle import Oracle
 from omdpd.learners.protocol import Learner
 from omdpd.natures.protocol import Nature
@@ -44,7 +45,7 @@ def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
     """A learner told what it must know of this problem; refused where that does not exist.
 
     A field `safe` that names a choice is filled with such a strictly safe policy, a field `room` that is None with the
-    Slater gap.
+    Slater gap, and an `estimator` that waits for the model with the true one (its costs only where none are revealed).
     """
     name = type(learner).__name__
     if feedback not in learner.card.feedback:
@@ -54,12 +55,19 @@ def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
         if feedback == "full":
             raise InvalidInputError("Oracle is told mean costs, but this nature picks its tables: pass them in Python")
         return Oracle(cmdp.transition, cmdp.reward, cmdp.excess)
+    if isinstance(getattr(learner, "estimator", None), ModelToBeGiven):
+        return replace(learner, estimator=_known_model(cmdp, feedback))
     told: set[str] = {field.name for field in fields(learner)} if is_dataclass(learner) else set()
     if "safe" in told and isinstance(learner.safe, str):
         return replace(learner, safe=known_safe_policy(name, cmdp, named(SAFE_CHOICES, learner.safe, "safe policy")))
     if "room" in told and learner.room is None:
         return replace(learner, room=known_safe_policy(name, cmdp, "least-cost").room)
     return learner
+
+
+def _known_model(cmdp: CMDP, feedback: FeedbackKind) -> KnownModel:
+    """Kernel, mean reward and, where they are not revealed anyway, mean costs."""
+    return KnownModel(cmdp.transition, cmdp.reward, cmdp.excess if feedback == "bandit" else None)
 
 
 def known_safe_policy(learner: str, cmdp: CMDP, choice: SafeChoice = "least-cost") -> SafePolicy:
