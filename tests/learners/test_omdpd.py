@@ -213,3 +213,25 @@ def test_the_check_used_here_notices_a_point_that_is_not_the_minimiser():
     reference, wrong = (forward(random_policy(rng, H, S, A), inside, mu) for _ in range(2))
     with pytest.raises(AssertionError):
         Solves(box, mu, reference, 1.0).check(wrong, rng.random((H, S, A)), [])
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_report_has_the_tables_and_the_region_that_the_next_policy_was_planned_with(nested):
+    learner = OMDPD.tuned(transition_scale=0.05, nested=nested)
+    cmdp, rng = cmdp_of(7), np.random.default_rng(8)
+    setting = cmdp.setting(K, "bandit")
+    state, widest, cut = learner.init(setting), None, False
+    assert learner.report(state).believed.region.contains(cmdp.transition)
+    for k in range(1, 21):
+        state = learner.update(state, bandit(rng, cmdp, learner.policy(state)))
+        own = learner.estimator.estimate(setting, state.counts, k)
+        found = learner.report(state).believed
+        expected = own.region.within(widest) if nested and widest is not None else own.region
+        cut = cut or not np.array_equal(expected.lower, own.region.lower)
+        widest = expected
+        for table, planned in (
+            (found.reward, own.reward), (found.cost, own.cost),
+            (found.region.lower, expected.lower), (found.region.upper, expected.upper),
+        ):  # fmt: skip
+            assert np.array_equal(table, planned)
+    assert cut == nested

@@ -23,6 +23,7 @@ from omdpd.beliefs.confidence import (
     REWARD_SCALE,
     TRANSITION_SCALE,
     BoxEstimator,
+    Estimate,
     Estimator,
     KnownModel,
     log_term,
@@ -243,9 +244,15 @@ class OMDPD:
         )  # fmt: skip
 
     def report(self, state: State) -> Report:
-        """Step size, largest weight Phi'(lam), and the certificates of the solves."""
+        """Step size, largest weight Phi'(lam), the certificates of the solves, and r~, d~, Q that made q_{k+1}."""
         weight = float(state.potential.slope(state.lam).max())
-        return Report(state.log, state.eta, weight, saturations=state.saturations)
+        return Report(state.log, state.eta, weight, saturations=state.saturations, believed=self._believed(state))
+
+    def _believed(self, state: State) -> Estimate:
+        """What the next policy was planned with; the box is the one in use, which with `nested` was cut."""
+        if state.box is not None and isinstance(self.estimator, BoxEstimator):
+            return self.estimator.estimate_with(state.box, state.setting, state.counts, state.k)
+        return self.estimator.estimate(state.setting, state.counts, state.k)
 
     def _reference(self, setting: Setting, q: Floats) -> Floats:
         """The point to stay near; for KL it is smoothed by 1/K first, so that D stays bounded."""
