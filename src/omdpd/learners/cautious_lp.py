@@ -78,7 +78,7 @@ class CautiousLP:
 
     def policy(self, state: State) -> Floats:
         """The plan's policy."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, remember the revealed tables, replan."""

@@ -95,7 +95,7 @@ class DOPE:
 
     def policy(self, state: State) -> Floats:
         """The plan's policy, or the baseline."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count; after the first episodes replan."""

@@ -59,7 +59,7 @@ class GreedyLP:
 
     def policy(self, state: State) -> Floats:
         """The plan's policy."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, add up a revealed table, replan."""

@@ -89,7 +89,7 @@ class OPDOP:
 
     def policy(self, state: State) -> Floats:
         """pi_k."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Evaluate the policy just played, then move it and the dual."""

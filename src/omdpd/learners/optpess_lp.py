@@ -89,7 +89,7 @@ class OptPessLP:
 
     def policy(self, state: State) -> Floats:
         """The plan's policy, or the safe one."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count and replan."""

@@ -79,7 +79,7 @@ class OptPessPrimalDual:
 
     def policy(self, state: State) -> Floats:
         """The greedy policy."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """The dual moves with the costs of the policy just played; then the next plan."""

@@ -61,7 +61,7 @@ class Oracle:
 
     def policy(self, state: State) -> Floats:
         """The best safe policy."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """There is nothing to learn."""

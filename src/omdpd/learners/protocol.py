@@ -79,7 +79,10 @@ class Learner(Protocol[State]):
         ...
 
     def policy(self, state: State) -> Floats:
-        """The policy (H, S, A) to play next."""
+        """The policy (H, S, A) to play next: a new, writable array that the caller may keep and change.
+
+        It shares no memory with the state: whatever is done with it, the state stays what it was.
+        """
         ...
 
     def update(self, state: State, feedback: Feedback) -> State:

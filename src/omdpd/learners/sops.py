@@ -108,7 +108,7 @@ class SOPS:
 
     def policy(self, state: State) -> Floats:
         """The mixture."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Estimate the loss under the box that was in force, project on the newest safe set, mix."""
