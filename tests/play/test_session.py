@@ -1,8 +1,14 @@
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from instances import bandit, random_cmdp, revealed
 
 from omdpd import OMDPD, BanditFeedback, InvalidInputError, ProximalOMDPD, Session, Setting, Trajectory
+from omdpd.beliefs.counts import Counts
+from omdpd.learners.protocol import Card, Report
 
 H, S, A = 4, 3, 2
 
@@ -105,3 +111,89 @@ def test_an_entry_that_was_cut_off_by_a_crash_is_dropped_and_the_session_goes_on
         teach(session, cmdp, np.random.default_rng(3), 1)
     with Session.open(tmp_path, ProximalOMDPD.cautious(), setting) as session:
         assert session.episodes == 3
+
+
+@dataclass(frozen=True, eq=False)
+class OwnState:
+    setting: Setting
+    counts: Counts
+    k: int
+
+
+@dataclass(frozen=True)
+class OwnLearner:
+    """Somebody's own learner: plays uniformly and counts."""
+
+    card = Card("counts", ("bandit",), "none", "a test")
+
+    def init(self, setting: Setting) -> OwnState:
+        return OwnState(setting, Counts.empty(setting), 0)
+
+    def policy(self, state):
+        H, S, A = state.setting.shape
+        return np.full((H, S, A), 1.0 / A)
+
+    def update(self, state, feedback):
+        return replace(state, counts=state.counts.add(feedback), k=state.k + 1)
+
+    def report(self, state):
+        return Report()
+
+
+def test_a_session_of_ones_own_learner_lasts_through_snapshots(tmp_path):
+    cmdp = world()
+    setting, rng = cmdp.setting(20, "bandit"), np.random.default_rng(1)
+    for _ in range(3):
+        with Session.open(tmp_path, OwnLearner(), setting, snapshot_every=2) as session:
+            teach(session, cmdp, rng, 3)
+    with Session.open(tmp_path, OwnLearner(), setting, snapshot_every=2) as session:
+        assert session.episodes == 9
+        assert session._state.k == 9
+        assert session._state.counts.visits.sum() == 9 * H
+
+
+class Unannotated(OwnLearner):
+    def init(self, setting):
+        return OwnState(setting, Counts.empty(setting), 0)
+
+
+class WithDictionary(OwnLearner):
+    def init(self, setting: Setting) -> dict:
+        return {}
+
+
+class PromisesAnother(OwnLearner):
+    def init(self, setting: Setting) -> int:
+        return OwnState(setting, Counts.empty(setting), 0)
+
+
+class NoDataclass:
+    card, policy, update, report = OwnLearner.card, OwnLearner.policy, OwnLearner.update, OwnLearner.report
+
+    def init(self, setting: Setting) -> OwnState:
+        return OwnState(setting, Counts.empty(setting), 0)
+
+
+@pytest.mark.parametrize(
+    ("learner", "sentence"),
+    [
+        (Unannotated(), "Unannotated.init does not say what it returns"),
+        (WithDictionary(), "the state of WithDictionary is of type dict, which cannot be stored"),
+        (PromisesAnother(), "'OwnState', which is not a known class"),
+        (NoDataclass(), "NoDataclass has to be a dataclass of plain settings"),
+    ],
+)
+def test_a_session_that_could_not_be_opened_again_is_refused_before_anything_is_written(tmp_path, learner, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        Session.open(tmp_path / "new", learner, world().setting(20, "bandit"))
+    assert not (tmp_path / "new").exists()
+    Session(learner, world().setting(20, "bandit"))  # in memory it will do
+
+
+def test_a_session_of_an_earlier_version_is_refused_with_what_to_do(tmp_path):
+    shutil.copytree(Path(__file__).parents[1] / "recorded" / "stored" / "session", tmp_path / "old")
+    before = {file.name: file.read_bytes() for file in (tmp_path / "old").iterdir()}
+    with pytest.raises(InvalidInputError, match="go on with the version that wrote it, or begin a session in a new"):
+        Session.open(tmp_path / "old", ProximalOMDPD.cautious(), world().setting(20, "bandit"))
+    after = {file.name: file.read_bytes() for file in (tmp_path / "old").iterdir() if file.name != "lock"}
+    assert after == before

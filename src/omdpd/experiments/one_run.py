@@ -14,6 +14,7 @@ import numpy as np
 from omdpd.experiments.interrupts import polite
 from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
+from omdpd.learners.protocol import check_storable
 from omdpd.play.judging import scores
 from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
 from omdpd.play.scene import Metric, Scene, informed
@@ -82,7 +83,9 @@ def advance(
     record.verify()
     scene = scene_of(spec, metrics)
     rng = np.random.default_rng(spec.stream(2))
-    now = start = resumed(record, scene.learner, first(scene), rng)
+    begin = first(scene)
+    check_storable(scene.learner, begin.learner_state)
+    now = start = resumed(record, scene.learner, begin, rng)
     writer = Writer(record, scene, rng, every)
     began = time.perf_counter()
     with polite() as stop:

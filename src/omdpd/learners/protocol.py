@@ -16,7 +16,7 @@ from omdpd.beliefs.confidence import Estimate
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, FeedbackKind, Setting
 from omdpd.solvers.mirror import SolveLog
-from omdpd.storage.packing import classes_of, hints_of
+from omdpd.storage.packing import classes_of, hints_of, pack, unpack
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,14 @@ class Learner(Protocol[State]):
     def report(self, state: State) -> Report:
         """Numbers for the record."""
         ...
+
+
+def check_storable(learner: Learner[Any], state: Any) -> None:
+    """Refuse a learner whose state would not come back from a file as what it is, before anything is learnt."""
+    try:
+        unpack(*pack(state), stored_classes(learner))
+    except (InvalidInputError, TypeError) as error:
+        raise InvalidInputError(f"{type(learner).__name__} cannot be kept on disk: {error}") from None
 
 
 def stored_classes(learner: Learner[Any]) -> dict[str, type]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from omdpd.learners.protocol import Learner, Report, stored_classes
+from omdpd.learners.protocol import Learner, Report, check_storable, stored_classes
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.setting import Feedback, Setting, checked_feedback
 from omdpd.storage.atomic import RecordError
@@ -50,16 +49,15 @@ class Session:
         positive_integer("snapshot_every", snapshot_every)
         session = cls(learner, setting)
         # What could not be opened again is refused here, before anything is written or learnt.
-        classes = stored_classes(learner)
+        check_storable(learner, session._state)
         fingerprint = _fingerprint(learner, setting)
-        _check_storable(session._state, classes)
         journal = Journal(Path(path))
         try:
             journal.claim(fingerprint)
             kept = journal.snapshot()
             if kept is not None:
                 session.episodes, tree, arrays = kept
-                session._state = _restored(Path(path), tree, arrays, classes, type(session._state))
+                session._state = _restored(Path(path), tree, arrays, learner, type(session._state))
             for feedback in journal.replay(session.episodes):
                 session._learn(checked_feedback(setting, feedback))
         except BaseException:
@@ -106,18 +104,10 @@ class Session:
         self.episodes += 1
 
 
-def _check_storable(state: Any, classes: Mapping[str, type]) -> None:
-    """Refuse a state that would not come back from a file as what it is."""
-    try:
-        unpack(*pack(state), classes)
-    except TypeError as error:
-        raise InvalidInputError(f"this learner cannot have a session on disk: {error}") from None
-
-
-def _restored(path: Path, tree: Tree, arrays: Arrays, classes: Mapping[str, type], kind: type) -> Any:
+def _restored(path: Path, tree: Tree, arrays: Arrays, learner: Learner[Any], kind: type) -> Any:
     """The state of a snapshot, which must be of the learner's own kind."""
     try:
-        state = unpack(tree, arrays, classes)
+        state = unpack(tree, arrays, stored_classes(learner))
         if type(state) is not kind:
             raise TypeError(f"it is a {type(state).__name__}, not a {kind.__name__}")
         return state

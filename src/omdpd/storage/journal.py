@@ -40,7 +40,8 @@ from omdpd.storage.atomic import (
 from omdpd.storage.formats import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.packing import Tree
 
-FORMAT = 2
+# Raised when the meaning of the files changes; 3: a fingerprint without the names of modules.
+FORMAT = 3
 # An entry: its episode, its length and SHA-256, then a checksum of these three; the content; the end mark.
 FACTS = struct.Struct("<QQ32s")
 HEADER_SIZE = FACTS.size + 4
@@ -101,7 +102,10 @@ class Journal:
             write_atomically(file, json_bytes({"format": FORMAT, "fingerprint": fingerprint}))
             return
         if content.get("format") != FORMAT:
-            raise RecordError(f"{file} has format {content.get('format')!r}, but this version reads format {FORMAT}")
+            raise RecordError(
+                f"{file} has format {content.get('format')!r}, but this version reads format {FORMAT}: go on with the "
+                "version that wrote it, or begin a session in a new folder"
+            )
         if _converted(content, _Claim, file).fingerprint != fingerprint:
             raise RecordError(f"{self.path} holds a session of another learner or setting")
 

@@ -1,0 +1,73 @@
+"""A learner of your own, outside the package: greedy planning for reward less priced cost, prices by dual ascent.
+
+In Python it goes wherever a learner goes; as a plugin it has a name in experiments, too:
+
+    omdpd run experiment.toml --plugin examples/own_learner.py      # with [[learners]] name = "DualAscent", step = 0.2
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omdpd import BanditFeedback, Setting
+from omdpd.beliefs.counts import Counts
+from omdpd.learners.protocol import Card, Report
+from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything it carries from one episode to the next: arrays, numbers and dataclasses of them."""
+
+    setting: Setting
+    counts: Counts
+    prices: np.ndarray
+    policy: np.ndarray
+
+
+@dataclass(frozen=True)
+class DualAscent:
+    """Plan for reward less priced cost; a constraint that is broken gets dearer."""
+
+    step: float = 0.1
+
+    card = Card("greedy for reward less priced cost", ("bandit",), "none", "an example")
+
+    def init(self, setting: Setting) -> State:
+        """Nothing is known and nothing costs."""
+        H, S, A = setting.shape
+        uniform = np.full((H, S, A), 1.0 / A)
+        return State(setting, Counts.empty(setting), np.zeros(setting.n_constraints), uniform)
+
+    def policy(self, state: State) -> np.ndarray:
+        """The plan of the last update."""
+        return state.policy.copy()
+
+    def update(self, state: State, feedback: BanditFeedback) -> State:
+        """Count, move the prices by the cost of the policy that was played, plan again."""
+        counts = state.counts.add(feedback)
+        p, cost = counts.transition_mean(), counts.cost_mean()
+        paid = np.array([value_of_policy(state.policy, p, state.setting.mu, d) for d in cost])
+        prices = np.maximum(state.prices + self.step * paid, 0.0)
+        hopeful = counts.reward_mean() + 1.0 / np.sqrt(np.maximum(counts.visits, 1.0))
+        policy, _ = greedy_policy(p, hopeful - np.tensordot(prices, cost, axes=1))
+        return replace(state, counts=counts, prices=prices, policy=policy)
+
+    def report(self, state: State) -> Report:
+        """The largest price, for the record."""
+        return Report(weight=float(state.prices.max()))
+
+
+LEARNERS = {"DualAscent": DualAscent}
+
+if __name__ == "__main__":
+    from omdpd import ProximalOMDPD, plot, run
+    from omdpd.testing import check_learner
+    from omdpd.worlds import streaming
+
+    check_learner(DualAscent())
+    world = streaming.make()
+    histories = [run(world, learner, "noisy", n_episodes=500) for learner in (DualAscent(), ProximalOMDPD.cautious())]
+    for history in histories:
+        print(f"{history.label}: regret {history.scores.regret:.0f}, violation {history.scores.violation:.0f}")
+    plot(histories, "own_learner.png", "an own learner beside ours")

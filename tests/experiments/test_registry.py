@@ -1,0 +1,309 @@
+"""Names from outside the package: plugin files, installed packages and problem files, wherever names are taken."""
+
+import json
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from named import WORLDS
+from real_commands import omdpd
+from typer.testing import CliRunner
+
+from omdpd import InvalidInputError, load_runs, save_problem
+from omdpd.cli.main import app
+from omdpd.experiments import executor, load_experiment, run_experiment
+from omdpd.experiments.plugins import read_plugin
+from omdpd.experiments.registry import Registry, received, sent
+from omdpd.experiments.spec import RunSpec, toml_of
+
+PLUGIN = """
+    from dataclasses import dataclass, replace
+    import numpy as np
+    from omdpd import CMDP, Setting
+    from omdpd.learners.protocol import Card, Report
+    from omdpd.natures import fixed
+
+    @dataclass(frozen=True, eq=False)
+    class State:
+        setting: Setting
+        k: int
+
+    @dataclass(frozen=True)
+    class Fixed:
+        '''Always one action.'''
+        action: int = 0
+        card = Card("always one action", ("bandit", "full"), "none", "a test")
+        def init(self, setting: Setting) -> State:
+            return State(setting, 0)
+        def policy(self, state):
+            policy = np.zeros(state.setting.shape)
+            policy[:, :, self.action] = 1.0
+            return policy
+        def update(self, state, feedback):
+            return replace(state, k=state.k + 1)
+        def report(self, state):
+            return Report()
+
+    def two_doors(prize: float = 0.5) -> CMDP:
+        '''Two doors: one earns, one is safe.'''
+        return CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, prize]], [[-0.5, 0.5]], horizon=2)
+
+    def loud(cmdp, seed, volume: float = 1.0):
+        '''The fixed nature under another name.'''
+        return fixed.make(cmdp, seed)
+
+    LEARNERS = {"Fixed": Fixed}
+    WORLDS = {"two_doors": two_doors}
+    NATURES = {"loud": loud}
+"""
+SWEEP = """
+    episodes = 6
+    seeds = 2
+    worlds = [{name = "two_doors", prize = 0.8}]
+    natures = [{name = "loud"}]
+    learners = [{name = "Fixed", action = [0, 1]}, {name = "Uniform"}]
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(textwrap.dedent(PLUGIN))
+    return file
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    file = tmp_path / "sweep.toml"
+    file.write_text(textwrap.dedent(SWEEP))
+    return file
+
+
+def here(*words):
+    """`omdpd words...` in this process: its exit code and what it said."""
+    done = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+    return done.exit_code, done.output + str(done.exception or "")
+
+
+def spec(plugin, **settings):
+    registry = Registry.installed().with_plugins([plugin])
+    parts = registry.spec("worlds", "two_doors"), registry.spec("natures", "loud")
+    return RunSpec(*parts, registry.spec("learners", "Fixed", settings), 6, 0)
+
+
+def test_a_plugins_names_run_and_are_read_without_it(plugin, sweep, tmp_path):
+    out = tmp_path / "out"
+    code, printed = omdpd("run", sweep, "--out", out, "--plugin", plugin, "--jobs", "2")
+    assert code == 0, printed
+    assert "Fixed(action=1)" in printed
+    for command in ("ls", "table", "plot"):
+        code, printed = here(command, out)
+        assert code == 0, printed
+        assert command == "plot" or "Fixed(action=1)" in printed
+    rows = load_runs(out)
+    assert rows.num_rows == 6 * 6
+    # Reading knows no default of a name that nothing here has, so it shows every setting.
+    assert set(rows["learner"].to_pylist()) == {"Fixed(action=0)", "Fixed(action=1)", "Uniform"}
+
+
+def test_without_the_plugin_the_experiment_is_refused_with_the_names_there_are(sweep, tmp_path):
+    code, printed = omdpd("run", sweep, "--out", tmp_path / "out")
+    assert code == 2
+    assert "there is no world 'two_doors'; there are random_dirichlet" in printed
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["list", "learners", "worlds"])
+def test_the_lists_show_a_plugins_names(plugin, command):
+    code, printed = here(command, "--plugin", plugin)
+    assert code == 0, printed
+    assert ("two_doors" if command == "worlds" else "Fixed") in printed
+
+
+def test_suite_and_compare_take_a_plugins_names(plugin, tmp_path):
+    names = ("--worlds", "two_doors", "--natures", "loud", "--episodes", "8", "--seeds", "1", "--plugin", plugin)
+    for command, learners in (("suite", "Fixed,Uniform"), ("compare", "Fixed,ProximalOMDPD.cautious")):
+        code, printed = here(command, *names, "--learners", learners, "--out", tmp_path / command, "--jobs", "1")
+        assert code == 0, printed
+        assert "Fixed" in printed
+
+
+def test_a_run_that_is_sent_to_a_worker_comes_back_the_same(plugin):
+    run = spec(plugin, action=1)
+    again = received(json.loads(json.dumps(sent(run))))
+    assert again == run
+    assert again.id == run.id
+    assert again.learner.build().action == 1
+
+
+def test_a_worker_without_the_plugin_says_so_in_a_sentence(plugin, sweep, tmp_path):
+    experiment = load_experiment(sweep, [plugin])
+    plugin.unlink()
+    with executor("local", 1) as workers, pytest.raises(InvalidInputError, match=r"mine\.py cannot be read here"):
+        run_experiment(experiment, tmp_path / "out", workers)
+    assert not list((tmp_path / "out").rglob("error.json"))
+
+
+def test_a_worker_with_another_version_of_the_plugin_says_so_in_a_sentence(plugin):
+    plain = sent(spec(plugin))
+    plugin.write_text(plugin.read_text() + "\n# changed\n")
+    with pytest.raises(InvalidInputError, match="another content"):
+        received(plain)
+
+
+def test_a_run_is_not_gone_on_with_by_another_version_of_its_plugin(plugin, tmp_path):
+    from omdpd.experiments.one_run import advance, run
+    from omdpd.storage.run_folder import RunFolder
+
+    folder = RunFolder(tmp_path / "run")
+    assert advance(spec(plugin), folder, None, 1e9, seconds=0.0) is None
+    plugin.write_text(plugin.read_text() + "\n# changed\n")
+    with pytest.raises(InvalidInputError, match=r"begun with another version of mine\.py"):
+        run(spec(plugin), folder.path)
+
+
+def test_a_learner_whose_state_cannot_be_kept_is_refused_before_its_first_episode(plugin, tmp_path):
+    from omdpd.experiments.one_run import run
+
+    plugin.write_text(plugin.read_text().replace("k: int", "k: object"))
+    with pytest.raises(
+        InvalidInputError, match=r"Fixed cannot be kept on disk: the state of Fixed.k is of type object"
+    ):
+        run(spec(plugin), tmp_path / "run")
+    assert not (tmp_path / "run" / "commit.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("LEARNERS = 3", "LEARNERS of .* must be a dictionary"),
+        ("LEARNERS = {'X': 3}", "'X' in learners of .* must be a factory"),
+        ("x = 1", "names nothing: it needs a dictionary LEARNERS, WORLDS or NATURES"),
+        ("1 / 0", "cannot be loaded: ZeroDivisionError"),
+        ("def f(", "cannot be loaded: SyntaxError"),
+        ("from omdpd import Uniform\nLEARNERS = {'Uniform': Uniform}", "a name there is already"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_is_refused_with_a_sentence(tmp_path, text, sentence):
+    file = tmp_path / "bad.py"
+    file.write_text(text)
+    with pytest.raises(InvalidInputError, match=sentence):
+        Registry.installed().with_plugins([file])
+
+
+@pytest.mark.parametrize(
+    ("factory", "sentence"),
+    [
+        ("lambda *args: None", "cannot be a setting|no setting"),
+        ("lambda name='x': None", "no setting"),
+        ("lambda: 3", "has no 'init'"),
+        ("lambda: Setting", "the class Setting itself"),
+    ],
+)
+def test_a_factory_that_makes_no_learner_is_refused_with_a_sentence(tmp_path, factory, sentence):
+    file = tmp_path / "bad.py"
+    file.write_text(f"from omdpd import Setting\nLEARNERS = {{'X': {factory}}}")
+    registry = Registry.installed().with_plugins([file])
+    with pytest.raises(InvalidInputError, match=sentence):
+        registry.spec("learners", "X").build()
+
+
+def test_the_names_of_an_installed_package_are_there(tmp_path, plugin, monkeypatch):
+    """An entry point, as a package's metadata declares it."""
+    (tmp_path / "stranger.py").write_text(plugin.read_text())
+    facts = tmp_path / "stranger-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(
+        "[omdpd.learners]\nFixed = stranger:Fixed\nBroken = stranger:Nothing\n"
+        "[omdpd.worlds]\ntwo_doors = stranger:two_doors\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    Registry.installed.cache_clear()
+    try:
+        registry = Registry.installed()
+        assert registry.spec("learners", "Fixed", {"action": 1}).build().action == 1
+        assert registry.spec("worlds", "two_doors").build(np.random.default_rng(0)).shape == (2, 1, 2)
+        assert registry.spec("learners", "Fixed").plugin is None
+        with pytest.raises(InvalidInputError, match=r"stranger:Nothing, which cannot be loaded"):
+            registry.spec("learners", "Broken")
+    finally:
+        Registry.installed.cache_clear()
+        sys.modules.pop("stranger", None)
+
+
+def test_later_settings_rename_no_run_until_they_are_used():
+    registry = Registry.installed()
+    plain, said, other = (registry.spec("natures", "noisy", s) for s in ({}, {"noise": "two-point"}, {"noise": "beta"}))
+    assert plain == said
+    assert plain.label == "noisy"
+    assert other.label == "noisy(noise=beta)"
+    world, learner = registry.spec("worlds", "queue"), registry.spec("learners", "Uniform")
+    assert RunSpec(world, plain, learner, 5, 0).id == RunSpec(world, said, learner, 5, 0).id
+    assert RunSpec(world, plain, learner, 5, 0).id != RunSpec(world, other, learner, 5, 0).id
+    assert "noise" not in toml_of(RunSpec(world, plain, learner, 5, 0))
+    assert 'noise = "beta"' in toml_of(RunSpec(world, other, learner, 5, 0))
+
+
+@pytest.fixture
+def problem(tmp_path):
+    return save_problem(WORLDS["queue"]().build(np.random.default_rng(0)), tmp_path / "mine.npz")
+
+
+def file_sweep(folder, path="mine.npz"):
+    file = folder / "sweep.toml"
+    learners = 'learners = [{name = "Uniform"}]\nnatures = [{name = "noisy"}]'
+    file.write_text(f'episodes = 5\nseeds = 1\nworlds = [{{name = "file", path = "{path}"}}]\n{learners}\n')
+    return file
+
+
+def test_a_problem_file_is_a_world_wherever_a_world_is_named(problem, tmp_path):
+    out = tmp_path / "out"
+    code, printed = here("run", file_sweep(tmp_path), "--out", out, "--jobs", "1")
+    assert code == 0, printed
+    assert "mine.npz@" in here("ls", out)[1]
+    for command in ("suite", "compare"):
+        names = ("--worlds", problem, "--natures", "noisy", "--learners", "Uniform,ProximalOMDPD.cautious")
+        rest = ("--episodes", "8", "--seeds", "1", "--jobs", "1", "--out", tmp_path / command)
+        code, printed = here(command, *names, *rest)
+        assert code == 0, printed
+    assert here("show", problem, "--out", tmp_path / "x.png")[0] == 0
+
+
+def test_a_problem_file_is_known_by_its_content_not_by_its_place(problem, tmp_path):
+    first = load_experiment(file_sweep(tmp_path)).runs()[0]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    problem.rename(elsewhere / "other.npz")
+    second = load_experiment(file_sweep(elsewhere, "other.npz")).runs()[0]
+    assert first.id == second.id
+    save_problem(WORLDS["cyclic"]().build(np.random.default_rng(0)), elsewhere / "other.npz")
+    assert load_experiment(file_sweep(elsewhere, "other.npz")).runs()[0].id != first.id
+
+
+def test_a_problem_file_that_changed_meanwhile_is_refused(problem, tmp_path):
+    run = load_experiment(file_sweep(tmp_path)).runs()[0]
+    save_problem(WORLDS["cyclic"]().build(np.random.default_rng(0)), problem)
+    with pytest.raises(InvalidInputError, match=r"mine\.npz has another content"):
+        run.world.build(np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ('{name = "file"}', "needs path"),
+        ('{name = "file", path = "nowhere.npz"}', r"nowhere\.npz cannot be read here"),
+        ('{name = "file", path = 3}', r"worlds\[0\]\.path"),
+    ],
+)
+def test_a_problem_file_that_cannot_be_had_is_refused_with_a_sentence(tmp_path, entry, sentence):
+    file = tmp_path / "sweep.toml"
+    rest = 'learners = [{name = "Uniform"}]\nnatures = [{name = "noisy"}]'
+    file.write_text(f"episodes = 5\nworlds = [{entry}]\n{rest}\n")
+    with pytest.raises(InvalidInputError, match=sentence):
+        load_experiment(file)
+
+
+def test_a_plugin_is_loaded_once_for_one_content(plugin):
+    assert read_plugin(plugin) is read_plugin(plugin)
