@@ -97,7 +97,8 @@ class Learner(Protocol[State]):
 def check_storable(learner: Learner[Any], state: Any) -> None:
     """Refuse a learner whose state would not come back from a file as what it is, before anything is learnt."""
     try:
-        unpack(*pack(state), stored_classes(learner))
+        classes = stored_classes(learner)
+        unpack(*pack(state), classes)
     except (InvalidInputError, TypeError) as error:
         raise InvalidInputError(f"{type(learner).__name__} cannot be kept on disk: {error}") from None
 
