@@ -80,9 +80,9 @@ class BVOPS:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy under the uniform kernel; every kernel is possible."""
-        require_feedback("BVOPS", setting, "bandit")
-        require_positive("BVOPS", step_scale=self.step_scale)
-        episodes_of("BVOPS", setting)
+        require_feedback(self, setting, "bandit")
+        require_positive(self, "step_scale")
+        episodes_of(self, setting)
         self.estimator.check(setting)
         H, S, A = setting.shape
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
@@ -107,7 +107,7 @@ class BVOPS:
         believed = self.estimator.estimate(setting, counts, state.k + 1)
         box = believed.region
         assert isinstance(box, Box)
-        near = smoothed(state.q, 1.0 / episodes_of("BVOPS", setting))
+        near = smoothed(state.q, 1.0 / episodes_of(self, setting))
         found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
         return replace(
             state, k=state.k + 1, counts=counts, box=box, q=found.step.occupancy, weight=found.weight,
@@ -121,6 +121,6 @@ class BVOPS:
     def _step(self, setting: Setting) -> float:
         """eta = gamma = sqrt(H u / (K |X| A)), times `step_scale`."""
         H, S, A = setting.shape
-        K = episodes_of("BVOPS", setting)
+        K = episodes_of(self, setting)
         u = np.log(8.0 * setting.n_constraints * (H * S) ** 2 * A * K / self.estimator.delta)
         return self.step_scale * float(np.sqrt(u / (K * S * A)))

@@ -70,7 +70,7 @@ class CautiousLP:
 
     def init(self, setting: Setting) -> State:
         """Plan with no data and no table."""
-        require_feedback("CautiousLP", setting, "full")
+        require_feedback(self, setting, "full")
         self.estimator.check(setting)
         seen = (TableMemory(None),) * setting.n_constraints
         none = np.zeros(setting.shape)

@@ -89,12 +89,12 @@ class CPDPO:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy."""
-        require_feedback("CPDPO", setting, "bandit")
-        K = episodes_of("CPDPO", setting)
+        require_feedback(self, setting, "bandit")
+        K = episodes_of(self, setting)
         H, S, A = setting.shape
-        large = (H + 1.0) / room_of("CPDPO", self.room)
-        require_positive("CPDPO", eta_scale=self.eta_scale, gamma_scale=self.gamma_scale)
-        require_nonnegative("CPDPO", bonus_scale=self.bonus_scale)
+        large = (H + 1.0) / room_of(self, self.room)
+        require_positive(self, "eta_scale", "gamma_scale")
+        require_nonnegative(self, "bonus_scale")
         self.estimator.check(setting)
         eta = self.eta_scale * min(1.0 / (24.0 * H**3), 1.0 / float(np.sqrt(S * H * A * H * K)))
         logits = np.full(setting.shape, -np.log(A))

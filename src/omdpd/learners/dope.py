@@ -87,10 +87,9 @@ class DOPE:
 
     def init(self, setting: Setting) -> State:
         """The baseline."""
-        require_feedback("DOPE", setting, "bandit")
-        scales = {name: getattr(self, name) for name in ("reward_scale", "cost_scale", "transition_scale")}
-        require_nonnegative("DOPE", **scales)
-        safe = safe_policy_of("DOPE", self.safe, setting)
+        require_feedback(self, setting, "bandit")
+        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale")
+        safe = safe_policy_of(self, self.safe, setting)
         return State(setting, 0, Counts.empty(setting), safe.policy, 0, 0)
 
     def policy(self, state: State) -> Floats:
@@ -99,7 +98,7 @@ class DOPE:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count; after the first episodes replan."""
-        safe = safe_policy_of("DOPE", self.safe, state.setting)
+        safe = safe_policy_of(self, self.safe, state.setting)
         state = replace(state, k=state.k + 1, counts=state.counts.add(feedback))
         if state.k < self.warm_up(state.setting, safe.room):
             return state

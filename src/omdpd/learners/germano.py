@@ -84,10 +84,10 @@ class Germano:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy under the uniform kernel, a dual of zero, and the set of all kernels."""
-        require_feedback("Germano", setting, "full")
-        require_positive("Germano", primal_scale=self.primal_scale)
-        require_nonnegative("Germano", dual_scale=self.dual_scale)
-        episodes_of("Germano", setting)
+        require_feedback(self, setting, "full")
+        require_positive(self, "primal_scale")
+        require_nonnegative(self, "dual_scale")
+        episodes_of(self, setting)
         self.estimator.check(setting)
         H, S, A = setting.shape
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
@@ -112,7 +112,7 @@ class Germano:
         largest = max(state.largest, float(np.abs(grad).max()))
         eta = self.primal_scale / (max(largest, 1e-12) * float(np.sqrt(k)))
         step = mirror_step(region, setting.mu, state.q, grad, eta, Hinges.none(setting.shape))
-        K = episodes_of("Germano", setting)
+        K = episodes_of(self, setting)
         rise = self.dual_scale / (setting.horizon * np.sqrt(K))
         lam = np.clip(state.lam + rise * np.tensordot(d, state.q, axes=3), 0.0, K**0.25)
         return replace(

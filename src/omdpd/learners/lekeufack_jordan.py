@@ -85,8 +85,8 @@ class LekeufackJordan:
         """q_1 = q_hat_1 = the uniform policy under the uniform kernel; nothing predicted."""
         self.estimator.check(setting)
         H, S, A = setting.shape
-        K = episodes_of("LekeufackJordan", setting)
-        require_positive("LekeufackJordan", w0=self.w0, beta_root=self.beta_root)
+        K = episodes_of(self, setting)
+        require_positive(self, "w0", "beta_root")
         potential = Potential(self.w0, self.beta_root / float(np.sqrt(H * K)))
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
         V = np.zeros(setting.n_constraints)

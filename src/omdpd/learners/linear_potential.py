@@ -71,8 +71,8 @@ class LinearPotential:
     def init(self, setting: Setting) -> State:
         """q_1 = the uniform policy under the uniform kernel."""
         self.estimator.check(setting)
-        require_nonnegative("LinearPotential", dual_scale=self.dual_scale)
-        episodes_of("LinearPotential", setting)
+        require_nonnegative(self, "dual_scale")
+        episodes_of(self, setting)
         H, S, A = setting.shape
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
         lam = np.zeros(setting.n_constraints)
@@ -85,7 +85,7 @@ class LinearPotential:
     def update(self, state: State, feedback: Feedback) -> State:
         """The multipliers, then one projected gradient step with the newest estimates."""
         setting = state.setting
-        H, K = setting.horizon, episodes_of("LinearPotential", setting)
+        H, K = setting.horizon, episodes_of(self, setting)
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
         d = feedback.cost if isinstance(feedback, FullFeedback) else believed.cost

@@ -45,63 +45,82 @@ class ModelToBeGiven:
         raise InvalidInputError("the model is to be given before the first estimate")
 
 
-def safe_policy_of(learner: str, safe: SafePolicy | SafeChoice, setting: Setting) -> SafePolicy:
+def safe_policy_of(learner: object, safe: SafePolicy | SafeChoice, setting: Setting) -> SafePolicy:
     """The policy a learner was given, or the sentence that says what is wrong with it."""
     if isinstance(safe, str):
-        raise InvalidInputError(f"{learner} must be given a strictly safe policy and its cost: set safe")
+        raise InvalidInputError(f"{_name(learner)} must be given a strictly safe policy and its cost: set safe")
     if safe.policy.shape != setting.shape or safe.cost.shape != (setting.n_constraints,):
         raise InvalidInputError(
-            f"{learner}'s safe policy has shape {safe.policy.shape} and cost {safe.cost.shape}, but the setting asks "
-            f"for {setting.shape} and {(setting.n_constraints,)}"
+            f"{_name(learner)}'s safe policy has shape {safe.policy.shape} and cost {safe.cost.shape}, but the setting "
+            f"asks for {setting.shape} and {(setting.n_constraints,)}"
         )
     if not safe.cost.max() < 0.0:
         raise InvalidInputError(
-            f"{learner} needs a policy that is strictly safe, but constraint {int(np.argmax(safe.cost))} of the one it "
-            f"was given costs {float(safe.cost.max()):.6g} above its budget"
+            f"{_name(learner)} needs a policy that is strictly safe, but constraint {int(np.argmax(safe.cost))} of the one "
+            f"it was given costs {float(safe.cost.max()):.6g} above its budget"
         )
     return safe
 
 
-def room_of(learner: str, room: float | None) -> float:
+def room_of(learner: object, room: float | None) -> float:
     """The Slater gap a learner was told, or the sentence that asks for it."""
     if room is None:
-        raise InvalidInputError(f"{learner} must be told by how much some policy stays below every budget: set room")
+        raise InvalidInputError(
+            f"{_name(learner)} must be told by how much some policy stays below every budget: set room"
+        )
     if not room > 0.0:
-        raise InvalidInputError(f"{learner}'s room is {room:.6g}, but must be positive: some policy is strictly safe")
+        raise InvalidInputError(
+            f"{_name(learner)}'s room is {room:.6g}, but must be positive: some policy is strictly safe"
+        )
     return room
 
 
-def episodes_of(learner: str, setting: Setting) -> int:
+def episodes_of(learner: object, setting: Setting) -> int:
     """K, for learners whose constants depend on it."""
     if setting.n_episodes is None:
-        raise InvalidInputError(f"{learner}'s constants need the number of episodes: set n_episodes")
+        raise InvalidInputError(f"{_name(learner)}'s constants need the number of episodes: set n_episodes")
     return setting.n_episodes
 
 
-def require_feedback(learner: str, setting: Setting, kind: FeedbackKind) -> None:
+def require_feedback(learner: object, setting: Setting, kind: FeedbackKind) -> None:
     """Refuse feedback that a learner is not made for."""
     if setting.feedback == kind:
         return
     if kind == "full":
-        raise InvalidInputError(f"{learner} needs the whole cost tables after every episode: feedback must be 'full'")
-    raise InvalidInputError(f"{learner} estimates a fixed mean cost from what it meets: feedback must be 'bandit'")
+        raise InvalidInputError(
+            f"{_name(learner)} needs the whole cost tables after every episode: feedback must be 'full'"
+        )
+    raise InvalidInputError(
+        f"{_name(learner)} estimates a fixed mean cost from what it meets: feedback must be 'bandit'"
+    )
 
 
-def require_single_constraint(learner: str, setting: Setting) -> None:
+def require_single_constraint(learner: object, setting: Setting) -> None:
     """Refuse several constraints."""
     if setting.n_constraints != 1:
-        raise InvalidInputError(f"{learner} is stated for one constraint, but there are {setting.n_constraints}")
+        raise InvalidInputError(f"{_name(learner)} is stated for one constraint, but there are {setting.n_constraints}")
 
 
-def require_nonnegative(learner: str, **settings: float) -> None:
-    """Refuse a negative scale, and one that is not a number."""
-    for name, value in settings.items():
+def require_nonnegative(learner: object, *settings: str) -> None:
+    """Refuse a negative scale, and one that is not a number; a setting of None is left to the learner."""
+    for setting, value in _given(learner, settings):
         if not value >= 0.0:
-            raise InvalidInputError(f"{learner}'s {name} is {value}, but must be at least 0")
+            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value}, but must be at least 0")
 
 
-def require_positive(learner: str, **settings: float) -> None:
-    """Refuse a step that does not move."""
-    for name, value in settings.items():
+def require_positive(learner: object, *settings: str) -> None:
+    """Refuse a step that does not move; a setting of None is left to the learner."""
+    for setting, value in _given(learner, settings):
         if not value > 0.0:
-            raise InvalidInputError(f"{learner}'s {name} is {value}, but must be positive")
+            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value}, but must be positive")
+
+
+def _given(learner: object, settings: tuple[str, ...]) -> list[tuple[str, float]]:
+    """Those of a learner's settings that are not None, by name."""
+    values = ((setting, getattr(learner, setting)) for setting in settings)
+    return [(setting, value) for setting, value in values if value is not None]
+
+
+def _name(learner: object) -> str:
+    """What a learner is called in a sentence."""
+    return type(learner).__name__

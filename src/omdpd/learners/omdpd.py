@@ -29,10 +29,10 @@ from omdpd.beliefs.confidence import (
     log_term,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import ModelToBeGiven, require_positive
+from omdpd.learners.needs import ModelToBeGiven, episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, InvalidInputError, inner, named, weighted_sum
+from omdpd.problem.arrays import Floats, inner, named, weighted_sum
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
 from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
@@ -194,8 +194,7 @@ class OMDPD:
     def init(self, setting: Setting) -> State:
         """q_1 = q_hat_1 = the uniform policy under the centre of the widest box; lam_0 = 0, grad_0 = 0."""
         self.estimator.check(setting)
-        given = {name: getattr(self, name) for name in ("alpha", "w0", "beta_root", "diameter")}
-        require_positive("OMDPD", **{name: value for name, value in given.items() if value is not None})
+        require_positive(self, "alpha", "w0", "beta_root", "diameter")
         alpha, potential, C = self._constants(setting)
         H, S, A = setting.shape
         p = self.estimator.transition if isinstance(self.estimator, KnownModel) else np.full((H, S, A, S), 1.0 / S)
@@ -263,9 +262,7 @@ class OMDPD:
     def _constants(self, setting: Setting) -> tuple[float, Potential, float]:
         """alpha, the potential and C: given, or the theorem's."""
         H, S, A = setting.shape
-        K = setting.n_episodes
-        if K is None:
-            raise InvalidInputError("OMDPD's constants need the number of episodes: set n_episodes")
+        K = episodes_of(self, setting)
         widest = float(H) if self.divergence is Divergence.EUCLIDEAN else H * float(np.log(S * A * K))
         C = widest if self.diameter is None else self.diameter
         delta = self.estimator.delta if isinstance(self.estimator, BoxEstimator) else 0.01

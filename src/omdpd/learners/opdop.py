@@ -78,12 +78,11 @@ class OPDOP:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy and a dual of zero."""
-        require_feedback("OPDOP", setting, "bandit")
-        require_single_constraint("OPDOP", setting)
-        names = ("reward_scale", "cost_scale", "transition_scale", "primal_scale", "dual_scale")
-        require_nonnegative("OPDOP", **{name: getattr(self, name) for name in names})
-        episodes_of("OPDOP", setting)
-        room_of("OPDOP", self.room)
+        require_feedback(self, setting, "bandit")
+        require_single_constraint(self, setting)
+        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale", "primal_scale", "dual_scale")
+        episodes_of(self, setting)
+        room_of(self, self.room)
         uniform = np.full(setting.shape, 1.0 / setting.n_actions)
         return State(setting, 0, Counts.empty(setting), uniform, 0.0)
 
@@ -94,13 +93,13 @@ class OPDOP:
     def update(self, state: State, feedback: Feedback) -> State:
         """Evaluate the policy just played, then move it and the dual."""
         setting, H, A = state.setting, state.setting.horizon, state.setting.n_actions
-        K = episodes_of("OPDOP", setting)
+        K = episodes_of(self, setting)
         counts = state.counts.add(feedback)
         Q_r, Q_g, V_g = self._evaluate(state, counts)
         alpha = self.primal_scale * float(np.sqrt(np.log(A) / (H**2 * K)))
         mixed = (1.0 - 1.0 / K) * state.policy + 1.0 / (K * A)
         policy = policy_of_logits(tilted(np.log(mixed), Q_r + state.dual * Q_g, alpha, 1.0))
-        most = 2.0 * H / (room_of("OPDOP", self.room) / 2.0)
+        most = 2.0 * H / (room_of(self, self.room) / 2.0)
         dual = state.dual + self.dual_scale * (H / 2.0 - V_g) / float(np.sqrt(K))
         return replace(state, k=state.k + 1, counts=counts, policy=policy, dual=min(max(dual, 0.0), most))
 

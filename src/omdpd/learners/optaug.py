@@ -82,9 +82,9 @@ class OptAug:
 
     def init(self, setting: Setting) -> State:
         """lam_1 = 0, and the plan without data."""
-        require_feedback("OptAug", setting, "bandit")
+        require_feedback(self, setting, "bandit")
         self.estimator.check(setting)
-        require_positive("OptAug", penalty_scale=self.penalty_scale, most_penalty=self.most_penalty)
+        require_positive(self, "penalty_scale", "most_penalty")
         start = State(
             setting, 0, Counts.empty(setting), np.zeros(setting.n_constraints), np.zeros(setting.shape), SolveLog()
         )

@@ -71,7 +71,7 @@ class OptCMDPBonus:
 
     def init(self, setting: Setting) -> State:
         """Plan with no data: everything looks good."""
-        require_feedback("OptCMDPBonus", setting, "bandit")
+        require_feedback(self, setting, "bandit")
         self.bonus.check(setting)
         return self._replan(setting, 0, Counts.empty(setting), 0, 0)
 

@@ -81,10 +81,9 @@ class OptPessLP:
 
     def init(self, setting: Setting) -> State:
         """The safe policy."""
-        require_feedback("OptPessLP", setting, "bandit")
-        scales = {name: getattr(self, name) for name in ("reward_scale", "cost_scale", "transition_scale")}
-        require_nonnegative("OptPessLP", **scales)
-        safe = safe_policy_of("OptPessLP", self.safe, setting)
+        require_feedback(self, setting, "bandit")
+        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale")
+        safe = safe_policy_of(self, self.safe, setting)
         return State(setting, 0, Counts.empty(setting), safe.policy, 0, 0)
 
     def policy(self, state: State) -> Floats:
@@ -94,7 +93,7 @@ class OptPessLP:
     def update(self, state: State, feedback: Feedback) -> State:
         """Count and replan."""
         setting = state.setting
-        safe = safe_policy_of("OptPessLP", self.safe, setting)
+        safe = safe_policy_of(self, self.safe, setting)
         state = replace(state, k=state.k + 1, counts=state.counts.add(feedback))
         counts = state.counts.pooled() if self.stationary else state.counts
         p, mu = counts.transition_mean(), setting.mu

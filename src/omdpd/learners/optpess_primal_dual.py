@@ -70,10 +70,9 @@ class OptPessPrimalDual:
 
     def init(self, setting: Setting) -> State:
         """Plan with no data and a dual of zero."""
-        require_feedback("OptPessPrimalDual", setting, "bandit")
-        names = ("reward_scale", "cost_scale", "transition_scale", "tightening_scale")
-        require_nonnegative("OptPessPrimalDual", **{name: getattr(self, name) for name in names})
-        room_of("OptPessPrimalDual", self.room)
+        require_feedback(self, setting, "bandit")
+        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale", "tightening_scale")
+        room_of(self, self.room)
         none = np.zeros(setting.n_constraints)
         return self._planned(State(setting, 0, Counts.empty(setting), np.zeros(setting.shape), none, none))
 
@@ -104,7 +103,7 @@ class OptPessPrimalDual:
 
     def _eta(self, state: State) -> float:
         """eta = room H sqrt k of the coming episode."""
-        room = room_of("OptPessPrimalDual", self.room)
+        room = room_of(self, self.room)
         return room * state.setting.horizon * float(np.sqrt(state.k + 1))
 
     def _tightening(self, setting: Setting, k: int) -> float:

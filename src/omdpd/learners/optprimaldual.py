@@ -81,13 +81,13 @@ class OptPrimalDual:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy, lam_1 = 0."""
-        require_feedback("OptPrimalDual", setting, "bandit")
-        K = episodes_of("OptPrimalDual", setting)
+        require_feedback(self, setting, "bandit")
+        K = episodes_of(self, setting)
         H, _, A = setting.shape
         I = setting.n_constraints  # noqa: E741
-        rho = H / room_of("OptPrimalDual", self.room)
+        rho = H / room_of(self, self.room)
         self.bonus.check(setting)
-        require_positive("OptPrimalDual", primal_scale=self.primal_scale, dual_scale=self.dual_scale)
+        require_positive(self, "primal_scale", "dual_scale")
         primal = self.primal_scale * np.sqrt(2.0 * np.log(A) / K) / (H * (1.0 + I * rho))
         dual = self.dual_scale * rho / (H * np.sqrt(I * K))
         logits = np.full(setting.shape, -np.log(A))

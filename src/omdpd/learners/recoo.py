@@ -80,7 +80,7 @@ class RECOO:
     def init(self, setting: Setting) -> State:
         """q_1 = the uniform policy under the uniform kernel; empty queues."""
         self.estimator.check(setting)
-        require_positive("RECOO", alpha_scale=self.alpha_scale, epsilon=self.epsilon)
+        require_positive(self, "alpha_scale", "epsilon")
         H, S, A = setting.shape
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
         nothing = np.zeros(setting.n_constraints)

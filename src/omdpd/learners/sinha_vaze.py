@@ -97,12 +97,12 @@ class SinhaVaze:
         """q_1 = the uniform policy under the uniform kernel."""
         self.estimator.check(setting)
         H, S, A = setting.shape
-        K = episodes_of("SinhaVaze", setting)
+        K = episodes_of(self, setting)
+        require_positive(self, "w0", "beta_root")
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
         slow = 4.0 * np.sqrt(K) * np.sqrt(H * S * A) * np.sqrt(2.0 * H)
         beta = 1.0 / slow if self.beta_root is None else self.beta_root / np.sqrt(H * K)
         w0 = 0.5 / np.sqrt(K) if self.w0 is None else self.w0
-        require_positive("SinhaVaze", w0=float(w0), beta=float(beta))
         potential = Potential(float(w0), float(beta))
         V = np.zeros(setting.n_constraints)
         return State(setting, 0, Counts.empty(setting), potential, q, V, 0.0, float(np.sqrt(H)), SolveLog())

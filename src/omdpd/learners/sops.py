@@ -94,10 +94,10 @@ class SOPS:
 
     def init(self, setting: Setting) -> State:
         """The uniform occupancy, mixed with the safe policy as if it cost all there is."""
-        require_feedback("SOPS", setting, "bandit")
-        require_positive("SOPS", step_scale=self.step_scale)
-        episodes_of("SOPS", setting)
-        safe_policy_of("SOPS", self.safe, setting)
+        require_feedback(self, setting, "bandit")
+        require_positive(self, "step_scale")
+        episodes_of(self, setting)
+        safe_policy_of(self, self.safe, setting)
         self.estimator.check(setting)
         H, S, A = setting.shape
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
@@ -121,7 +121,7 @@ class SOPS:
         believed = self.estimator.estimate(setting, counts, state.k + 1)
         box = believed.region
         assert isinstance(box, Box)
-        near = smoothed(state.q, 1.0 / episodes_of("SOPS", setting))
+        near = smoothed(state.q, 1.0 / episodes_of(self, setting))
         found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
         projected = replace(
             state, k=state.k + 1, counts=counts, box=box, q=found.step.occupancy, weight=found.weight,
@@ -135,7 +135,7 @@ class SOPS:
 
     def _mixed(self, state: State, exact: bool) -> State:
         """The least share of the safe policy that makes the mixture safe at worst, and the mixture."""
-        safe = safe_policy_of("SOPS", self.safe, state.setting)
+        safe = safe_policy_of(self, self.safe, state.setting)
         mu, counts = state.setting.mu, state.counts
         bold = policy_of_occupancy(state.q)
         share = 1.0
@@ -162,6 +162,6 @@ class SOPS:
     def _step(self, setting: Setting) -> float:
         """eta = gamma = sqrt(H u / (K |X| A)), times `step_scale`."""
         H, S, A = setting.shape
-        K = episodes_of("SOPS", setting)
+        K = episodes_of(self, setting)
         u = np.log(8.0 * setting.n_constraints * (H * S) ** 2 * A * K / self.estimator.delta)
         return self.step_scale * float(np.sqrt(u / (K * S * A)))

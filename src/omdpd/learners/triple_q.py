@@ -67,24 +67,23 @@ class TripleQ:
 
     def init(self, setting: Setting) -> State:
         """Both tables at H, an empty queue."""
-        require_feedback("TripleQ", setting, "bandit")
-        require_single_constraint("TripleQ", setting)
-        names = ("reward_scale", "cost_scale", "tightening_scale")
-        require_nonnegative("TripleQ", **{name: getattr(self, name) for name in names})
-        episodes_of("TripleQ", setting)
+        require_feedback(self, setting, "bandit")
+        require_single_constraint(self, setting)
+        require_nonnegative(self, "reward_scale", "cost_scale", "tightening_scale")
+        episodes_of(self, setting)
         full = np.full(setting.shape, float(setting.horizon))
         return State(setting, 0, full, full, np.zeros(setting.shape), 0.0, 0.0, 0)
 
     def policy(self, state: State) -> Floats:
         """Greedy for Q + (Z / eta) C, the first of equals."""
-        eta = episodes_of("TripleQ", state.setting) ** 0.2
+        eta = episodes_of(self, state.setting) ** 0.2
         best = np.argmax(state.Q + (state.queue / eta) * state.C, axis=-1)
         return np.eye(state.setting.n_actions)[best]
 
     def update(self, state: State, feedback: Feedback) -> State:
         """One pass of both updates along the trajectory, then the end of the frame if it is one."""
         assert isinstance(feedback, BanditFeedback)
-        H, K = state.setting.horizon, episodes_of("TripleQ", state.setting)
+        H, K = state.setting.horizon, episodes_of(self, state.setting)
         met = (np.arange(H, dtype=np.int64), feedback.trajectory.states, feedback.trajectory.actions)
         visits = state.visits.copy()
         visits[met] += 1.0
@@ -100,12 +99,12 @@ class TripleQ:
 
     def report(self, state: State) -> Report:
         """What a unit of d weighs against one of reward: half of Z / eta."""
-        return Report(weight=0.5 * state.queue / episodes_of("TripleQ", state.setting) ** 0.2)
+        return Report(weight=0.5 * state.queue / episodes_of(self, state.setting) ** 0.2)
 
     def _settle(self, state: State) -> State:
         """The end of a frame: the queue moves, and with `restart` learning starts again."""
         H, S, A = state.setting.shape
-        K = episodes_of("TripleQ", state.setting)
+        K = episodes_of(self, state.setting)
         eps = self.tightening_scale * 8.0 * float(np.sqrt(S * A * H**6 * self._iota(state.setting) ** 3)) / K**0.2
         queue = max(state.queue + H / 2.0 + eps - state.earned / state.in_frame, 0.0)
         state = replace(state, queue=queue, earned=0.0, in_frame=0)
@@ -115,7 +114,7 @@ class TripleQ:
     def _iota(self, setting: Setting) -> float:
         """128 ln(sqrt(2 S A H) K)."""
         H, S, A = setting.shape
-        return 128.0 * float(np.log(np.sqrt(2.0 * S * A * H) * episodes_of("TripleQ", setting)))
+        return 128.0 * float(np.log(np.sqrt(2.0 * S * A * H) * episodes_of(self, setting)))
 
 
 def _learn(table: Floats, met: tuple[Integers, Integers, Integers], alpha: Floats, gain: Floats) -> Floats:

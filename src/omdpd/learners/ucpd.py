@@ -84,9 +84,9 @@ class UCPD:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy under the uniform kernel, an empty queue, and the set of all kernels."""
-        require_feedback("UCPD", setting, "full")
-        require_positive("UCPD", reward_weight=self.reward_weight, step_scale=self.step_scale)
-        episodes_of("UCPD", setting)
+        require_feedback(self, setting, "full")
+        require_positive(self, "reward_weight", "step_scale")
+        episodes_of(self, setting)
         self.estimator.check(setting)
         H, S, A = setting.shape
         q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
@@ -123,6 +123,6 @@ class UCPD:
 
     def _constants(self, setting: Setting) -> tuple[float, float, int]:
         """V = H sqrt K, alpha = H K, each with its factor; and K."""
-        K = episodes_of("UCPD", setting)
+        K = episodes_of(self, setting)
         H = setting.horizon
         return self.reward_weight * H * float(np.sqrt(K)), H * K / self.step_scale, K

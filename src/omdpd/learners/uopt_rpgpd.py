@@ -82,7 +82,7 @@ class UOptRPGPD:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy, lam = 0."""
-        require_feedback("UOptRPGPD", setting, "bandit")
+        require_feedback(self, setting, "bandit")
         self.bonus.check(setting)
         if not 0.5 < self.eta_power < 1.0 or not 0.0 < self.tau_power < min(0.5, 1.0 - self.eta_power):
             raise InvalidInputError(
