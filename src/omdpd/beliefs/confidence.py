@@ -52,6 +52,12 @@ class Estimate:
     margin: Floats
     region: Region
 
+    @property
+    def box(self) -> Box:
+        """The region of an estimator that makes boxes."""
+        assert isinstance(self.region, Box)
+        return self.region
+
 
 class Estimator(Protocol):
     """How counts become an estimate for episode k (zero-based: k episodes have been seen)."""

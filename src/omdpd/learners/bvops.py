@@ -22,9 +22,10 @@ from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE,
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.related import visited_bound
 from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
 from omdpd.solvers.regions import Box
@@ -84,11 +85,9 @@ class BVOPS:
         require_positive(self, "step_scale")
         episodes_of(self, setting)
         self.estimator.check(setting)
-        H, S, A = setting.shape
-        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
-        box = self.estimator.estimate(setting, counts, 0).region
-        assert isinstance(box, Box)
+        box = self.estimator.estimate(setting, counts, 0).box
         return State(setting, 0, counts, box, q, LIGHTEST, SolveLog(), 0)
 
     def policy(self, state: State) -> Floats:
@@ -105,8 +104,7 @@ class BVOPS:
         loss[np.arange(setting.horizon), met.states, met.actions] = (1.0 - feedback.rewards) / (bound + eta)
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
-        box = believed.region
-        assert isinstance(box, Box)
+        box = believed.box
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))
         found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
         return replace(

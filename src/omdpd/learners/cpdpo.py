@@ -26,6 +26,7 @@ from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE,
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_logits
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
@@ -97,7 +98,7 @@ class CPDPO:
         require_nonnegative(self, "bonus_scale")
         self.estimator.check(setting)
         eta = self.eta_scale * min(1.0 / (24.0 * H**3), 1.0 / float(np.sqrt(S * H * A * H * K)))
-        logits = np.full(setting.shape, -np.log(A))
+        logits = uniform_logits(setting)
         return State(setting, 0, Counts.empty(setting), logits, np.zeros(setting.n_constraints), large, eta)
 
     def policy(self, state: State) -> Floats:
@@ -110,8 +111,7 @@ class CPDPO:
         setting, H, eta = state.setting, state.setting.horizon, state.eta
         policy = policy_of_logits(state.logits)
         believed = self.estimator.estimate(setting, state.counts, state.k)  # data before episode k
-        box = believed.region
-        assert isinstance(box, Box)
+        box = believed.box
         lam = np.array([state.large * (self._least_cost(setting, policy, box, d) > 0.0) for d in believed.cost])
         scale = 1.0 + 2.0 * setting.n_constraints * state.large
         loss = (1.0 - feedback.rewards + lam @ (1.0 + feedback.costs)) / scale

@@ -26,9 +26,10 @@ from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step, step_size
 
 
@@ -88,7 +89,7 @@ class LekeufackJordan:
         K = episodes_of(self, setting)
         require_positive(self, "w0", "beta_root")
         potential = Potential(self.w0, self.beta_root / float(np.sqrt(H * K)))
-        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        q = uniform_occupancy(setting)
         V = np.zeros(setting.n_constraints)
         eta = step_size(H, 0.0, 0.0)
         return State(setting, 0, Counts.empty(setting), potential, q, q, np.zeros((H, S, A)), V, 0.0, eta, SolveLog())

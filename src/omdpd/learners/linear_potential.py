@@ -19,9 +19,10 @@ from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE,
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_nonnegative
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
 
 
@@ -73,8 +74,8 @@ class LinearPotential:
         self.estimator.check(setting)
         require_nonnegative(self, "dual_scale")
         episodes_of(self, setting)
-        H, S, A = setting.shape
-        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        H = setting.horizon
+        q = uniform_occupancy(setting)
         lam = np.zeros(setting.n_constraints)
         return State(setting, 0, Counts.empty(setting), q, lam, 0.0, float(np.sqrt(H)), SolveLog())
 

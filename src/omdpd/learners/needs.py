@@ -56,8 +56,8 @@ def safe_policy_of(learner: object, safe: SafePolicy | SafeChoice, setting: Sett
         )
     if not safe.cost.max() < 0.0:
         raise InvalidInputError(
-            f"{_name(learner)} needs a policy that is strictly safe, but constraint {int(np.argmax(safe.cost))} of the one "
-            f"it was given costs {float(safe.cost.max()):.6g} above its budget"
+            f"{_name(learner)} needs a policy that is strictly safe, but constraint {int(np.argmax(safe.cost))} of the "
+            f"one it was given costs {float(safe.cost.max()):.6g} above its budget"
         )
     return safe
 

@@ -32,9 +32,10 @@ from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import ModelToBeGiven, episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats, inner, named, weighted_sum
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
 from omdpd.solvers.regions import Box
 
@@ -197,8 +198,8 @@ class OMDPD:
         require_positive(self, "alpha", "w0", "beta_root", "diameter")
         alpha, potential, C = self._constants(setting)
         H, S, A = setting.shape
-        p = self.estimator.transition if isinstance(self.estimator, KnownModel) else np.full((H, S, A, S), 1.0 / S)
-        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), p, setting.mu)
+        known = self.estimator.transition if isinstance(self.estimator, KnownModel) else None
+        q = uniform_occupancy(setting, known)
         return State(
             setting, 0, Counts.empty(setting), potential, alpha, C, q, q,
             lam=np.zeros(setting.n_constraints), grad=np.zeros((H, S, A)), variation=0.0,

@@ -30,6 +30,7 @@ from omdpd.learners.needs import (
     room_of,
 )
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
@@ -83,7 +84,7 @@ class OPDOP:
         require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale", "primal_scale", "dual_scale")
         episodes_of(self, setting)
         room_of(self, self.room)
-        uniform = np.full(setting.shape, 1.0 / setting.n_actions)
+        uniform = uniform_policy(setting)
         return State(setting, 0, Counts.empty(setting), uniform, 0.0)
 
     def policy(self, state: State) -> Floats:

@@ -24,7 +24,6 @@ from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.penalised import penalised_plan
-from omdpd.solvers.regions import Box
 
 # A solve whose relative gap is above this is counted as failed.
 FAILED_GAP = 1e-7
@@ -104,8 +103,7 @@ class OptAug:
 
     def _plan(self, state: State) -> State:
         believed = self.estimator.estimate(state.setting, state.counts, state.k)
-        box = believed.region
-        assert isinstance(box, Box)
+        box = believed.box
         plan = penalised_plan(
             box.lower, box.upper, state.setting.mu, believed.reward, believed.cost, state.lam, self._penalty(state.k)
         )

@@ -18,6 +18,7 @@ from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE,
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
@@ -76,7 +77,7 @@ class OptCMDP:
         """Plan with no data: everything looks good."""
         self.estimator.check(setting)
         seen = (TableMemory(None),) * setting.n_constraints
-        uniform = np.full(setting.shape, 1.0 / setting.n_actions)
+        uniform = uniform_policy(setting)
         return self._replan(State(setting, 0, Counts.empty(setting), seen, (), uniform, None, 0, 0))
 
     def policy(self, state: State) -> Floats:
@@ -97,8 +98,7 @@ class OptCMDP:
     def _replan(self, state: State) -> State:
         """Solve the program, adding violated tables until none is left out."""
         believed = self.estimator.estimate(state.setting, state.counts, state.k)
-        box = believed.region
-        assert isinstance(box, Box)
+        box = believed.box
         if state.setting.feedback == "bandit":
             return self._planned(state, self._plan(state, box, believed.reward, believed.cost), (), 1)
         tables = {

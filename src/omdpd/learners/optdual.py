@@ -25,7 +25,6 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.boxes import optimistic_policy
 from omdpd.solvers.compiled.flow import occupancy_of_policy
-from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +102,7 @@ class OptDual:
 
     def _plan(self, setting: Setting, k: int, counts: Counts, lam: Floats, rate: float) -> State:
         believed = self.estimator.estimate(setting, counts, k)
-        box = believed.region
-        assert isinstance(box, Box)
+        box = believed.box
         table = believed.reward - np.tensordot(lam, believed.cost, axes=1)
         policy, kernel, _ = optimistic_policy(box.lower, box.upper, table)
         cost = np.tensordot(believed.cost, occupancy_of_policy(policy, kernel, setting.mu), axes=3)

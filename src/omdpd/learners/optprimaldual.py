@@ -21,6 +21,7 @@ from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_logits
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
@@ -90,7 +91,7 @@ class OptPrimalDual:
         require_positive(self, "primal_scale", "dual_scale")
         primal = self.primal_scale * np.sqrt(2.0 * np.log(A) / K) / (H * (1.0 + I * rho))
         dual = self.dual_scale * rho / (H * np.sqrt(I * K))
-        logits = np.full(setting.shape, -np.log(A))
+        logits = uniform_logits(setting)
         return State(setting, 0, Counts.empty(setting), logits, np.zeros(I), float(primal), float(dual), rho)
 
     def policy(self, state: State) -> Floats:

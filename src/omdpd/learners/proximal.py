@@ -38,9 +38,10 @@ from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.needs import ModelToBeGiven
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Certificate, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats, InvalidInputError, inner
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, Step, mirror_step
 
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
@@ -166,9 +167,9 @@ class ProximalOMDPD:
     def init(self, setting: Setting) -> State:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""
         self._check(setting)
-        H, S, A = setting.shape
-        p = self.estimator.transition if isinstance(self.estimator, KnownModel) else np.full((H, S, A, S), 1.0 / S)
-        q_hat = occupancy_of_policy(np.full((H, S, A), 1.0 / A), p, setting.mu)
+        H = setting.horizon
+        known = self.estimator.transition if isinstance(self.estimator, KnownModel) else None
+        q_hat = uniform_occupancy(setting, known)
         counts = Counts.empty(setting)
         believed = self.estimator.estimate(setting, counts, 0)
         V = np.zeros(setting.n_constraints)

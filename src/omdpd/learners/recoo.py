@@ -22,9 +22,10 @@ from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_positive
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
 
 # The largest weight eta w that a mirror step is given; beyond it a constraint is as good as hard.
@@ -81,8 +82,7 @@ class RECOO:
         """q_1 = the uniform policy under the uniform kernel; empty queues."""
         self.estimator.check(setting)
         require_positive(self, "alpha_scale", "epsilon")
-        H, S, A = setting.shape
-        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        q = uniform_occupancy(setting)
         nothing = np.zeros(setting.n_constraints)
         return State(setting, 0, Counts.empty(setting), q, nothing, nothing, SolveLog(), 0)
 

@@ -21,6 +21,7 @@ from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_logits
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
@@ -90,7 +91,7 @@ class RegularizedPrimalDual:
         tau = self.tau_scale * K ** (-1.0 / 7.0)
         if eta * tau >= 1.0:
             raise InvalidInputError(f"eta tau is {eta * tau:.3g}, but must be below 1: lower eta_scale or tau_scale")
-        logits = np.full(setting.shape, -np.log(setting.n_actions))
+        logits = uniform_logits(setting)
         return State(setting, 0, Counts.empty(setting), logits, np.zeros(setting.n_constraints), eta, tau, most)
 
     def policy(self, state: State) -> Floats:

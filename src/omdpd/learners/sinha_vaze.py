@@ -22,9 +22,10 @@ from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
 
 # Ours: with a weight of one and a growth of 1/sqrt(HK) the penalty is felt from the first episodes on.
@@ -99,7 +100,7 @@ class SinhaVaze:
         H, S, A = setting.shape
         K = episodes_of(self, setting)
         require_positive(self, "w0", "beta_root")
-        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        q = uniform_occupancy(setting)
         slow = 4.0 * np.sqrt(K) * np.sqrt(H * S * A) * np.sqrt(2.0 * H)
         beta = 1.0 / slow if self.beta_root is None else self.beta_root / np.sqrt(H * K)
         w0 = 0.5 / np.sqrt(K) if self.w0 is None else self.w0

@@ -27,6 +27,7 @@ from omdpd.beliefs.confidence import REWARD_SCALE, TRANSITION_SCALE, BoxEstimato
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import SafeChoice, SafePolicy, episodes_of, require_feedback, require_positive, safe_policy_of
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
@@ -99,11 +100,9 @@ class SOPS:
         episodes_of(self, setting)
         safe_policy_of(self, self.safe, setting)
         self.estimator.check(setting)
-        H, S, A = setting.shape
-        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
-        box = self.estimator.estimate(setting, counts, 0).region
-        assert isinstance(box, Box)
+        box = self.estimator.estimate(setting, counts, 0).box
         return self._mixed(State(setting, 0, counts, box, q, q, 1.0, LIGHTEST, SolveLog(), 0), True)
 
     def policy(self, state: State) -> Floats:
@@ -119,8 +118,7 @@ class SOPS:
         loss[np.arange(setting.horizon), met.states, met.actions] = (1.0 - feedback.rewards) / (bound + eta)
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
-        box = believed.region
-        assert isinstance(box, Box)
+        box = believed.box
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))
         found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
         projected = replace(

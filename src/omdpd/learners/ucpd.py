@@ -23,9 +23,10 @@ from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE,
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.related import has_doubled
 from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed
 from omdpd.solvers.regions import Region
@@ -88,8 +89,7 @@ class UCPD:
         require_positive(self, "reward_weight", "step_scale")
         episodes_of(self, setting)
         self.estimator.check(setting)
-        H, S, A = setting.shape
-        q = occupancy_of_policy(np.full((H, S, A), 1.0 / A), np.full((H, S, A, S), 1.0 / S), setting.mu)
+        q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
         region = self.estimator.estimate(setting, counts, 0).region
         return State(setting, 0, counts, counts.visits, region, q, np.zeros(setting.n_constraints), SolveLog())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 
@@ -26,7 +25,7 @@ class Uniform:
 
     def policy(self, state: Setting) -> Floats:
         """1 / A."""
-        return np.full(state.shape, 1.0 / state.n_actions)
+        return uniform_policy(state)
 
     def update(self, state: Setting, feedback: Feedback) -> Setting:
         """Nothing is learnt."""

@@ -21,6 +21,7 @@ from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.start import uniform_logits
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
@@ -88,7 +89,7 @@ class UOptRPGPD:
             raise InvalidInputError(
                 "the powers must satisfy 1/2 < eta_power < 1, 0 < tau_power < min(1/2, 1 - eta_power)"
             )
-        logits = np.full(setting.shape, -np.log(setting.n_actions))
+        logits = uniform_logits(setting)
         return State(setting, 0, Counts.empty(setting), logits, np.zeros(setting.n_constraints))
 
     def policy(self, state: State) -> Floats:
