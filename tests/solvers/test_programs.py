@@ -11,6 +11,8 @@ from omdpd.solvers.programs import (
     lagrangian_policy,
     least_total_violation,
     optimistic_plan,
+    plan_under,
+    safest_policy,
 )
 
 H, S, A, I = SIZES  # noqa: E741
@@ -211,6 +213,28 @@ def test_row_generation_finds_out_that_no_policy_serves_every_table():
     against = best_policy_against(p, mu, r, lambda: iter(np.split(tables, 3)))
     assert not against.plan.feasible
     assert against.plan.violation == pytest.approx(least_worst_excess(p, mu, tables), abs=CLOSE)
+
+
+def test_named_tables_become_rows_when_they_are_violated_and_stay_rows_afterwards():
+    p, mu, r, tables = feasible_problem(1, n_tables=40)
+    named = {(0, i): table for i, table in enumerate(tables)}
+    solve = lambda chosen: best_policy(p, mu, r, chosen)  # noqa: E731
+    found = plan_under(named, (), (H, S, A), solve)
+    assert found.plan.value == pytest.approx(best_policy(p, mu, r, tables).value, abs=CLOSE)
+    assert 0 < len(found.rows) < 40
+    assert found.solves > 1
+    again = plan_under(named, (*found.rows, (0, 99)), (H, S, A), solve)
+    assert again.rows == found.rows
+    assert again.solves == 1
+
+
+@pytest.mark.parametrize("n_tables", [1, 3])
+def test_the_safest_policy_has_the_least_worst_excess(n_tables):
+    p, mu, _, tables = problem(4, n_tables=n_tables)
+    q = occupancy_of_policy(safest_policy(p, mu, tables), p, mu)
+    # The reference counts no excess below zero, so every table is lifted by 2 per step, and the answer brought down.
+    expected = least_worst_excess(p, mu, tables + 2.0) - 2.0 * H
+    assert np.tensordot(tables, q, axes=3).max() == pytest.approx(expected, abs=CLOSE)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -66,3 +66,12 @@ class TableMemory:
             if np.abs(known / np.abs(known).max() - table / size).max() <= SAME:
                 return place
         return None
+
+
+def labelled(memory: tuple[TableMemory, ...]) -> dict[tuple[int, int], Floats]:
+    """The tables kept for every constraint, by (constraint, label)."""
+    return {
+        (i, label): table
+        for i, kept in enumerate(memory)
+        for label, table in zip(kept.labels, kept.tables, strict=True)
+    }

@@ -16,13 +16,13 @@ import numpy as np
 
 from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator, Estimate, Estimator
 from omdpd.beliefs.counts import Counts
-from omdpd.beliefs.revealed import TableMemory
+from omdpd.beliefs.revealed import TableMemory, labelled
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.programs import ACCURACY, FEW_TABLES, Basis, Plan, best_policy, vertex_plan
+from omdpd.solvers.programs import FEW_TABLES, Basis, Plan, best_policy, plan_under, vertex_plan
 from omdpd.solvers.regions import Box
 
 
@@ -93,20 +93,13 @@ class CautiousLP:
     def _replan(self, state: State) -> State:
         """Solve the program, adding violated tables until none is left out."""
         believed = self.estimator.estimate(state.setting, state.counts, state.k)
-        tables = self._tables(state, believed)
-        rows = tuple(row for row in state.rows if row in tables)
-        solves = 0
-        while True:
-            chosen = np.array([tables[row] for row in rows]).reshape(-1, *state.setting.shape)
-            plan = self._plan(state, believed, chosen)
-            solves += 1
-            bar = max(plan.violation, 0.0) + 10.0 * ACCURACY
-            missing = [row for row, d in tables.items() if row not in rows and np.vdot(d, plan.occupancy) > bar]
-            if not missing:
-                break
-            rows = (*rows, *missing)
+        planned = plan_under(
+            self._tables(state, believed), state.rows, state.setting.shape,
+            lambda tables: self._plan(state, believed, tables),
+        )  # fmt: skip
+        plan = planned.plan
         return replace(
-            state, q=plan.occupancy, policy=plan.policy, rows=rows, solves=state.solves + solves,
+            state, q=plan.occupancy, policy=plan.policy, rows=planned.rows, solves=state.solves + planned.solves,
             basis=plan.basis if plan.basis is not None else state.basis,
             infeasible=state.infeasible + (not plan.feasible),
         )  # fmt: skip
@@ -114,11 +107,7 @@ class CautiousLP:
     def _tables(self, state: State, believed: Estimate) -> dict[tuple[int, int], Floats]:
         """Every table seen, lifted by the margin."""
         lift = float(np.vdot(state.q, believed.margin)) / state.setting.horizon
-        return {
-            (i, label): table + lift * float(np.abs(table).max())
-            for i, kept in enumerate(state.memory)
-            for label, table in zip(kept.labels, kept.tables, strict=True)
-        }
+        return {row: table + lift * float(np.abs(table).max()) for row, table in labelled(state.memory).items()}
 
     def _plan(self, state: State, believed: Estimate, tables: Floats) -> Plan:
         """The best plan in the region under the chosen tables."""

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
-from omdpd.beliefs.revealed import TableMemory
+from omdpd.beliefs.revealed import TableMemory, labelled
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.programs import ACCURACY, Basis, Plan, vertex_plan
+from omdpd.solvers.programs import Basis, Plan, plan_under, vertex_plan
 from omdpd.solvers.regions import Box
 
 
@@ -101,22 +99,11 @@ class OptCMDP:
         box = believed.box
         if state.setting.feedback == "bandit":
             return self._planned(state, self._plan(state, box, believed.reward, believed.cost), (), 1)
-        tables = {
-            (i, label): table
-            for i, kept in enumerate(state.memory)
-            for label, table in zip(kept.labels, kept.tables, strict=True)
-        }
-        rows = tuple(row for row in state.rows if row in tables)
-        solves = 0
-        while True:
-            chosen = np.array([tables[row] for row in rows]).reshape(-1, *state.setting.shape)
-            plan = self._plan(state, box, believed.reward, chosen)
-            solves += 1
-            bar = max(plan.violation, 0.0) + 10.0 * ACCURACY
-            missing = [row for row, d in tables.items() if row not in rows and np.vdot(d, plan.occupancy) > bar]
-            if not missing:
-                return self._planned(state, plan, rows, solves)
-            rows = (*rows, *missing)
+        planned = plan_under(
+            labelled(state.memory), state.rows, state.setting.shape,
+            lambda tables: self._plan(state, box, believed.reward, tables),
+        )  # fmt: skip
+        return self._planned(state, planned.plan, planned.rows, planned.solves)
 
     def _plan(self, state: State, box: Box, reward: Floats, tables: Floats) -> Plan:
         return vertex_plan(box.lower, box.upper, state.setting.mu, reward, tables, state.basis)

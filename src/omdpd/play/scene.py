@@ -20,14 +20,14 @@ from omdpd.natures.protocol import Nature
 from omdpd.problem.arrays import Floats, InvalidInputError, named
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
-from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy
-from omdpd.solvers.programs import best_policy
+from omdpd.solvers.compiled.flow import value_of_policy
+from omdpd.solvers.programs import safest_policy
 
 # A user's own number of an episode: a function of the world, the round and the policy that was played.
 Metric = Callable[[CMDP, Round, Floats], float]
 
 # A policy with less room than this below a budget is not strictly safe.
-LEAST_ROOM = 1e-9
+MIN_ROOM = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +57,10 @@ def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
         return Oracle(cmdp.transition, cmdp.reward, cmdp.excess)
     if isinstance(getattr(learner, "estimator", None), ModelToBeGiven):
         return replace(learner, estimator=_known_model(cmdp, feedback))
-    told: set[str] = {field.name for field in fields(learner)} if is_dataclass(learner) else set()
-    if "safe" in told and isinstance(learner.safe, str):
+    settings: set[str] = {field.name for field in fields(learner)} if is_dataclass(learner) else set()
+    if "safe" in settings and isinstance(learner.safe, str):
         return replace(learner, safe=known_safe_policy(name, cmdp, named(SAFE_CHOICES, learner.safe, "safe policy")))
-    if "room" in told and learner.room is None:
+    if "room" in settings and learner.room is None:
         return replace(learner, room=known_safe_policy(name, cmdp, "least-cost").room)
     return learner
 
@@ -79,15 +79,9 @@ def known_safe_policy(learner: str, cmdp: CMDP, choice: SafeChoice = "least-cost
     """
     H, S, A = cmdp.shape
     d = cmdp.excess
-    if choice == "uniform":
-        policy = np.full((H, S, A), 1.0 / A)
-    elif len(d) == 1:
-        policy = greedy_policy(cmdp.transition, -d[0])[0]
-    else:
-        # Tables that no policy can meet make the program return the policy whose largest excess is least.
-        policy = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, d + 2.0).policy
+    policy = np.full((H, S, A), 1.0 / A) if choice == "uniform" else safest_policy(cmdp.transition, cmdp.initial, d)
     cost = np.array([value_of_policy(policy, cmdp.transition, cmdp.initial, table) for table in d])
-    if not cost.max() < -LEAST_ROOM:
+    if not cost.max() < -MIN_ROOM:
         which = "the uniform policy" if choice == "uniform" else "even the policy of least cost"
         raise InvalidInputError(
             f"{learner} must know a strictly safe policy, but {which} leaves no room below constraint "

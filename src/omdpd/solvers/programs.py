@@ -8,9 +8,10 @@ An infeasible program is an answer, not an error: the plan then is the policy wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 import highspy
 import numpy as np
@@ -21,9 +22,15 @@ from omdpd.solvers.compiled.vertices import GAVE_UP, OPTIMAL, plan_by_vertices
 
 # Pricing by dynamic programming beats HiGHS up to about this many tables; and what it may cost before it gives up.
 FEW_TABLES = 12
-MOST_PIVOTS = 300
+MAX_PIVOTS = 300
 # HiGHS' own feasibility tolerances; a plan's rows hold to this.
 ACCURACY = 1e-9
+# Rows that are added to a program at a time, of very many: it then stays small, and few rounds are needed.
+MAX_ADDED = 16
+# What is added to tables in [-1, 1] so that no policy can meet them.
+OUT_OF_REACH = 2.0
+
+Row = TypeVar("Row", bound=Hashable)
 
 
 class SolverError(RuntimeError):
@@ -57,10 +64,20 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Against:
-    """A plan against very many tables, and those of them that became rows of the program (n, H, S, A)."""
+    """A plan against very many tables, those of them that became rows of its program (n, H, S, A), and its solves."""
 
     plan: Plan
     rows: Floats
+    solves: int
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlan(Generic[Row]):
+    """A plan under named tables, the names of those that became rows of its program, and how often it was solved."""
+
+    plan: Plan
+    rows: tuple[Row, ...]
+    solves: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +97,14 @@ def best_policy(transition: Floats, initial: Floats, reward: Floats, tables: Flo
     return _plan(_kernel_rows(transition, initial), reward, tables, None)
 
 
+def safest_policy(transition: Floats, initial: Floats, tables: Floats) -> Floats:
+    """The policy whose largest d_j.q over tables with entries in [-1, 1] is least; deterministic for one table."""
+    if len(tables) == 1:
+        return greedy_policy(transition, -tables[0])[0]
+    # Where no policy can meet the tables, the program's answer is the one whose largest excess is least.
+    return best_policy(transition, initial, np.zeros(tables.shape[1:]), tables + OUT_OF_REACH).policy
+
+
 def optimistic_plan(
     lower: Floats, upper: Floats, initial: Floats, reward: Floats, tables: Floats, basis: Basis | None = None
 ) -> Plan:
@@ -96,7 +121,7 @@ def vertex_plan(
     it undecided, the program goes to HiGHS, from `basis` on.
     """
     if len(tables) <= FEW_TABLES:
-        q, prices, status, _ = plan_by_vertices(lower, upper, initial, reward, tables, MOST_PIVOTS)
+        q, prices, status, _ = plan_by_vertices(lower, upper, initial, reward, tables, MAX_PIVOTS)
         if status != GAVE_UP:
             excess = tables.reshape(len(tables), q.size) @ q.ravel()
             violation = float(excess.max()) if len(tables) else 0.0
@@ -110,21 +135,48 @@ def best_policy_against(
 ) -> Against:
     """`best_policy` for very many tables: they come in chunks, and rows are added as they are found violated."""
     rows = _kernel_rows(transition, initial)
-    chosen = np.zeros((0, *reward.shape))
+
+    def violated(occupancy: Floats, bar: float) -> Floats:
+        found = [_most_violated(chunk, occupancy, bar) for chunk in chunks()]
+        return _most_violated(np.concatenate(found), occupancy, bar)
+
+    return _by_rows(np.zeros((0, *reward.shape)), lambda tables: _plan(rows, reward, tables, None), violated)
+
+
+def plan_under(
+    tables: Mapping[Row, Floats], rows: Iterable[Row], shape: tuple[int, int, int], solve: Callable[[Floats], Plan]
+) -> RowPlan[Row]:
+    """The plan of `solve` under named tables, of which only those of `rows` and what is found violated become rows."""
+    names = [row for row in rows if row in tables]
+
+    def chosen(some: list[Row]) -> Floats:
+        return np.array([tables[row] for row in some]).reshape(-1, *shape)
+
+    def violated(occupancy: Floats, bar: float) -> Floats:
+        missing = [row for row, d in tables.items() if row not in names and np.vdot(d, occupancy) > bar]
+        names.extend(missing)
+        return chosen(missing)
+
+    found = _by_rows(chosen(names), solve, violated)
+    return RowPlan(found.plan, tuple(names), found.solves)
+
+
+def _by_rows(chosen: Floats, solve: Callable[[Floats], Plan], violated: Callable[[Floats, float], Floats]) -> Against:
+    """Solve with the chosen tables and add those that the plan violates, until none is left."""
+    solves = 0
     while True:
-        plan = _plan(rows, reward, chosen, None)
-        bar = max(plan.violation, 0.0) + 10.0 * ACCURACY
-        found = [_most_violated(chunk, plan.occupancy, bar) for chunk in chunks()]
-        added = _most_violated(np.concatenate(found), plan.occupancy, bar)
+        plan = solve(chosen)
+        solves += 1
+        added = violated(plan.occupancy, max(plan.violation, 0.0) + 10.0 * ACCURACY)
         if not len(added):
-            return Against(plan, chosen)
+            return Against(plan, chosen, solves)
         chosen = np.concatenate([chosen, added])
 
 
-def _most_violated(tables: Floats, occupancy: Floats, bar: float, most: int = 16) -> Floats:
+def _most_violated(tables: Floats, occupancy: Floats, bar: float) -> Floats:
     """The tables with the largest excess above the bar."""
     excess = tables.reshape(len(tables), occupancy.size) @ occupancy.ravel()
-    worst = np.argsort(-excess)[:most]
+    worst = np.argsort(-excess)[:MAX_ADDED]
     return tables[worst[excess[worst] > bar]]
 
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, inner
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
-from omdpd.solvers.programs import Plan, best_policy, lagrangian_policy
+from omdpd.solvers.programs import Plan, best_policy, lagrangian_policy, safest_policy
 from omdpd.worlds.facts import Facts
 
 # The linear program is written out up to this many entries of the kernel; beyond it one constraint is solved by dynamic
 # programming, and several are left unsolved.
-MOST_ENTRIES = 2_000_000
+MAX_ENTRIES = 2_000_000
 # How far a reduced problem's value may lie above the optimum and still count as equal to it.
 EQUAL = 1e-11
 
@@ -146,7 +146,7 @@ def natural_value(cmdp: CMDP, value: float) -> float:
 
 def safe_plan(cmdp: CMDP, tables: Floats) -> Plan:
     """The best policy that is safe for every table; large problems with one table by dynamic programming."""
-    if cmdp.transition.size <= MOST_ENTRIES:
+    if cmdp.transition.size <= MAX_ENTRIES:
         return best_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables)
     if len(tables) == 1:
         return lagrangian_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables[0])
@@ -158,14 +158,9 @@ def slater_gap(cmdp: CMDP) -> float:
 
     Negative where no policy meets every budget.
     """
-    excess = cmdp.excess
-    if len(excess) == 1:
-        return 0.0 - _least(cmdp, excess[0])
-    # Tables that no policy can meet make the program return the policy whose largest excess is least.
-    H = cmdp.shape[0]
-    out_of_reach = excess + 2.0
-    plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, out_of_reach)
-    return 2.0 * H - plan.violation
+    policy = safest_policy(cmdp.transition, cmdp.initial, cmdp.excess)
+    q = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
+    return 0.0 - float(inner(cmdp.excess, q).max())
 
 
 def scenario_value(cmdp: CMDP) -> float | None:
@@ -189,8 +184,7 @@ def _price_range(cmdp: CMDP, plan: Plan) -> tuple[float, float | None]:
     """
     best, d = plan.value, cmdp.excess[0]
     low = _price_end(cmdp, best, d, 0.0)
-    safest, _ = greedy_policy(cmdp.transition, -d)
-    q = occupancy_of_policy(safest, cmdp.transition, cmdp.initial)
+    q = occupancy_of_policy(safest_policy(cmdp.transition, cmdp.initial, cmdp.excess), cmdp.transition, cmdp.initial)
     room = -float(np.vdot(d, q))
     if room <= EQUAL:
         return low, None
