@@ -126,3 +126,10 @@ def test_a_constant_that_is_not_positive_is_refused_by_name(name):
 def test_a_prediction_that_does_not_exist_is_refused_with_those_that_do():
     with pytest.raises(InvalidInputError, match="there is no hint 'last'; there are last-gradient, as-printed"):
         OMDPD.tuned(hint="last")
+
+
+@pytest.mark.parametrize("name", [name for name, factory in LEARNERS.items() if "delta" in parameters(factory)])
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.5])
+def test_a_delta_that_is_no_probability_of_failure_is_refused(name, delta):
+    with pytest.raises(InvalidInputError, match=f"delta is {delta}, but must lie strictly between 0 and 1"):
+        LEARNERS[name](delta=delta).init(Setting(2, 3, 4, n_episodes=5))

@@ -14,9 +14,17 @@ from typing import Protocol
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, log_term, log_term_transition
+from omdpd.beliefs.confidence import (
+    COST_SCALE,
+    DELTA,
+    REWARD_SCALE,
+    TRANSITION_SCALE,
+    check_delta,
+    log_term,
+    log_term_transition,
+)
 from omdpd.beliefs.counts import Counts
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.policies import bernstein_width, iterated_log_width
 
@@ -54,7 +62,7 @@ class BernsteinBonus:
     cost_scale: float = COST_SCALE
     transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
-    delta: float = 0.01
+    delta: float = DELTA
 
     @staticmethod
     def theory() -> BernsteinBonus:
@@ -63,7 +71,7 @@ class BernsteinBonus:
 
     def check(self, setting: Setting) -> None:
         """Any setting will do."""
-        _check_delta(self.delta)
+        check_delta(self.delta)
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
         """r~, d~ and p_hat before episode k."""
@@ -90,7 +98,7 @@ class IteratedLogBonus:
 
     def check(self, setting: Setting) -> None:
         """Any setting will do."""
-        _check_delta(self.delta)
+        check_delta(self.delta)
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
         """r~, d~ and p_hat before episode k."""
@@ -115,8 +123,3 @@ def _optimism(counts: Counts, p: Floats, margin: Floats, reward_width: float, co
     reward = np.where(unseen, left, np.minimum(reward, left))
     cost = np.where(unseen, -left, np.maximum(cost, -left))
     return Optimism(reward, cost, p)
-
-
-def _check_delta(delta: float) -> None:
-    if not 0.0 < delta < 1.0:
-        raise InvalidInputError(f"delta is {delta}, but must lie strictly between 0 and 1")

@@ -19,8 +19,11 @@ from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.regions import Box, Kernel, Region
 
-# With an unknown number of episodes max(k, 256) stands for K in the logarithms and in gamma.
-LEAST_EPISODES = 256
+# With an unknown number of episodes max(k, 256) stands for K in the logarithms and in gamma: early on both would change
+# fast with k, and bonuses would grow where nothing was learnt.
+MIN_EPISODES = 256
+# The probability with which a confidence set may fail; it stands in logarithms, where one usual value is like another.
+DELTA = 0.01
 # Scales of the bonuses and of the box that every learner of a comparison shares.  With the theorem's ones a run of
 # thousands of episodes does nothing but explore; these were tuned on the paper's random worlds for ours.
 REWARD_SCALE = 0.2
@@ -90,7 +93,7 @@ class BoxEstimator:
     clip: bool = False
     trusting: bool = False
     stationary: bool = False
-    delta: float = 0.01
+    delta: float = DELTA
 
     covers_truth = True
 
@@ -106,7 +109,7 @@ class BoxEstimator:
 
     def check(self, setting: Setting) -> None:
         """Any setting will do."""
-        _check_delta(self.delta)
+        check_delta(self.delta)
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
         """r~, d~ and the box before episode k."""
@@ -146,13 +149,13 @@ class EmpiricalEstimator:
     one_over_n: float = 1.0
     pseudo_observations: float = 2.0
     stationary: bool = False
-    delta: float = 0.01
+    delta: float = DELTA
 
     covers_truth = False
 
     def check(self, setting: Setting) -> None:
         """Any setting will do; the dial must not be negative."""
-        _check_delta(self.delta)
+        check_delta(self.delta)
         if not self.kappa >= 0.0:
             raise InvalidInputError(f"kappa is {self.kappa}, but must be at least 0")
 
@@ -226,9 +229,10 @@ def log_term_transition(setting: Setting, k: int, delta: float) -> float:
 
 def effective_episodes(setting: Setting, k: int) -> int:
     """K, or max(k, 256) before one-based episode k if K is not known."""
-    return setting.n_episodes if setting.n_episodes is not None else max(k, LEAST_EPISODES)
+    return setting.n_episodes if setting.n_episodes is not None else max(k, MIN_EPISODES)
 
 
-def _check_delta(delta: float) -> None:
+def check_delta(delta: float) -> None:
+    """Refuse what is not a probability of failure."""
     if not 0.0 < delta < 1.0:
         raise InvalidInputError(f"delta is {delta}, but must lie strictly between 0 and 1")

@@ -19,8 +19,10 @@ import numpy as np
 
 from omdpd.beliefs.confidence import (
     COST_SCALE,
+    DELTA,
     REWARD_SCALE,
     TRANSITION_SCALE,
+    check_delta,
     confidence_box,
     log_term,
     log_term_transition,
@@ -56,7 +58,7 @@ class DOPE:
     cost_scale: float = COST_SCALE
     transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
-    delta: float = 0.01
+    delta: float = DELTA
 
     @staticmethod
     def practical(
@@ -65,9 +67,11 @@ class DOPE:
         transition_scale: float = transition_scale,
         stationary: bool = stationary,
         safe_policy: SafeChoice = "least-cost",
+        *,
+        delta: float = delta,
     ) -> DOPE:
         """The extended program with kernel bonuses on both sides, around a known baseline."""
-        return DOPE(safe_policy, reward_scale, cost_scale, transition_scale, stationary)
+        return DOPE(safe_policy, reward_scale, cost_scale, transition_scale, stationary, delta)
 
     @staticmethod
     def theory(safe: SafePolicy) -> DOPE:
@@ -89,6 +93,7 @@ class DOPE:
         """The baseline."""
         require_feedback(self, setting, "bandit")
         require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale")
+        check_delta(self.delta)
         safe = safe_policy_of(self, self.safe, setting)
         return State(setting, 0, Counts.empty(setting), safe.policy, 0, 0)
 

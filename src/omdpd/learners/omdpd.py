@@ -20,6 +20,7 @@ import numpy as np
 
 from omdpd.beliefs.confidence import (
     COST_SCALE,
+    DELTA,
     REWARD_SCALE,
     TRANSITION_SCALE,
     BoxEstimator,
@@ -42,13 +43,13 @@ from omdpd.solvers.regions import Box
 
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """f_k(q) = alpha (-r~.q + sum_i w_i [d~_i.q]^+), met at q_k, with w = Phi'(lam_k)."""
+    """f_k(q) = alpha (-r~.q + sum_i w_i [d~_i.q]^+) with w = Phi'(lam_k), met at q_k (`at`)."""
 
     alpha: float
     reward: Floats
     cost: Floats
     weights: Floats
-    met_at: Floats
+    at: Floats
 
     def gradient(self, q: Floats) -> Floats:
         """A subgradient at q; the indicator of the hinge is part of it."""
@@ -79,7 +80,7 @@ class AsPrinted:
 
     def predict(self, surrogate: Surrogate, grad: Floats, q_hat: Floats) -> Floats:
         """grad f_k(q_hat_{k+1}) with f_k(q) = alpha (...) - 1/2 |q - q_k|^2."""
-        return surrogate.gradient(q_hat) - (q_hat - surrogate.met_at)
+        return surrogate.gradient(q_hat) - (q_hat - surrogate.at)
 
 
 # The predictions and the divergences by the names they have in a file.
@@ -145,7 +146,7 @@ class OMDPD:
         beta_root: float = 10.0,
         clip: bool = True,
         trusting: bool = True,
-        delta: float = BoxEstimator.delta,
+        delta: float = DELTA,
     ) -> OMDPD:
         """The paper's algorithm with practical constants.
 
@@ -166,7 +167,7 @@ class OMDPD:
         w0: float | None = None,
         beta_root: float | None = None,
         stationary: bool = False,
-        delta: float = BoxEstimator.delta,
+        delta: float = DELTA,
         known_model: bool = False,
     ) -> OMDPD:
         """The paper's algorithm with the theorem's constants, which enforce nothing at usual K.
@@ -223,7 +224,7 @@ class OMDPD:
         # Eq. (21): lam_k = lam_{k-1} + alpha [d~_k.q_k]^+, under the learner's own occupancy.
         lam = state.lam + state.alpha * positive_part(inner(d, state.q))
         # Eq. (20): f_k and its gradient at q_k.
-        f = Surrogate(state.alpha, r, d, state.potential.slope(lam), met_at=state.q)
+        f = Surrogate(state.alpha, r, d, state.potential.slope(lam), at=state.q)
         grad = f.gradient(state.q)
         # q_hat_{k+1} = argmin_{Q_k} eta_k <grad_k, q> + D(q, q_hat_k)
         plain = Hinges.none(setting.shape)
@@ -266,7 +267,7 @@ class OMDPD:
         K = episodes_of(self, setting)
         widest = float(H) if self.divergence is Divergence.EUCLIDEAN else H * float(np.log(S * A * K))
         C = widest if self.diameter is None else self.diameter
-        delta = self.estimator.delta if isinstance(self.estimator, BoxEstimator) else 0.01
+        delta = self.estimator.delta if isinstance(self.estimator, BoxEstimator) else DELTA
         L = log_term(setting, 0, delta)
         alpha = 1.0 / (2.0 * (1.0 + np.sqrt(L)) * S * A * H) if self.alpha is None else self.alpha
         if self.beta_root is not None:

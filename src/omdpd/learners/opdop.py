@@ -20,7 +20,14 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
+from omdpd.beliefs.confidence import (
+    COST_SCALE,
+    DELTA,
+    REWARD_SCALE,
+    TRANSITION_SCALE,
+    check_delta,
+    log_term,
+)
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import (
     episodes_of,
@@ -59,7 +66,7 @@ class OPDOP:
     dual_scale: float = 1.0
     room: float | None = None
     _: KW_ONLY
-    delta: float = BoxEstimator.delta
+    delta: float = DELTA
 
     @staticmethod
     def theory(room: float) -> OPDOP:
@@ -82,6 +89,7 @@ class OPDOP:
         require_feedback(self, setting, "bandit")
         require_single_constraint(self, setting)
         require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale", "primal_scale", "dual_scale")
+        check_delta(self.delta)
         episodes_of(self, setting)
         room_of(self, self.room)
         uniform = uniform_policy(setting)

@@ -18,7 +18,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, effective_episodes
+from omdpd.beliefs.confidence import (
+    COST_SCALE,
+    DELTA,
+    REWARD_SCALE,
+    TRANSITION_SCALE,
+    check_delta,
+    effective_episodes,
+)
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, require_nonnegative, safe_policy_of
 from omdpd.learners.protocol import Card, Report
@@ -50,7 +57,7 @@ class OptPessLP:
     cost_scale: float = COST_SCALE
     transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
-    delta: float = 0.01
+    delta: float = DELTA
 
     @staticmethod
     def practical(
@@ -59,9 +66,11 @@ class OptPessLP:
         transition_scale: float = transition_scale,
         stationary: bool = stationary,
         safe_policy: SafeChoice = "least-cost",
+        *,
+        delta: float = delta,
     ) -> OptPessLP:
         """Optimistic reward, pessimistic cost, a known safe policy."""
-        return OptPessLP(safe_policy, reward_scale, cost_scale, transition_scale, stationary)
+        return OptPessLP(safe_policy, reward_scale, cost_scale, transition_scale, stationary, delta)
 
     @staticmethod
     def theory(safe: SafePolicy) -> OptPessLP:
@@ -83,6 +92,7 @@ class OptPessLP:
         """The safe policy."""
         require_feedback(self, setting, "bandit")
         require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale")
+        check_delta(self.delta)
         safe = safe_policy_of(self, self.safe, setting)
         return State(setting, 0, Counts.empty(setting), safe.policy, 0, 0)
 

@@ -18,7 +18,14 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, effective_episodes
+from omdpd.beliefs.confidence import (
+    COST_SCALE,
+    DELTA,
+    REWARD_SCALE,
+    TRANSITION_SCALE,
+    check_delta,
+    effective_episodes,
+)
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback, require_nonnegative, room_of
 from omdpd.learners.protocol import Card, Report
@@ -50,7 +57,7 @@ class OptPessPrimalDual:
     tightening_scale: float = 1e-4
     room: float | None = None
     _: KW_ONLY
-    delta: float = BoxEstimator.delta
+    delta: float = DELTA
 
     @staticmethod
     def theory(room: float) -> OptPessPrimalDual:
@@ -72,6 +79,7 @@ class OptPessPrimalDual:
         """Plan with no data and a dual of zero."""
         require_feedback(self, setting, "bandit")
         require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale", "tightening_scale")
+        check_delta(self.delta)
         room_of(self, self.room)
         none = np.zeros(setting.n_constraints)
         return self._planned(State(setting, 0, Counts.empty(setting), np.zeros(setting.shape), none, none))

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.beliefs.confidence import log_term
+from omdpd.beliefs.confidence import (
+    DELTA,
+    log_term,
+)
 from omdpd.problem.setting import Setting
 
 
@@ -35,7 +38,7 @@ class TheoremNumbers:
     trivial: float
 
 
-def theorem_numbers(setting: Setting, delta: float = 0.01, diameter: float | None = None) -> TheoremNumbers:
+def theorem_numbers(setting: Setting, delta: float = DELTA, diameter: float | None = None) -> TheoremNumbers:
     """The numbers of the theorem; the setting must say how many episodes there are."""
     H, S, A = setting.shape
     K = setting.n_episodes or 1
@@ -52,7 +55,7 @@ def theorem_numbers(setting: Setting, delta: float = 0.01, diameter: float | Non
     )
 
 
-def first_meaningful_episodes(setting: Setting, delta: float = 0.01) -> int:
+def first_meaningful_episodes(setting: Setting, delta: float = DELTA) -> int:
     """The least power-of-two K at which the violation bound is below the trivial HK."""
     H, S, A = setting.shape
     K = 1
