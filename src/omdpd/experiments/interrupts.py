@@ -19,7 +19,7 @@ class Stop:
 
 
 @contextmanager
-def polite() -> Iterator[Stop]:
+def noting_interrupts() -> Iterator[Stop]:
     """While this lasts Ctrl-C only makes a note, which the loop inside looks at; a second one stops it at once.
 
     In a worker the second one is ignored: a terminal sends Ctrl-C to the worker and its parent, and the parent passes
@@ -44,9 +44,9 @@ def polite() -> Iterator[Stop]:
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """Processes that are started inside are deaf to Ctrl-C until they `ignore` it; here it waits until the end."""
-    with _postponed():
+def delaying_interrupts() -> Iterator[None]:
+    """Ctrl-C waits until the end; processes that are started inside are deaf to it until they `ignore_interrupts`."""
+    with _noted_until_the_end():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield
@@ -55,7 +55,7 @@ def held_back() -> Iterator[None]:
 
 
 @contextmanager
-def _postponed() -> Iterator[None]:
+def _noted_until_the_end() -> Iterator[None]:
     """Ctrl-C that comes inside is raised at the end.  (Another thread may take a signal that this one blocks.)"""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -74,14 +74,14 @@ def _postponed() -> Iterator[None]:
         before(signal.SIGINT, None)
 
 
-def ignore() -> None:
+def ignore_interrupts() -> None:
     """An idle worker does not care for Ctrl-C: its parent ends it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def raising_interrupts() -> Iterator[None]:
     """Ctrl-C ends what is inside with InterruptedError; before and after it is ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from omdpd.experiments.interrupts import polite
+from omdpd.experiments.interrupts import noting_interrupts
 from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
 from omdpd.learners.protocol import check_storable
@@ -88,7 +88,7 @@ def advance(
     now = start = resumed(record, scene.learner, begin, rng)
     writer = Writer(record, scene, rng, every)
     began = time.perf_counter()
-    with polite() as stop:
+    with noting_interrupts() as stop:
         for value, row, now in play(scene, start, rng, record_grid(spec.episodes, spec.record == "all")):
             writer.add(value, row, now)
             if stop.asked or (seconds is not None and time.perf_counter() - began > seconds):

@@ -8,9 +8,10 @@ import pytest
 from real_commands import committed, start, wait_until, write_experiment
 
 from chaos import fingerprint, workers
-from omdpd.experiments.executors import MOST_DEATHS, InProcess, executor
+from omdpd.experiments.executors import InProcess, executor
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.files import load_experiment
+from omdpd.experiments.local_processes import MAX_DEATHS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.run_folder import RunFolder
 
@@ -54,8 +55,8 @@ def test_a_worker_that_dies_is_replaced_and_no_work_is_lost(tmp_path):
 
 
 def test_work_that_kills_its_worker_every_time_is_given_up(monkeypatch):
-    assert MOST_DEATHS >= 3
-    monkeypatch.setattr("omdpd.experiments.executors.MOST_DEATHS", 1)
+    assert MAX_DEATHS >= 3
+    monkeypatch.setattr("omdpd.experiments.local_processes.MAX_DEATHS", 1)
     with executor("local", 2) as pool, pytest.raises(Exception, match="terminated abruptly"):
         pool.submit(die, None).result(timeout=120)
 
