@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --only-binary=:all:
 SEEDS ?= 100:16
 N ?= 100000
+SIZES ?= S5,S20,S50,S100
+JSON ?= results/bench.json
+PLOT ?= results/scaling.png
 
 .PHONY: paper quick test slow check bars bench fuzz recorded clean
 
@@ -29,9 +32,10 @@ check: $(VENV)/.dev
 bars: $(VENV)/.dev
 	$(BIN)/python benchmarks/bars.py $(SEEDS)
 
+# The solvers against general ones; with PLOT= the growth with S, A and H is neither measured nor drawn.
 bench: $(VENV)/.dev
 	$(PIP) --editable '.[dev,bench]'
-	PYTHONPATH=benchmarks $(BIN)/python -m solvers --sizes S5,S20,S50,S100 --json results/bench.json --plot results/scaling.png
+	PYTHONPATH=benchmarks $(BIN)/python -m solvers --sizes $(SIZES) $(if $(JSON),--json $(JSON)) $(if $(PLOT),--plot $(PLOT))
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py $(N)

@@ -1,29 +1,25 @@
-"""`omdpd bench`: the solvers side by side, on problems from real loops."""
+"""`make bench`: the solvers side by side, on problems from real loops."""
 
 from __future__ import annotations
 
 import json
-import time
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omdpd.experiments.one_run import scene_of
-from omdpd.experiments.registry import Registry
-from omdpd.learners import omdpd as omdpd_learner
-from omdpd.play.loop import first, play
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.threads import one_thread
 from omdpd.solvers.warmup import warm_up
 from omdpd.storage.atomic import write_atomically
+from solvers import scaling, timing
 from solvers.problems import KINDS, Kind, Size, size_named
 
 
@@ -56,8 +52,6 @@ def _measured(
     console: Console, sizes: Sequence[Size], instances: Sequence[int], problems: int, plot_file: Path | None
 ) -> dict[str, Any]:
     """Everything the command measures, printed as it comes."""
-    from solvers import scaling, timing
-
     found: dict[str, Any] = {"steps": [], "planning": []}
     for size in sizes:
         alone = size.S >= 100
@@ -79,10 +73,11 @@ def _measured(
             for name, ends in (("S", (20, 80)), ("A", (2, 16)), ("H", (4, 32)))
         )
         console.print(f"an iteration over a box grows like {powers}; drawn in {plot_file}", highlight=False)
-    found["loop"] = _paper_loop(instances[0])
+    loop = timing.time_paper_loop(instances[0])
+    found["loop"] = asdict(loop)
     console.print(
-        f"paper loop, K = 3000: {found['loop']['seconds']:.2f} s, of which {found['loop']['steps']:.2f} s in its "
-        f"6000 mirror steps (ratio {found['loop']['ratio']:.2f})",
+        f"paper loop, K = {loop.episodes}: {loop.seconds:.2f} s; its {loop.n_steps} mirror steps, taken again one "
+        f"after another: {loop.steps:.2f} s (ratio {loop.seconds / loop.steps:.2f})",
         highlight=False,
     )
     found["compile_cold"], found["compile_cached"] = timing.time_compilation()
@@ -95,35 +90,12 @@ def _measured(
     return found
 
 
-def _paper_loop(seed: int) -> dict[str, float]:
-    """A whole run of the paper's size: its time, and the share of its mirror steps."""
-    spec = Registry.installed().run("random_dirichlet", "noisy", "OMDPD.tuned", 3000, seed)
-    scene = scene_of(spec)
-    inside = 0.0
-    original = vars(omdpd_learner)["mirror_step"]
-
-    def clocked(*arguments: Any) -> Any:
-        nonlocal inside
-        began = time.perf_counter()
-        answer = original(*arguments)
-        inside += time.perf_counter() - began
-        return answer
-
-    setattr(omdpd_learner, "mirror_step", clocked)  # noqa: B010
-    try:
-        began = time.perf_counter()
-        for _ in play(scene, first(scene), np.random.default_rng(0), lambda k: False):
-            pass
-        total = time.perf_counter() - began
-    finally:
-        setattr(omdpd_learner, "mirror_step", original)  # noqa: B010
-    return {"seconds": total, "steps": inside, "ratio": total / inside}
-
-
 def _print_steps(console: Console, title: str, rows: Any) -> None:
     shown = Table(title=title, box=box.SIMPLE_HEAD)
     for name in ("solver", "ms", "iterations", "median |dq|", "x ours cold", "x ours warm"):
-        shown.add_column(name, justify="left" if name == "solver" else "right")
+        shown.add_column(
+            name, justify="left" if name == "solver" else "right", min_width=27 if name == "solver" else None
+        )
     for row in rows:
         shown.add_row(
             row.solver, f"{row.milliseconds:.3f}", f"{row.iterations:.1f}", f"{row.difference:.0e}", f"{row.ratio:.3g}",
@@ -142,4 +114,7 @@ def _print_planning(console: Console, rows: Any) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(bench)
+    try:
+        typer.run(bench)
+    except InvalidInputError as error:
+        sys.exit(f"bench: {error}")

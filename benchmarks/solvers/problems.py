@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from omdpd.learners import omdpd, proximal
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import fixed, pool
 from omdpd.play.loop import first, play
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats, InvalidInputError
-from omdpd.solvers.mirror import Hinges, Step
+from omdpd.solvers.mirror import Hinges, Step, mirror_step
 from omdpd.solvers.regions import Region
 from omdpd.worlds import random_dirichlet
 
@@ -53,7 +52,11 @@ class Problem:
     loss: Floats
     eta: float
     hinges: Hinges
-    before: Step | None
+    before: Step | None = None
+
+    def solve(self) -> Step:
+        """The step as a learner takes it."""
+        return mirror_step(self.region, self.initial, self.reference, self.loss, self.eta, self.hinges)
 
 
 @dataclass(frozen=True)
@@ -80,37 +83,39 @@ def size_named(name: str) -> Size:
 def recorded(size: Size, kind: Kind, seed: int, n_problems: int) -> list[Problem]:
     """The last `n_problems` mirror steps of a loop of this kind on one random instance."""
     cmdp = random_dirichlet.make(np.random.default_rng(seed), size.S, size.A, size.H, binding=size.S <= 5)
-    learner: Any = OMDPD.tuned() if kind == Kind("box", 0) else ProximalOMDPD.optimistic()
+    learner: OMDPD | ProximalOMDPD = OMDPD.tuned() if kind == Kind("box", 0) else ProximalOMDPD.optimistic()
     if kind.region == "kernel":
         learner = ProximalOMDPD.cautious()
     nature: Any = fixed.make_noisy(cmdp, seed) if kind.hinges <= 1 else pool.make(cmdp, seed, size=kind.hinges)
-    scene = Scene(cmdp, nature, learner, size.episodes, {})
-    kept: list[Problem] = []
-    with _recording(kept, n_problems):
-        for _ in play(scene, first(scene), np.random.default_rng(seed), lambda k: False):
-            pass
-    return kept
+    # One more than is wanted: the first one only gives the next one its warm start.
+    steps = steps_of_run(Scene(cmdp, nature, learner, size.episodes, {}), seed, n_problems + 1)
+    return [replace(step, before=before.solve()) for before, step in pairwise(steps)]
 
 
-@contextmanager
-def _recording(kept: list[Problem], most: int) -> Iterator[None]:
-    """Keep the last steps that the learners take inside this context."""
-    modules = (proximal, omdpd)
-    original = vars(proximal)["mirror_step"]
-    last: list[Step] = []
+def steps_of_run(scene: Scene, seed: int, n_steps: int | None = None) -> list[Problem]:
+    """The last steps (or all of them) of a run, read off the learner's states, without a step before them."""
+    learner = scene.learner
+    steps: deque[Problem] = deque(maxlen=n_steps)
+    progress = first(scene)
+    for _, _, after in play(scene, progress, np.random.default_rng(seed), lambda k: False):
+        steps.extend(steps_between(learner, progress.learner_state, after.learner_state))
+        progress = after
+    return list(steps)
 
-    def step(*arguments: Any) -> Step:
-        region, initial, reference, loss, eta, hinges = arguments[:6]
-        answer: Step = original(*arguments)
-        kept.append(Problem(region, initial, reference, loss, eta, hinges, last[0] if last else None))
-        del kept[:-most]
-        last[:] = [answer]
-        return answer
 
-    for module in modules:
-        setattr(module, "mirror_step", step)  # noqa: B010
-    try:
-        yield
-    finally:
-        for module in modules:
-            setattr(module, "mirror_step", original)  # noqa: B010
+def steps_between(learner: Any, before: Any, after: Any) -> tuple[Problem, ...]:
+    """The mirror steps of one update, from the states around it.
+
+    OMDPD takes two, over the set of the new counts: from q_hat_k, and from q_hat_{k+1} with the last gradient as its
+    prediction.  Of ProximalOMDPD's steps it is the one that predicts the next episode.
+    """
+    setting = after.setting
+    if isinstance(learner, OMDPD):
+        region = learner.estimator.estimate(setting, after.counts, after.k).region
+        none = Hinges.none(setting.shape)
+        return (
+            Problem(region, setting.mu, before.q_hat, after.grad, before.eta, none),
+            Problem(region, setting.mu, after.q_hat, after.grad, after.eta, none),
+        )
+    m = after.predicted
+    return (Problem(after.believed.region, setting.mu, after.q_hat, -m.reward, after.eta, m.hinges),)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from omdpd.report.figures import write_figure
-from solvers import solvers
+from solvers import contestants
 from solvers.general import QuadraticProgram
 from solvers.problems import Kind, Problem, Size, recorded
 
@@ -69,7 +69,7 @@ def draw_growth(growth: list[Growth], file: Path) -> Path:
 
 def _per_iteration(problems: list[Problem]) -> float:
     """Milliseconds per iteration, the median over problems, each solved twice and timed the second time."""
-    solve = solvers.ours(False)
+    solve = contestants.ours(False)
     unused: QuadraticProgram = None  # type: ignore[assignment]
     spent = []
     for problem in problems:

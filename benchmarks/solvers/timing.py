@@ -17,16 +17,20 @@ from functools import partial
 
 import numpy as np
 
+from omdpd.learners.omdpd import OMDPD
+from omdpd.natures import fixed
+from omdpd.play.loop import first, play
+from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import greedy_policy
 from omdpd.solvers.programs import best_policy, lagrangian_policy, optimistic_plan
 from omdpd.solvers.regions import Kernel
 from omdpd.worlds import random_dirichlet
-from solvers import solvers
+from solvers import contestants
+from solvers.contestants import PIQP_BACKENDS, Solve
 from solvers.general import quadratic_program
-from solvers.problems import Kind, Problem, Size, recorded
-from solvers.solvers import PIQP_BACKENDS, Solve
+from solvers.problems import SIZES, Kind, Problem, Size, recorded, steps_of_run
 
 # A general solver that takes longer than this on the first problem of a size is left out of that size, and so is a
 # backend of PIQP that takes five times as long there as its best one.
@@ -58,10 +62,20 @@ class Planning:
     difference: float
 
 
+@dataclass(frozen=True)
+class Loop:
+    """A whole run of the paper's size: its seconds, and those of its mirror steps alone."""
+
+    episodes: int
+    seconds: float
+    n_steps: int
+    steps: float
+
+
 def time_kind(size: Size, kind: Kind, seeds: Sequence[int], n_problems: int, ours_only: bool) -> list[Timing]:
     """All solvers on recorded problems of one kind."""
     problems = [problem for seed in seeds for problem in recorded(size, kind, seed, n_problems)]
-    chosen = {"ours, cold": solvers.ours(False), "ours, warm": solvers.ours(True)}
+    chosen = {"ours, cold": contestants.ours(False), "ours, warm": contestants.ours(True)}
     if not ours_only:
         chosen |= _others(problems[0])
     times, iterations, differences = _race(problems, chosen)
@@ -123,6 +137,22 @@ def _ways(cmdp: CMDP) -> dict[str, Callable[[], float]]:
     return ways
 
 
+def time_paper_loop(seed: int) -> Loop:
+    """Play a run of `OMDPD.tuned` on a random world of the paper's size, then take its mirror steps again."""
+    size = SIZES["S5"]
+    cmdp = random_dirichlet.make(np.random.default_rng(seed), size.S, size.A, size.H)
+    scene = Scene(cmdp, fixed.make_noisy(cmdp, seed), OMDPD.tuned(), size.episodes, {})
+    began = time.perf_counter()
+    for _ in play(scene, first(scene), np.random.default_rng(seed), lambda k: False):
+        pass
+    seconds = time.perf_counter() - began
+    steps = steps_of_run(scene, seed)  # the same run once more, outside the clock
+    began = time.perf_counter()
+    for step in steps:
+        step.solve()
+    return Loop(size.episodes, seconds, len(steps), time.perf_counter() - began)
+
+
 def time_compilation() -> tuple[float, float]:
     """Seconds to the first answers in a fresh process: with an empty cache, and from the cache."""
     code = "import time; t=time.perf_counter(); from omdpd.solvers.warmup import warm_up; warm_up(lambda s: None); "
@@ -144,13 +174,13 @@ def peak_memory() -> float:
 def _others(sample: Problem) -> dict[str, Solve]:
     general = quadratic_program(sample)
     makers: dict[str, Callable[[], Solve]] = {
-        f"PIQP {backend}": partial(solvers.piqp, backend, general) for backend in PIQP_BACKENDS
+        f"PIQP {backend}": partial(contestants.piqp, backend, general) for backend in PIQP_BACKENDS
     }
     makers |= {
-        "Clarabel": lambda: solvers.clarabel(general),
-        "OSQP": lambda: solvers.osqp(general),
-        "HiGHS": lambda: solvers.highs(general),
-        "cvxpy": lambda: solvers.cvxpy(general),
+        "Clarabel": lambda: contestants.clarabel(general),
+        "OSQP": lambda: contestants.osqp(general),
+        "HiGHS": lambda: contestants.highs(general),
+        "cvxpy": lambda: contestants.cvxpy(general),
     }
     kept: dict[str, Solve] = {}
     spent: dict[str, float] = {}
