@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
+
+# In a worker: the flag that its parent raises before it passes Ctrl-C on.
+_FLAG: list[Any] = []
 
 
 @dataclass
@@ -25,7 +29,8 @@ def noting_interrupts() -> Iterator[Stop]:
     In a worker the second one is ignored: a terminal sends Ctrl-C to the worker and its parent, and the parent passes
     it on.  Outside the main thread nothing changes, because signals do not arrive there.
     """
-    stop = Stop()
+    # A Ctrl-C that came earlier may have been lost: what it raises inside a destructor or a callback is dropped.
+    stop = Stop(asked=parent_stopped())
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
@@ -74,8 +79,14 @@ def _noted_until_the_end() -> Iterator[None]:
         before(signal.SIGINT, None)
 
 
-def ignore_interrupts() -> None:
-    """An idle worker does not care for Ctrl-C: its parent ends it."""
+def parent_stopped() -> bool:
+    """Whether this is a worker whose parent was asked to stop."""
+    return any(flag.value for flag in _FLAG)
+
+
+def ignore_interrupts(flag: Any) -> None:
+    """An idle worker does not care for Ctrl-C: its parent raises the flag, and ends it."""
+    _FLAG[:] = [flag]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from omdpd.experiments.interrupts import delaying_interrupts, ignore_interrupts, raising_interrupts
+from omdpd.experiments.interrupts import delaying_interrupts, ignore_interrupts, parent_stopped, raising_interrupts
 from omdpd.problem.arrays import InvalidInputError
 
 P = ParamSpec("P")
@@ -233,14 +233,9 @@ def _unable(code: int) -> WorkersError:
     return WorkersError(f"a worker ended with exit code {code} before it could begin; what it printed says why")
 
 
-# In a worker: whether its parent was asked to stop.
-_STOP: list[Any] = []
-
-
 def _begin_worker(stop: Any, began: Any) -> None:
     """A worker is deaf to Ctrl-C while it is idle, and does not outlive its parent."""
-    ignore_interrupts()
-    _STOP[:] = [stop]
+    ignore_interrupts(stop)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     began.value = 1
 
@@ -256,6 +251,6 @@ def _interruptible(fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str
     """Call `fn` so that Ctrl-C stops it, and then be deaf to Ctrl-C again."""
     with raising_interrupts():
         # After Ctrl-C is heard: the parent makes its note before it sends the signal, so that one of them is seen.
-        if any(stop.value for stop in _STOP):
+        if parent_stopped():
             raise InterruptedError("stopped")
         return fn(*args, **kwargs)

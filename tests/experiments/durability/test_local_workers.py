@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import suppress
 
 import pytest
 from real_commands import committed, start, wait_until, write_experiment
@@ -11,6 +12,7 @@ from chaos import fingerprint, workers
 from omdpd.experiments.executors import InProcess, executor
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.files import load_experiment
+from omdpd.experiments.interrupts import noting_interrupts
 from omdpd.experiments.local_processes import MAX_DEATHS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.run_folder import RunFolder
@@ -88,3 +90,21 @@ def test_workers_do_not_outlive_a_parent_that_is_killed(tmp_path):
     process.kill()
     process.wait()
     wait_until(lambda: not any(alive(pid) for pid in orphans), 30.0)
+
+
+def lose_an_interrupt(file):
+    """Ctrl-C comes at a moment when what it raises is dropped, as in a destructor; then a run begins."""
+    with open(file, "w"):
+        pass
+    with suppress(KeyboardInterrupt):
+        time.sleep(60.0)
+    with noting_interrupts() as stop:
+        return stop.asked
+
+
+def test_an_interrupt_that_is_lost_before_a_run_begins_still_stops_it(tmp_path):
+    with executor("local", 2) as pool:
+        future = pool.submit(lose_an_interrupt, str(tmp_path / "begun"))
+        wait_until((tmp_path / "begun").exists)
+        pool.shutdown(wait=True, cancel_futures=True)
+    assert future.result() is True
