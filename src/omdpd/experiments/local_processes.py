@@ -125,6 +125,7 @@ class LocalProcesses(Executor):
                 with delaying_interrupts():
                     call = workers.pool.submit(_interruptible, work.fn, work.args, work.kwargs)
                     self._attend(workers)
+                    call.add_done_callback(partial(self._answer, workers, work))
             except BrokenProcessPool:
                 workers.waiting.discard(work)
                 self._replace(workers)
@@ -134,7 +135,6 @@ class LocalProcesses(Executor):
                 workers.waiting.discard(work)
                 self._abandon(workers)
                 raise _no_room(error) from None
-            call.add_done_callback(partial(self._answer, workers, work))
 
     def _new_workers(self) -> Workers:
         began = self._context.RawValue("b", 0)
