@@ -167,9 +167,7 @@ def test_a_learner_whose_state_cannot_be_kept_is_refused_before_its_first_episod
     from omdpd.experiments.one_run import run
 
     plugin.write_text(plugin.read_text().replace("k: int", "k: object"))
-    with pytest.raises(
-        InvalidInputError, match=r"kept on disk: the state of Fixed\.k is of type object"
-    ):
+    with pytest.raises(InvalidInputError, match=r"kept on disk: the state of Fixed\.k is of type object"):
         run(spec(plugin), tmp_path / "run")
     assert not (tmp_path / "run" / "commit.json").exists()
 
