@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats, Integers
+from omdpd.solvers.compiled.options import INNER
 
 
 @njit(cache=True)
@@ -43,6 +44,35 @@ def fill_row(lower: Floats, upper: Floats, order: Integers, row: Floats) -> None
         if more > 0.0:
             row[t] += more
             rest -= more
+
+
+@njit(**INNER)
+def support(lower: Floats, upper: Floats, h: int, s: int, a: int, values: Floats, order: Integers) -> float:
+    """max_p p.values over the box of one row of (H, S, A, S) bounds, `order` sorting the values downwards."""
+    rest, value = 1.0, 0.0
+    for t in range(values.size):
+        rest -= lower[h, s, a, t]
+        value += lower[h, s, a, t] * values[t]
+    for k in range(order.size):
+        if rest <= 0.0:
+            break
+        t = order[k]
+        more = min(upper[h, s, a, t] - lower[h, s, a, t], rest)
+        value += more * values[t]
+        rest -= more
+    return value
+
+
+@njit(**INNER)
+def sort_descending(values: Floats, order: Integers) -> None:
+    """Make `order` sort the values downwards, by insertion: S is small and the order changes little between steps."""
+    for k in range(1, order.size):
+        t = order[k]
+        place = k
+        while place > 0 and values[order[place - 1]] < values[t]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = t
 
 
 @njit(cache=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.solvers.compiled.vertices import sort_descending, support
+from omdpd.solvers.compiled.boxes import sort_descending, support
 
 
 @njit(cache=True)

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.boxes import sort_descending, support
 from omdpd.solvers.compiled.options import INNER
 
 OPTIMAL, INFEASIBLE, GAVE_UP = 0, 1, 2
@@ -22,7 +23,7 @@ PRICED_OUT = 1e-11
 # Steps of the ratio test that differ by less are ties.
 TIE = 1e-13
 # The smallest pivot; a worst excess below `NOTHING` after the first phase is neither zero nor positive for sure.
-LEAST_PIVOT = 1e-11
+MIN_PIVOT = 1e-11
 NOTHING = 1e-10
 # What a basic column is: a vertex, the worst excess t of the first phase, or (from zero on) the slack of a row.
 VERTEX, EXCESS = -2, -1
@@ -73,23 +74,6 @@ def best_vertex(lower: Floats, upper: Floats, mu: Floats, table: Floats, q: Floa
 
 
 @njit(**STRICT)
-def support(lower, upper, h, s, a, V, order):
-    """max_p p.V over the box of one row, `order` sorting V downwards."""
-    rest, value = 1.0, 0.0
-    for t in range(V.size):
-        rest -= lower[h, s, a, t]
-        value += lower[h, s, a, t] * V[t]
-    for k in range(order.size):
-        if rest <= 0.0:
-            break
-        t = order[k]
-        more = min(upper[h, s, a, t] - lower[h, s, a, t], rest)
-        value += more * V[t]
-        rest -= more
-    return value
-
-
-@njit(**STRICT)
 def spread(lower, upper, h, s, a, V, order, rows):
     """Write into rows[h, s] a law that reaches `support`; states of equal V share in proportion to their room."""
     rest = 1.0
@@ -111,23 +95,11 @@ def spread(lower, upper, h, s, a, V, order, rows):
         k = end
 
 
-@njit(**STRICT)
-def sort_descending(V: Floats, order: Integers) -> None:
-    """Make `order` sort V downwards, by insertion: S is small and the order changes little from step to step."""
-    for k in range(1, order.size):
-        t = order[k]
-        place = k
-        while place > 0 and V[order[place - 1]] < V[t]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = t
-
-
 @njit(cache=True)
 def plan_by_vertices(
-    lower: Floats, upper: Floats, mu: Floats, reward: Floats, tables: Floats, most: int
+    lower: Floats, upper: Floats, mu: Floats, reward: Floats, tables: Floats, max_pivots: int
 ) -> tuple[Floats, Floats, int, int]:
-    """Maximise reward.q over q in Q(box) with d_j.q <= 0, by at most `most` pivots of the revised simplex method.
+    """Maximise reward.q over q in Q(box) with d_j.q <= 0, by at most `max_pivots` pivots of the revised simplex method.
 
     First phase: minimise t with d_j.q <= t, from the unconstrained optimum on.  Returns q, the prices of the tables
     (>= 0), a status and the number of pivots.  INFEASIBLE: q has the least worst excess and the prices are zero.
@@ -160,7 +132,7 @@ def plan_by_vertices(
     exchange(inverse, x, direction, first, x[first] / direction[first], 0.0)
     # True; for a constant the compiler would make versions of what follows.
     phase_one = m > 0
-    for pivot in range(most):
+    for pivot in range(max_pivots):
         prices_of(inverse, kind, gains, phase_one, y)
         entered = price_out(lower, upper, mu, reward, tables, y, kind, phase_one, entering, priced)
         if entered == EXCESS:
@@ -181,7 +153,7 @@ def plan_by_vertices(
         if entered == VERTEX:
             copy_table(entering, vertices[leaving])
         exchange(inverse, x, direction, leaving, max(x[leaving], 0.0) / direction[leaving], 0.0)
-    return vertices[m], np.zeros(m), GAVE_UP, most
+    return vertices[m], np.zeros(m), GAVE_UP, max_pivots
 
 
 @njit(**STRICT)
@@ -274,11 +246,11 @@ def ratio_test(x, direction, kind):
     """The basic variable that reaches zero first; of ties t, then the largest pivot."""
     step = np.inf
     for i in range(x.size):
-        if direction[i] > LEAST_PIVOT:
+        if direction[i] > MIN_PIVOT:
             step = min(step, max(x[i], 0.0) / direction[i])
     leaving = -1
     for i in range(x.size):
-        if direction[i] > LEAST_PIVOT and max(x[i], 0.0) / direction[i] <= step + TIE:
+        if direction[i] > MIN_PIVOT and max(x[i], 0.0) / direction[i] <= step + TIE:
             if kind[i] == EXCESS:
                 return i
             if leaving < 0 or direction[i] > direction[leaving]:
@@ -322,15 +294,15 @@ def finished(vertices, kind, x, y, phase_one, m, pivots):
 
 @njit(cache=True)
 def penalised_by_vertices(
-    lower: Floats, upper: Floats, mu: Floats, reward: Floats, table: Floats, lam: float, eta: float, most: int
+    lower: Floats, upper: Floats, mu: Floats, reward: Floats, table: Floats, lam: float, eta: float, max_vertices: int
 ) -> tuple[Floats, float, float, int]:
-    """Maximise reward.q - 1/(2 eta) ([lam + eta d.q]^+)^2 over q in Q(box): (q, price, duality gap, vertices met).
+    """Maximise reward.q - 1/(2 eta) ([lam + eta d.q]^+)^2 over q in Q(box): (q, price, duality gap, vertices tried).
 
     The dual is max_q (reward - y d).q + (y^2/2 - lam y)/eta, to be minimised over y >= 0: the upper envelope of lines
     plus a parabola.  Two vertices bracket its minimum and are replaced until none lies above them; the answer is their
     mixture with lam + eta d.q = y.
     """
-    left, right, met = np.zeros(reward.shape), np.zeros(reward.shape), np.zeros(reward.shape)
+    left, right, found = np.zeros(reward.shape), np.zeros(reward.shape), np.zeros(reward.shape)
     priced = np.zeros(reward.shape)
     best_vertex(lower, upper, mu, reward, left)
     add_table(-1.0, table, priced)
@@ -338,22 +310,22 @@ def penalised_by_vertices(
     value_l, slope_l = dot(reward, left), dot(table, left)
     value_r, slope_r = dot(reward, right), dot(table, right)
     price, share, count = 0.0, 1.0, 2
-    while count < most:
+    while count < max_vertices:
         count += 1
         price, share = bracketed(value_l, slope_l, value_r, slope_r, lam, eta)
         copy_table(reward, priced)
         add_table(-price, table, priced)
-        height = best_vertex(lower, upper, mu, priced, met)
+        height = best_vertex(lower, upper, mu, priced, found)
         line = max(value_l - price * slope_l, value_r - price * slope_r)
         if height - line <= 1e-13 * max(1.0, abs(line), price * (abs(slope_l) + abs(slope_r))):
             break
-        value, slope = dot(reward, met), dot(table, met)
+        value, slope = dot(reward, found), dot(table, found)
         if lam + eta * slope > price:
             value_l, slope_l = value, slope
-            copy_table(met, left)
+            copy_table(found, left)
         else:
             value_r, slope_r = value, slope
-            copy_table(met, right)
+            copy_table(found, right)
     q = np.zeros(reward.shape)
     add_table(share, left, q)
     add_table(1.0 - share, right, q)
@@ -361,7 +333,7 @@ def penalised_by_vertices(
     primal = dot(reward, q) - 0.5 * reached * reached / eta
     copy_table(reward, priced)
     add_table(-price, table, priced)
-    dual = best_vertex(lower, upper, mu, priced, met) + (0.5 * price * price - lam * price) / eta
+    dual = best_vertex(lower, upper, mu, priced, found) + (0.5 * price * price - lam * price) / eta
     return q, price, max(dual - primal, 0.0), count
 
 
