@@ -28,8 +28,6 @@ class Problem(NamedTuple):
     mu: np.ndarray
     d: np.ndarray
     W: np.ndarray
-    b: np.ndarray
-    rho: np.ndarray
     kl: bool
     label: dict
 
@@ -74,14 +72,14 @@ def draw(seed: int, region: str = "box", kl: bool = False) -> Problem:
     eta = float(10.0 ** rng.uniform(-8, 8)) if rng.random() < 0.3 else float(10.0 ** rng.uniform(-3, 1))
     loss = rng.uniform(-1, 1, (H, S, A)) * (rng.random() > 0.05)
     hinges = str(rng.choice(HINGES))
-    d, W, b, rho = draw_hinges(rng, hinges, reference, eta)
+    d, W = draw_hinges(rng, hinges, reference, eta)
     if kl:
         # Prices are exponents here: e^-1000 is no longer a number.
-        eta, W, rho = min(eta, 10.0), np.minimum(W, 100.0), np.minimum(rho, 100.0)
+        eta, W = min(eta, 10.0), np.minimum(W, 100.0)
         reference = 0.99 * reference + 0.01 / (S * A)
     c = (np.log(reference) if kl else reference) - eta * loss
     label = {"S": S, "A": A, "H": H, "radius": radius, "reference": kind, "eta": eta, "hinges": hinges, "m": len(W)}
-    return Problem(c, reference, lower, upper, mu, d, W, b, rho, kl, label)
+    return Problem(c, reference, lower, upper, mu, d, W, kl, label)
 
 
 def draw_law(rng: np.random.Generator, S: int, A: int, H: int) -> np.ndarray:
@@ -146,8 +144,10 @@ def draw_reference(rng: np.random.Generator, law: np.ndarray, mu: np.ndarray, A:
     return occupancy_of_policy(policy, kernel, mu), kind
 
 
-def draw_hinges(rng: np.random.Generator, kind: str, reference: np.ndarray, eta: float) -> tuple[np.ndarray, ...]:
-    """d, W, b, rho: hinges or, one time in four, terms of an augmented Lagrangian."""
+def draw_hinges(
+    rng: np.random.Generator, kind: str, reference: np.ndarray, eta: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """d and W: weights of any size, in the unit of the step, or (one time in four) moderate."""
     shape = reference.shape
     m = 0 if kind == "none" else int(rng.choice([1, 2, 3, 8]))
     d = rng.uniform(-1, 1, (m, *shape))
@@ -165,29 +165,24 @@ def draw_hinges(rng: np.random.Generator, kind: str, reference: np.ndarray, eta:
     elif kind == "rank-two" and m > 2:
         d = np.tensordot(rng.normal(size=(m, 2)), d[:2], 1)
     if rng.random() < 0.25:
-        rho = 10.0 ** rng.uniform(-2, 3, m)
-        return d, np.zeros(m), rng.uniform(-0.5, 0.5, m), rho
+        return d, 10.0 ** rng.uniform(-2, 3, m)
     W = eta * 10.0 ** rng.uniform(-1, 1, m) if rng.random() < 0.5 else 10.0 ** rng.uniform(-3, 6, m)
     W = np.minimum(W, 1e6) * (rng.random(m) > 0.05)
-    return d, W, np.zeros(m), np.zeros(m)
+    return d, W
 
 
 def run(problem: Problem, region: str, tol: float) -> Outcome:
     """Solve with the solver of the region."""
-    c, reference, lower, upper, mu, d, W, b, rho, kl, _ = problem
+    c, reference, lower, upper, mu, d, W, kl, _ = problem
     if region == "kernel":
         from omdpd.solvers.compiled.kernel_step.solve import solve_single
 
-        out = solve_single(
-            c, reference, lower, mu, d, W, b, rho, kl, tol, False, np.zeros(c.shape[:2]), np.zeros(len(W))
-        )
+        out = solve_single(c, reference, lower, mu, d, W, kl, tol, False, np.zeros(len(W)))
         q, _, xi, gap, scale, iterations, status = out
         return Outcome(q, lower, xi, gap, scale, int(iterations), int(status))
     from omdpd.solvers.compiled.box_step.solve import solve_box
 
-    q, p, _, xi, gap, scale, iterations, status = solve_box(
-        c, reference, lower, upper, mu, d, W, b, rho, kl, tol, False, lower
-    )
+    q, p, _, xi, gap, scale, iterations, status = solve_box(c, reference, lower, upper, mu, d, W, kl, tol)
     return Outcome(q, p, xi, gap, scale, int(iterations), int(status))
 
 
@@ -199,8 +194,7 @@ def objective(problem: Problem, q: np.ndarray) -> float:
         value = np.sum(np.where(q > 0, q * (np.log(np.where(q > 0, q, 1)) - 1 - problem.c), 0))
     else:
         value = 0.5 * np.sum((q - problem.c) ** 2)
-    t = np.maximum((problem.d * q).sum((1, 2, 3)) + problem.b, 0)
-    return value + np.sum(problem.W * t + 0.5 * problem.rho * t**2)
+    return value + problem.W @ np.maximum((problem.d * q).sum((1, 2, 3)), 0)
 
 
 def check(problem: Problem, outcome: Outcome, tol: float) -> list[str]:

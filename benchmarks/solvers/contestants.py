@@ -37,28 +37,24 @@ PIQP_BACKENDS = ("sparse_ldlt", "sparse_ldlt_ineq_cond", "sparse_ldlt_eq_cond", 
 
 
 def ours(warm: bool) -> Solve:
-    """The structured solvers."""
+    """The structured solvers; only the one over a kernel knows a warm start."""
 
     def solve(problem: Problem, _: QuadraticProgram) -> Timed:
         began = time.perf_counter()
         c, W = problem.reference - problem.eta * problem.loss, problem.eta * problem.hinges.weights
-        none = np.zeros(len(W))
         before = problem.before
         hot = warm and before is not None and before.multipliers.shape == W.shape
         if isinstance(problem.region, Kernel):
-            V, xi = (before.values, before.multipliers) if hot and before else (np.zeros(c.shape[:2]), none)
+            xi = before.multipliers if hot and before else np.zeros(len(W))
             p = problem.region.transition
             answer = solve_single(
-                c, problem.reference, p, problem.initial, problem.hinges.tables, W, none, none, False, TOLERANCE, hot,
-                V, xi,
-            )  # fmt: skip
+                c, problem.reference, p, problem.initial, problem.hinges.tables, W, False, TOLERANCE, hot, xi
+            )
             return Timed(time.perf_counter() - began, answer[0], int(answer[5]))
         lower, upper = problem.region.lower, problem.region.upper
-        p = before.transition if hot and before else lower
         solved = solve_box(
-            c, problem.reference, lower, upper, problem.initial, problem.hinges.tables, W, none, none, False, TOLERANCE,
-            hot, p,
-        )  # fmt: skip
+            c, problem.reference, lower, upper, problem.initial, problem.hinges.tables, W, False, TOLERANCE
+        )
         return Timed(time.perf_counter() - began, solved[0], solved[6])
 
     return solve

@@ -17,8 +17,8 @@ from enum import IntEnum
 import numpy as np
 
 from omdpd.problem.arrays import Floats, inner
-from omdpd.solvers.compiled.box_step.slots import BLAS_STATES
 from omdpd.solvers.compiled.box_step.solve import solve_box
+from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.flow import flow_residual
 from omdpd.solvers.compiled.kernel_step.solve import solve_single
 from omdpd.solvers.regions import Kernel, Region
@@ -115,19 +115,17 @@ def _solved(
     """The step by the solver of its region."""
     c = (np.log(reference) if kl else reference) - eta * loss
     W = eta * hinges.weights
-    none = np.zeros(len(W))
     if isinstance(region, Kernel):
         p = region.transition
-        unused = np.zeros(reference.shape[:2])
         warm = hinges.start is not None
-        start = none if hinges.start is None else np.minimum(hinges.start, W)
+        start = np.zeros(len(W)) if hinges.start is None else np.minimum(hinges.start, W)
         q, V, xi, gap, scale, iterations, status = solve_single(
-            c, reference, p, initial, hinges.tables, W, none, none, kl, TOLERANCE, warm, unused, start
+            c, reference, p, initial, hinges.tables, W, kl, TOLERANCE, warm, start
         )
     else:
         lower, upper = region.lower, region.upper
         q, p, V, xi, gap, scale, iterations, status = solve_box(
-            c, reference, lower, upper, initial, hinges.tables, W, none, none, kl, TOLERANCE, False, lower
+            c, reference, lower, upper, initial, hinges.tables, W, kl, TOLERANCE
         )
     return Step(q, p, V, xi, gap, scale, flow_residual(q, p, initial), iterations, Status(status))
 

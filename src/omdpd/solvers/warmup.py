@@ -30,14 +30,14 @@ H, S, A = 2, 2, 2
 ELSEWHERE = "from omdpd.solvers.warmup import help_out; help_out()"
 
 _1, _2, _3, _4, _5 = (types.Array(types.float64, ndim, "C") for ndim in range(1, 6))
-_n, _x, _yes, _order = types.int64, types.float64, types.boolean, types.Array(types.int64, 1, "C")
+_n, _yes, _order = types.int64, types.boolean, types.Array(types.int64, 1, "C")
 # The solver over a box compiles what it calls as it meets it; these come late, and whoever is first compiles them.
 LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (solve, (_3, _3, _2, _1)),
     (hinge_gaps, (_3, _3, _2, _1)),
     (row_gap, (_4, _n, _n, _yes)),
     (forward, (_5, _4, _n, _1, _2)),
-    (backward, (_5, _4, _n, _2, _x, _yes, _2, _order, _2)),
+    (backward, (_5, _4, _n, _2, _yes, _2, _order, _2)),
 )
 
 

@@ -1,35 +1,46 @@
-"""What the compiler cannot know about the arrays of the solvers: who owns them, and that they do not overlap."""
+"""What the compiler cannot know about the arrays of the solvers: who owns them, and that they do not overlap.
+
+Where nothing is compiled (NUMBA_DISABLE_JIT=1) the promises are checked instead: see `promises`.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
+from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from omdpd.solvers.compiled import promises
 from omdpd.solvers.compiled.options import INNER
 
 
-def _borrowed(typingctx, array):
-    """The same array without a share in its memory, so that handing it on costs no atomic count.
+def _borrow(typingctx, arrays):
+    """The same array, or all arrays of a (nested) tuple, without a share in their memory.
 
-    The owner has to outlive it: whoever borrows touches the owner once more at the end.
+    Handing them on costs no atomic count.  The owner has to outlive them: whoever borrows calls `outlive` at the end.
     """
 
     def codegen(context, builder, signature, args):
-        view = context.make_array(signature.return_type)(context, builder, value=args[0])
+        return _without_owner(context, builder, signature.return_type, args[0])
+
+    return arrays(arrays), codegen
+
+
+def _without_owner(context, builder, kind, value):
+    if isinstance(kind, types.Array):
+        view = context.make_array(kind)(context, builder, value=value)
         for field in ("meminfo", "parent"):
             setattr(view, field, cgutils.get_null_value(getattr(view, field).type))
         return view._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        for k, each in enumerate(kind):
+            item = _without_owner(context, builder, each, builder.extract_value(value, k))
+            value = builder.insert_value(value, item, k)
+    return value
 
-    return array(array), codegen
 
-
-borrow: Any = intrinsic(_borrowed)
-
-
-def _distinct(typingctx):
+def _assume_distinct(typingctx):
     """Promise that what the calling function writes through one of its arrays it touches through no other.
 
     The compiler cannot know that slots of one array do not overlap, and would neither fuse nor vectorise a loop that
@@ -45,9 +56,14 @@ def _distinct(typingctx):
     return types.none(), codegen
 
 
-assume_distinct: Any = intrinsic(_distinct)
-
-
 @njit(**INNER)
-def outlive(owners):
+def _outlive(owners):
     """Nothing; the owners of borrowed memory are alive until this call."""
+
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]  # Numba sets it from the environment
+    borrow: Any = promises.borrow
+    outlive: Any = promises.outlive
+    assume_distinct: Any = promises.assume_distinct
+else:
+    borrow, outlive, assume_distinct = intrinsic(_borrow), _outlive, intrinsic(_assume_distinct)

@@ -1,11 +1,11 @@
 """A feasible point from an iterate, and a duality gap that is computed without cancellation.
 
 For any V, any xi and any policy and kernel in the box with occupancy q, with c' = c - sum_j xi_j d_j,
-y = c' - V_h(s) + sigma(V_{h+1}) and v_j = d_j.q + b_j, primal minus dual value is a sum of non-negative terms:
+y = c' - V_h(s) + sigma(V_{h+1}) and v_j = d_j.q, primal minus dual value is a sum of non-negative terms:
 
     Euclid   1/2 (q - [y]^+)^2 + q ([y]^+ - y) + q (sigma - p.V_{h+1})                       over the rows
-    KL       q (e^r - 1 - r) + q (sigma - p.V_{h+1}),  r = y - log q                          over the rows
-    hinges   W v + rho v^2/2 - xi v + ([xi - W]^+)^2 / (2 rho)  if v > 0,  without the first two terms otherwise
+    KL       q (e^delta - 1 - delta) + q (sigma - p.V_{h+1}),  delta = y - log q               over the rows
+    hinges   (W - xi) v  if v > 0,  -xi v  otherwise
 
 (mu.V_1 telescopes into the rows, which removes every large term.)  An upper bound of what the rounding of q can
 do to the hinge terms is part of the gap: at large W it dominates.
@@ -16,29 +16,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.box_step.slots import (
-    LO,
-    PP,
-    RP,
-    S2,
-    S3,
-    SL,
-    TL,
-    TW,
-    C,
-    Q,
-    W,
-    place,
-    sort_down,
-)
+from omdpd.problem.arrays import Floats, Integers
+from omdpd.solvers.compiled.box_step import slots as slot
+from omdpd.solvers.compiled.box_step.laws import kernel_gap
+from omdpd.solvers.compiled.box_step.start import DEAD_MASS
+from omdpd.solvers.compiled.box_step.storage import place
 from omdpd.solvers.compiled.options import INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
 # q of a forward pass is off by a few units in the last place, relative to each entry.
 ROUNDING = 4.0 * 2.220446049250313e-16
-# log q of a value below the smallest double; its term in the objective is zero.
+# KL: what a state without mass adds to V, so that e^y is zero in the objective; e^-50 is 2e-22.
 UNREACHABLE_BONUS = 50.0
+# The largest exponent whose power is a double, and where e^x - 1 - x would lose more digits than its series.
+MAX_EXPONENT, SERIES_BELOW = 700.0, 1e-2
+# 2^27 + 1 splits a double into halves of 26 bits.
+SPLIT = 134217729.0
 
 
 @njit(**INNER)
@@ -48,84 +41,48 @@ def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
     S, N = p.shape
     for t in range(S):
         for n in range(N):
-            q = rows[Q, b, n]
-            p[t, n] = E[LO, b, t, n] + (E[W, b, t, n] / q if q > 0.0 else 0.0)
-
-
-@njit(**INNER)
-def kernel_gap(E5: Floats, R4: Floats, b: int, i: int, V: Floats, order: np.ndarray, scratch: Floats) -> float:
-    """Per row sigma (scratch 0) and sigma - p.V (scratch 1), relative to max V, which is returned.
-
-    Rows whose kernel was held fixed because their box is narrow take its best member instead.
-    """
-    S, R = V.size, scratch.shape[1]
-    sigma, slack, rest = scratch[0], scratch[1], scratch[2]
-    sort_down(V, order)
-    top = V[order[0]]
-    for r in range(R):
-        sigma[r] = 0.0
-        slack[r] = 0.0
-        rest[r] = 1.0
-    for t in range(S):
-        for r in range(R):
-            rest[r] -= E5[TL, b, t, i, r]
-    for k in range(S):
-        t = order[k]
-        drop = V[t] - top
-        for r in range(R):
-            best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
-            if R4[SL, b, i, r] == 0.0:
-                E5[PP, b, t, i, r] = best
-        for r in range(R):
-            best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
-            sigma[r] += best * drop
-        for r in range(R):
-            best = E5[TL, b, t, i, r] + max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
-            slack[r] += (best - E5[PP, b, t, i, r]) * drop
-        for r in range(R):
-            rest[r] -= max(min(E5[TW, b, t, i, r], rest[r]), 0.0)
-    return top
+            q = rows[slot.OCCUPANCY, b, n]
+            p[t, n] = E[slot.LOWER, b, t, n] + (E[slot.LOW_SLACK, b, t, n] / q if q > 0.0 else 0.0)
 
 
 @njit(**INNER)
 def backward(
     E5: Floats,
-    R4: Floats,
-    n_actions: int,
+    rows4: Floats,
+    A: int,
     mass: Floats,
-    dead: float,
     kl: bool,
     V: Floats,
-    order: np.ndarray,
+    order: Integers,
     scratch: Floats,
 ) -> None:
-    """Slots S2 = y and S3 = sigma - p.V of every row; states without mass get the V that makes every y <= 0."""
+    """Dual slack y and sigma - p.V of every row; states without mass get the V that makes every y <= 0."""
     H, S = V.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
     for h in range(H - 1, -1, -1):
         b, i = place(h, H, hb, nb)
         top = 0.0
         if h + 1 < H:
-            top = kernel_gap(E5, R4, b, i, V[h + 1], order, scratch)
+            top = kernel_gap(E5, rows4, b, i, V[h + 1], order, scratch)
         else:
             for r in range(R):
                 scratch[0, r] = 0.0
                 scratch[1, r] = 0.0
         for s in range(S):
-            if mass[h, s] <= dead:
+            if mass[h, s] <= DEAD_MASS:
                 best = -np.inf
-                for a in range(n_actions):
-                    best = max(best, R4[C, b, i, a * S + s] + (scratch[0, a * S + s] + top))
+                for a in range(A):
+                    best = max(best, rows4[slot.C, b, i, a * S + s] + (scratch[0, a * S + s] + top))
                 V[h, s] = best + (UNREACHABLE_BONUS if kl else 0.0)
-            for a in range(n_actions):
+            for a in range(A):
                 r = a * S + s
-                R4[S2, b, i, r] = R4[C, b, i, r] + ((top - V[h, s]) + scratch[0, r])
-                R4[S3, b, i, r] = max(scratch[1, r], 0.0)
+                rows4[slot.DUAL_SLACK, b, i, r] = rows4[slot.C, b, i, r] + ((top - V[h, s]) + scratch[0, r])
+                rows4[slot.KERNEL_LOSS, b, i, r] = max(scratch[1, r], 0.0)
 
 
 @njit(**INNER)
-def forward(E5: Floats, R4: Floats, n_actions: int, mu: Floats, flow: Floats) -> None:
-    """Slot RP: the occupancy of the policy of slot Q under the kernel of slot PP; `flow` gets the state masses."""
+def forward(E5: Floats, rows4: Floats, A: int, mu: Floats, flow: Floats) -> None:
+    """The certified occupancy: of the iterate's policy under the kernel in its slot; `flow` gets the state masses."""
     H, S = flow.shape
     nb, hb = E5.shape[1], E5.shape[3]
     for s in range(S):
@@ -134,85 +91,78 @@ def forward(E5: Floats, R4: Floats, n_actions: int, mu: Floats, flow: Floats) ->
         b, i = place(h, H, hb, nb)
         for s in range(S):
             total = 0.0
-            for a in range(n_actions):
-                total += R4[Q, b, i, a * S + s]
-            for a in range(n_actions):
+            for a in range(A):
+                total += rows4[slot.OCCUPANCY, b, i, a * S + s]
+            for a in range(A):
                 r = a * S + s
-                R4[RP, b, i, r] = flow[h, s] * (R4[Q, b, i, r] / total if total > 0.0 else 1.0 / n_actions)
+                share = rows4[slot.OCCUPANCY, b, i, r] / total if total > 0.0 else 1.0 / A
+                rows4[slot.CERTIFIED, b, i, r] = flow[h, s] * share
         if h + 1 < H:
             for t in range(S):
                 total = 0.0
-                for r in range(S * n_actions):
-                    total += R4[RP, b, i, r] * E5[PP, b, t, i, r]
+                for r in range(S * A):
+                    total += rows4[slot.CERTIFIED, b, i, r] * E5[slot.KERNEL, b, t, i, r]
                 flow[h + 1, t] = total
 
 
 @njit(**INNER)
-def row_gap(R4: Floats, H: int, n_rows: int, kl: bool) -> float:
+def row_gap(rows4: Floats, H: int, n_rows: int, kl: bool) -> float:
     """Sum of the rows' terms."""
-    nb, hb = R4.shape[1] - 1, R4.shape[2]
+    nb, hb = rows4.shape[1] - 1, rows4.shape[2]
     total = 0.0
     for h in range(H):
         b, i = place(h, H, hb, nb)
         for r in range(n_rows):
-            q, y = R4[RP, b, i, r], R4[S2, b, i, r]
+            q, y = rows4[slot.CERTIFIED, b, i, r], rows4[slot.DUAL_SLACK, b, i, r]
             if kl:
                 term = divergence_gap(q, y)
             else:
                 positive = max(y, 0.0)
                 term = 0.5 * (q - positive) ** 2 + q * (positive - y)
-            total += term + q * R4[S3, b, i, r]
+            total += term + q * rows4[slot.KERNEL_LOSS, b, i, r]
     return total
 
 
 @njit(**INNER)
 def divergence_gap(q: float, y: float) -> float:
-    """q log q - q - q y + e^y, written in r = y - log q where q > 0."""
+    """q log q - q - q y + e^y, written in delta = y - log q where q > 0."""
     if q <= 0.0:
-        return np.exp(min(y, 700.0))
-    r = y - np.log(q)
-    if abs(r) < 1e-2:
-        return q * (r * r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r / 720.0)))))
-    return q * (np.exp(min(r, 700.0)) - 1.0 - r)
+        return np.exp(min(y, MAX_EXPONENT))
+    delta = y - np.log(q)
+    if abs(delta) < SERIES_BELOW:
+        series = 1.0 / 6.0 + delta * (1.0 / 24.0 + delta * (1.0 / 120.0 + delta / 720.0))
+        return q * (delta * delta * (0.5 + delta * series))
+    return q * (np.exp(min(delta, MAX_EXPONENT)) - 1.0 - delta)
 
 
 @njit(**INNER)
-def hinge_gaps(terms: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
+def hinge_gaps(tables: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
     """Sum of the hinges' terms; v is summed in twice the working precision (Dekker's product, Knuth's sum)."""
-    split = 134217729.0
     gap = 0.0
     for j in range(xi.size):
-        high, low, size = data[1, j], 0.0, abs(data[1, j])
+        high, low, size = 0.0, 0.0, 0.0
         for b in range(rows.shape[1]):
             for n in range(rows.shape[2]):
-                x, y = terms[j, b, n], rows[RP, b, n]
-                p = x * y
-                xs, ys = split * x, split * y
-                xh, yh = xs - (xs - x), ys - (ys - y)
-                xl, yl = x - xh, y - yh
-                low += xl * yl - (((p - xh * yh) - xl * yh) - xh * yl)
-                total = high + p
+                one, two = tables[j, b, n], rows[slot.CERTIFIED, b, n]
+                product = one * two
+                one_split, two_split = SPLIT * one, SPLIT * two
+                one_high, two_high = one_split - (one_split - one), two_split - (two_split - two)
+                one_low, two_low = one - one_high, two - two_high
+                low += one_low * two_low - (((product - one_high * two_high) - one_low * two_high) - one_high * two_low)
+                total = high + product
                 part = total - high
-                low += (high - (total - part)) + (p - part)
+                low += (high - (total - part)) + (product - part)
                 high = total
-                size += abs(p)
-        gap += hinge_gap(high + low, size, xi[j], data[0, j], data[2, j])
+                size += abs(product)
+        gap += hinge_gap(high + low, size, xi[j], data[slot.WEIGHT, j])
     return gap
 
 
 @njit(**INNER)
-def hinge_gap(v: float, size: float, xi: float, weight: float, rho: float) -> float:
+def hinge_gap(v: float, size: float, xi: float, weight: float) -> float:
     """One hinge's term, with the most that rounding of v by `ROUNDING` times `size` can add."""
     error = ROUNDING * size
-    over = max(xi - weight, 0.0)
-    curve = over * over / (2.0 * rho) if rho > 0.0 else 0.0
     worst = 0.0
     for point in (v - error, v, v + error):
-        if point > 0.0 and xi > weight and rho > 0.0:
-            term = 0.5 * rho * (point - over / rho) ** 2
-        elif point > 0.0:
-            term = (weight - xi) * point + 0.5 * rho * point * point
-        else:
-            term = -xi * point + curve
-        worst = max(worst, term)
+        worst = max(worst, (weight - xi) * point if point > 0.0 else -xi * point)
     return worst

@@ -1,13 +1,13 @@
-"""Terms W t + rho t^2 / 2 with t = [d.q + b]^+: a border of the Newton system, one line per term.
+"""Terms W [v]^+ with v = d.q: a border of the Newton system, one line per term.
 
-t >= 0 (multiplier zeta) and u = t - v >= 0 (multiplier xi), v = d.q + b, zeta + xi = W + rho t.  The row formulas hold
-with c' = c - sum_j xi_j d_j.  Eliminating t and u leaves one unknown dxi per term:
+v = above - below with slacks above >= 0 (multiplier zeta) and below >= 0 (multiplier xi), zeta + xi = W.  The row
+formulas hold with c' = c - sum_j xi_j d_j.  Eliminating the slacks leaves one unknown dxi per term:
 
-    M dV + B dxi = rhs,    B^T dV + (Phi + D^T Gamma^{-1} D) dxi = D^T Gamma^{-1} R - g
-    phi = t/(zeta + rho t) + u/xi,   g = (ct - t zeta - t rz)/(zeta + rho t) - (cu - u xi)/xi + ru
+    M dV + B dxi = rhs,    B^T dV + (Phi + D^T Gamma^{-1} D) dxi = D^T Gamma^{-1} right - g
+    phi = above/zeta + below/xi,    g = (above's correction - above zeta)/zeta - (below's - below xi)/xi + residual
 
-with the measured residuals ru = t - u - v and rz = W + rho t - zeta - xi.  X = M^{-1} B costs one back-solve per term
-and iteration; the Schur matrix is T_jk = d_j.P_k + Phi with P = (d - X_s + f.X)/gamma.
+with the measured residual above - below - v.  X = M^{-1} B costs one back-solve per term and iteration; the Schur
+matrix is T_jk = d_j.P_k + Phi with P = (d - X_s + f.X)/gamma.  `tables` are the d_j, in the order of the rows.
 """
 
 from __future__ import annotations
@@ -16,84 +16,88 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.box_step.slots import FF, IG, Q, place
+from omdpd.solvers.compiled.box_step import slots as slot
+from omdpd.solvers.compiled.box_step.storage import place
 from omdpd.solvers.compiled.options import INNER, SUMS
 
-# Slots of a term: data, slacks and multipliers, directions, corrector terms, work.
-HW, HB, HR, T, U, ZETA, XI, DT_, DU, DZETA, DXI, CT, CU, V_, WT, G_, RU, RZ, REACH = range(19)
-HINGE_SLOTS = 19
+# Barrier weight of a hinge that cannot move at all: a slack of zero has no logarithm.
+MIN_WEIGHT = 1e-12
+# Newton's method in `centre_hinges` gains digits quadratically; this many steps are never needed.
+MAX_CENTRING, CENTRED = 40, 1e-14
+# The Schur matrix is lifted by this part of sum_r d^2/gamma, a thousand roundings, and by so many times its measured
+# asymmetry: dependent hinges leave nothing else on the diagonal.
+LIFT, NOISE = 1e-13, 10.0
+# A pivot of it below this part of its diagonal is rounding.
+MIN_PIVOT, TINY = 1e-14, 1e-300
 
 
 @njit(**INNER)
-def price(D: Floats, xi: Floats, base: Floats, out: Floats) -> None:
+def price(tables: Floats, xi: Floats, base: Floats, out: Floats) -> None:
     """out = base - sum_j xi_j d_j; they may be the same."""
     for b in range(out.shape[0]):
         for n in range(out.shape[1]):
             out[b, n] = base[b, n]
-    for j in range(D.shape[0]):
+    for j in range(tables.shape[0]):
         if xi[j] != 0.0:
             for b in range(out.shape[0]):
                 for n in range(out.shape[1]):
-                    out[b, n] -= xi[j] * D[j, b, n]
+                    out[b, n] -= xi[j] * tables[j, b, n]
 
 
 @njit(**INNER)
-def weigh_hinges(D: Floats, rows: Floats, hinge: Floats) -> float:
+def weigh_hinges(tables: Floats, rows: Floats, hinge: Floats) -> float:
     """Arguments v and barrier weights at the start, whose sum is returned; prices are zero.
 
     A weight is |d|.q, or how far v can move if that is less: beside a narrow box a hinge of weight one would be centred
     long after everything it depends on has reached its bounds.
     """
     total = 0.0
-    for j in range(D.shape[0]):
-        v, size = hinge[HB, j], 0.0
-        for b in range(D.shape[1]):
-            for n in range(D.shape[2]):
-                v += D[j, b, n] * rows[Q, b, n]
-                size += abs(D[j, b, n]) * rows[Q, b, n]
-        hinge[V_, j] = v
-        hinge[WT, j] = max(min(size, hinge[REACH, j]), 1e-12)
-        for slot in (XI, DT_, DU, DZETA, DXI):
-            hinge[slot, j] = 0.0
-        total += 2.0 * hinge[WT, j]
+    for j in range(tables.shape[0]):
+        v, size = 0.0, 0.0
+        for b in range(tables.shape[1]):
+            for n in range(tables.shape[2]):
+                v += tables[j, b, n] * rows[slot.OCCUPANCY, b, n]
+                size += abs(tables[j, b, n]) * rows[slot.OCCUPANCY, b, n]
+        hinge[slot.VALUE, j] = v
+        hinge[slot.BARRIER_WEIGHT, j] = max(min(size, hinge[slot.REACH, j]), MIN_WEIGHT)
+        for each in (slot.XI, slot.ABOVE_MOVE, slot.BELOW_MOVE, slot.XI_MOVE):
+            hinge[each, j] = 0.0
+        total += 2.0 * hinge[slot.BARRIER_WEIGHT, j]
     return total
 
 
 @njit(**INNER)
 def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
-    """Every term at the point with t zeta = u xi = target, t - u = v and zeta + xi = W + rho t.
+    """Every term at the point with above zeta = below xi = target weight, above - below = v and zeta + xi = W.
 
-    The smaller slack solves k/s + k/(s + |v|) = W + rho t, whose left side is convex: Newton's method climbs to the
-    root from a lower bound.  Where W exceeds `cap` the point is centred for the cap and t - u = v is left to Newton.
+    The smaller slack x solves kappa/x + kappa/(x + |v|) = W, whose left side is convex: Newton's method climbs to the
+    root from a lower bound.  Where W exceeds `cap` the point is centred for the cap and above - below = v is left to
+    the iterations.
     """
     for j in range(hinge.shape[1]):
-        v = hinge[V_, j]
-        weight, rho, kappa = hinge[HW, j], hinge[HR, j], target * hinge[WT, j]
-        effective = min(weight, cap) if rho == 0.0 else weight
-        positive, size = max(v, 0.0), abs(v)
-        line = effective + rho * positive
-        s = 2.0 * kappa / (line + np.sqrt(line * line + 4.0 * rho * kappa))
-        for _ in range(40):
-            value = kappa / s + kappa / (s + size) - line - rho * s
-            slope = kappa / (s * s) + kappa / ((s + size) * (s + size)) + rho
-            s += value / slope
-            if value <= 1e-14 * slope * s:
+        v, weight = hinge[slot.VALUE, j], hinge[slot.WEIGHT, j]
+        kappa, capped, size = target * hinge[slot.BARRIER_WEIGHT, j], min(weight, cap), abs(v)
+        x = kappa / capped
+        for _ in range(MAX_CENTRING):
+            value = kappa / x + kappa / (x + size) - capped
+            slope = kappa / (x * x) + kappa / ((x + size) * (x + size))
+            x += value / slope
+            if value <= CENTRED * slope * x:
                 break
-        small, large = s, s + size
-        hinge[T, j] = large if v > 0.0 else small
-        hinge[U, j] = small if v > 0.0 else large
-        hinge[XI, j] = kappa / hinge[U, j]
-        hinge[ZETA, j] = kappa / hinge[T, j]
-        if weight > effective:
-            hinge[ZETA, j] = weight - hinge[XI, j]
-            hinge[T, j] = kappa / hinge[ZETA, j]
+        hinge[slot.ABOVE, j] = x + size if v > 0.0 else x
+        hinge[slot.BELOW, j] = x if v > 0.0 else x + size
+        hinge[slot.XI, j] = kappa / hinge[slot.BELOW, j]
+        hinge[slot.ZETA, j] = kappa / hinge[slot.ABOVE, j]
+        if weight > capped:
+            hinge[slot.ZETA, j] = weight - hinge[slot.XI, j]
+            hinge[slot.ABOVE, j] = kappa / hinge[slot.ZETA, j]
 
 
 @njit(**SUMS)
-def border(by_gamma: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: Floats) -> None:
+def border(by_gamma: Floats, rows4: Floats, tables4: Floats, b: int, A: int, X: Floats) -> None:
     """X_j := B_j = sum_r (e_s - f) d_j/gamma, given f/gamma.  Blocks come in order."""
     m, H, S = X.shape
-    nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
+    nb, hb, R = rows4.shape[1] - 1, rows4.shape[2], rows4.shape[3]
     for j in range(m):
         if b == 0:
             for s in range(S):
@@ -103,43 +107,43 @@ def border(by_gamma: Floats, R4: Floats, D4: Floats, b: int, n_actions: int, X: 
                 for i in range(hb):
                     total = 0.0
                     for r in range(R):
-                        total += by_gamma[t, i, r] * D4[j, b, i, r]
+                        total += by_gamma[t, i, r] * tables4[j, b, i, r]
                     X[j, b * hb + i + 1, t] = -total
         for i in range(hb):
             h = b * hb + i
             if h < H:
-                for a in range(n_actions):
+                for a in range(A):
                     for s in range(S):
-                        X[j, h, s] += D4[j, b, i, a * S + s] * R4[IG, b, i, a * S + s]
+                        X[j, h, s] += tables4[j, b, i, a * S + s] * rows4[slot.INVERSE_GAMMA, b, i, a * S + s]
 
 
 @njit(**INNER)
-def response(E5: Floats, R4: Floats, d: Floats, n_actions: int, x: Floats, out: Floats) -> None:
-    """out = (d - x_s + f.x)/gamma, all of them (nb+1, hb, R)."""
+def response(E5: Floats, rows4: Floats, right: Floats, A: int, x: Floats, out: Floats) -> None:
+    """out = (right - x_s + f.x)/gamma, all of them (nb+1, hb, R): dq of a right-hand side and a move x of V."""
     H, S = x.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
     for h in range(H):
         b, i = place(h, H, hb, nb)
         for r in range(R):
-            out[b, i, r] = d[b, i, r]
+            out[b, i, r] = right[b, i, r]
         if b < nb:
             for t in range(S):
-                v = x[h + 1, t]
+                following = x[h + 1, t]
                 for r in range(R):
-                    out[b, i, r] += E5[FF, b, t, i, r] * v
-        for a in range(n_actions):
+                    out[b, i, r] += E5[slot.PSEUDO_KERNEL, b, t, i, r] * following
+        for a in range(A):
             for s in range(S):
                 out[b, i, a * S + s] -= x[h, s]
         for r in range(R):
-            out[b, i, r] *= R4[IG, b, i, r]
+            out[b, i, r] *= rows4[slot.INVERSE_GAMMA, b, i, r]
 
 
 @njit(**INNER)
-def schur(D: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, factor: Floats) -> None:
+def schur(tables: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, factor: Floats) -> None:
     """Cholesky factor of T; its asymmetry before symmetrising measures the noise that the diagonal is lifted by."""
-    m = D.shape[0]
+    m = tables.shape[0]
     for k in range(m):
-        dots(D, P[k], full[k])
+        dots(tables, P[k], full[k])
     noise = 0.0
     for j in range(m):
         for k in range(j):
@@ -148,36 +152,36 @@ def schur(D: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, facto
         curvature = 0.0
         for b in range(rows.shape[1]):
             for n in range(rows.shape[2]):
-                curvature += D[j, b, n] * D[j, b, n] * rows[IG, b, n]
-        phi = hinge[T, j] / (hinge[ZETA, j] + hinge[HR, j] * hinge[T, j]) + hinge[U, j] / hinge[XI, j]
+                curvature += tables[j, b, n] * tables[j, b, n] * rows[slot.INVERSE_GAMMA, b, n]
+        phi = hinge[slot.ABOVE, j] / hinge[slot.ZETA, j] + hinge[slot.BELOW, j] / hinge[slot.XI, j]
         for k in range(j):
             factor[j, k] = 0.5 * (full[j, k] + full[k, j])
-        factor[j, j] = full[j, j] + phi + (1e-13 * curvature + 10.0 * noise)
+        factor[j, j] = full[j, j] + phi + (LIFT * curvature + NOISE * noise)
     for j in range(m):
-        pivot, least = factor[j, j], 1e-14 * factor[j, j]
+        pivot, least = factor[j, j], MIN_PIVOT * factor[j, j]
         for k in range(j):
             pivot -= factor[j, k] * factor[j, k]
-        factor[j, j] = np.sqrt(max(pivot, max(least, 1e-300)))
-        for i in range(j + 1, m):
-            total = factor[i, j]
+        factor[j, j] = np.sqrt(max(pivot, max(least, TINY)))
+        for later in range(j + 1, m):
+            total = factor[later, j]
             for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            factor[i, j] = total / factor[j, j]
+                total -= factor[later, k] * factor[j, k]
+            factor[later, j] = total / factor[j, j]
 
 
 @njit(**SUMS)
-def dots(D: Floats, x: Floats, out: Floats) -> None:
+def dots(tables: Floats, x: Floats, out: Floats) -> None:
     """out_j = d_j . x."""
-    for j in range(D.shape[0]):
+    for j in range(tables.shape[0]):
         total = 0.0
-        for b in range(D.shape[1]):
-            for n in range(D.shape[2]):
-                total += D[j, b, n] * x[b, n]
+        for b in range(tables.shape[1]):
+            for n in range(tables.shape[2]):
+                total += tables[j, b, n] * x[b, n]
         out[j] = total
 
 
 @njit(**INNER)
-def settle(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) -> None:
+def solve_border(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) -> None:
     """x <- T^{-1} (x - g), the change of the prices, and dV -= sum_j x_j X_j."""
     m = x.size
     for j in range(m):
@@ -197,64 +201,56 @@ def settle(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) -> None:
 
 @njit(**INNER)
 def aim_hinges(hinge: Floats, target: float, second: float) -> None:
-    """Corrector terms ct, cu (centring less the predictor's products, none of either in the predictor); g, ru, rz."""
+    """Corrections (centring less the predictor's products, none of either in the predictor), residual and g."""
     for j in range(hinge.shape[1]):
-        t, u, zeta, xi = hinge[T, j], hinge[U, j], hinge[ZETA, j], hinge[XI, j]
-        rho = hinge[HR, j]
-        hinge[CT, j] = target * hinge[WT, j] - second * hinge[DT_, j] * hinge[DZETA, j]
-        hinge[CU, j] = target * hinge[WT, j] - second * hinge[DU, j] * hinge[DXI, j]
-        hinge[RU, j] = (t - u) - hinge[V_, j]
-        # Without curvature zeta + xi = W is kept exactly, so its residual is rounding and must not be fed back.
-        hinge[RZ, j] = hinge[HW, j] + rho * t - zeta - xi if rho > 0.0 else 0.0
-        first = (hinge[CT, j] - t * zeta - t * hinge[RZ, j]) / (zeta + rho * t)
-        hinge[G_, j] = first - (hinge[CU, j] - u * xi) / xi + hinge[RU, j]
+        above, below, zeta, xi = hinge[slot.ABOVE, j], hinge[slot.BELOW, j], hinge[slot.ZETA, j], hinge[slot.XI, j]
+        weight, dxi = hinge[slot.BARRIER_WEIGHT, j], hinge[slot.XI_MOVE, j]
+        for_above = target * weight + second * hinge[slot.ABOVE_MOVE, j] * dxi
+        for_below = target * weight - second * hinge[slot.BELOW_MOVE, j] * dxi
+        residual = (above - below) - hinge[slot.VALUE, j]
+        hinge[slot.ABOVE_CORRECTION, j] = for_above
+        hinge[slot.BELOW_CORRECTION, j] = for_below
+        hinge[slot.SPLIT_RESIDUAL, j] = residual
+        hinge[slot.BORDER_RIGHT, j] = (for_above - above * zeta) / zeta - (for_below - below * xi) / xi + residual
 
 
 @njit(**INNER)
 def move_hinges(hinge: Floats, dxis: Floats, slope: Floats) -> tuple[float, float]:
-    """dt, du, dzeta from dxi and the measured d.dq (`slope`); the larger slack closes t - u = v + ...
+    """Moves of the slacks from dxi and the measured d.dq (`slope`); the larger slack closes above - below = v + ...
 
-    Returns the greatest relative decrease of a slack or a multiplier, and sum dt dzeta + du dxi.
+    Returns the greatest relative decrease of a slack or a multiplier, and the sum of the products of their moves.
     """
     most, second = 0.0, 0.0
     for j in range(hinge.shape[1]):
-        t, u, zeta, xi = hinge[T, j], hinge[U, j], hinge[ZETA, j], hinge[XI, j]
-        rho, dxi = hinge[HR, j], dxis[j]
-        if t <= u:
-            dt = (hinge[CT, j] - t * zeta - t * hinge[RZ, j] + t * dxi) / (zeta + rho * t)
-            du = dt - slope[j] + hinge[RU, j]
+        above, below, zeta, xi = hinge[slot.ABOVE, j], hinge[slot.BELOW, j], hinge[slot.ZETA, j], hinge[slot.XI, j]
+        dxi, residual = dxis[j], hinge[slot.SPLIT_RESIDUAL, j]
+        if above <= below:
+            above_move = (hinge[slot.ABOVE_CORRECTION, j] - above * zeta + above * dxi) / zeta
+            below_move = above_move - slope[j] + residual
         else:
-            du = (hinge[CU, j] - u * xi - u * dxi) / xi
-            dt = du + slope[j] - hinge[RU, j]
-        dzeta = rho * dt - dxi + hinge[RZ, j]
-        hinge[DT_, j], hinge[DU, j], hinge[DZETA, j], hinge[DXI, j] = dt, du, dzeta, dxi
-        most = max(max(most, -dt / t), max(-du / u, max(-dzeta / zeta, -dxi / xi)))
-        second += dt * dzeta + du * dxi
+            below_move = (hinge[slot.BELOW_CORRECTION, j] - below * xi - below * dxi) / xi
+            above_move = below_move + slope[j] - residual
+        hinge[slot.ABOVE_MOVE, j], hinge[slot.BELOW_MOVE, j], hinge[slot.XI_MOVE, j] = above_move, below_move, dxi
+        most = max(max(most, -above_move / above), max(-below_move / below, max(dxi / zeta, -dxi / xi)))
+        second += below_move * dxi - above_move * dxi
     return most, second
 
 
 @njit(**INNER)
-def advance_hinges(hinge: Floats, step: float) -> None:
-    """Move every term; without curvature the smaller multiplier moves and the other is W minus it: digits."""
-    for j in range(hinge.shape[1]):
-        hinge[T, j] += step * hinge[DT_, j]
-        hinge[U, j] += step * hinge[DU, j]
-        if hinge[HR, j] > 0.0:
-            hinge[ZETA, j] += step * hinge[DZETA, j]
-            hinge[XI, j] += step * hinge[DXI, j]
-        elif hinge[ZETA, j] < hinge[XI, j]:
-            hinge[ZETA, j] -= step * hinge[DXI, j]
-            hinge[XI, j] = hinge[HW, j] - hinge[ZETA, j]
-        else:
-            hinge[XI, j] += step * hinge[DXI, j]
-            hinge[ZETA, j] = hinge[HW, j] - hinge[XI, j]
+def advance_hinges(hinge: Floats, step: float) -> float:
+    """Move every term; the smaller multiplier moves and the other is W minus it: digits.
 
-
-@njit(**INNER)
-def measure_hinges(hinge: Floats) -> float:
-    """v = d.q + b, where d.q is in its slot; returns sum t zeta + u xi."""
+    Returns sum above zeta + below xi.
+    """
     total = 0.0
     for j in range(hinge.shape[1]):
-        hinge[V_, j] += hinge[HB, j]
-        total += hinge[T, j] * hinge[ZETA, j] + hinge[U, j] * hinge[XI, j]
+        hinge[slot.ABOVE, j] += step * hinge[slot.ABOVE_MOVE, j]
+        hinge[slot.BELOW, j] += step * hinge[slot.BELOW_MOVE, j]
+        if hinge[slot.ZETA, j] < hinge[slot.XI, j]:
+            hinge[slot.ZETA, j] -= step * hinge[slot.XI_MOVE, j]
+            hinge[slot.XI, j] = hinge[slot.WEIGHT, j] - hinge[slot.ZETA, j]
+        else:
+            hinge[slot.XI, j] += step * hinge[slot.XI_MOVE, j]
+            hinge[slot.ZETA, j] = hinge[slot.WEIGHT, j] - hinge[slot.XI, j]
+        total += hinge[slot.ABOVE, j] * hinge[slot.ZETA, j] + hinge[slot.BELOW, j] * hinge[slot.XI, j]
     return total

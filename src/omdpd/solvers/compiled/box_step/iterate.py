@@ -8,20 +8,17 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.hinges import (
-    G_,
-    V_,
-    XI,
     advance_hinges,
     aim_hinges,
     border,
     dots,
-    measure_hinges,
     move_hinges,
     price,
     response,
     schur,
-    settle,
+    solve_border,
 )
 from omdpd.solvers.compiled.box_step.newton import couple, factor_large, factor_small, gram_large, gram_small, solve
 from omdpd.solvers.compiled.box_step.rows import (
@@ -35,92 +32,67 @@ from omdpd.solvers.compiled.box_step.rows import (
     spread,
     weigh,
 )
-from omdpd.solvers.compiled.box_step.slots import (
-    BLAS_STATES,
-    C0,
-    CA,
-    CB,
-    CN,
-    DD,
-    DN,
-    DQ,
-    DT,
-    DW,
-    FF,
-    HQ,
-    IG,
-    ITH,
-    IW,
-    IZ,
-    KT,
-    LIVE,
-    LO,
-    NU,
-    RES,
-    RG,
-    RR,
-    RT,
-    RX,
-    S1,
-    S2,
-    S3,
-    T0,
-    TAU,
-    WD,
-    A,
-    B,
-    C,
-    Extent,
-    Q,
-    W,
-    Z,
-    extent,
-)
 from omdpd.solvers.compiled.box_step.steps import affine_moves, multiplier_moves
+from omdpd.solvers.compiled.box_step.storage import BLAS_STATES, Extent, Storage, extent
 from omdpd.solvers.compiled.options import GLUE, INLINE, INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
+# A proximal term on the entries, relative to the range of V: without it rounding in V is magnified by 1e10.
+PROXIMAL = 1e-8
+# Mehrotra's centring, the cube of the part of the complementarity that the predictor leaves, is at least this.
+MIN_CENTRING = 1e-8
+# The step goes this part of the way to the boundary: from 0.99 while the complementarity is large to nearly all of it.
+NEAR_BOUNDARY, AT_BOUNDARY, APPROACH = 0.99, 1.0 - 1e-5, 0.1
+# No decrease at all leaves the step whole.
+NO_DECREASE = 1e-300
 
-class Store(NamedTuple):
-    """Everything an iteration reads and writes; see `interior_layout` for E and rows.
 
-    All fields are borrowed, see `pointers.borrow`.
-    """
+class System(NamedTuple):
+    """The Newton system: V (H, S), its moves, M and its factors (H, S, S), scratch (S, S) and (S,)."""
 
-    E: Floats
-    E5: Floats
-    rows: Floats
-    R4: Floats
-    over: Floats
-    over4: Floats
-    mu: Floats
     V: Floats
     dV: Floats
-    extra: Floats
-    D: Floats
+    correction: Floats
+    M: Floats
     off: Floats
     K: Floats
     G: Floats
     square: Floats
     line: Floats
+
+
+class Border(NamedTuple):
+    """The hinges that presolve kept: their slots, tables d, X = M^{-1} B, P, the Schur matrix and its factor.
+
+    `dq` (`dq3`: by step) and `along` are a reply to a move and its products with the tables; `dxi` is the move of the
+    prices; the last two are zeros.
+    """
+
     hinge: Floats
-    d: Floats
+    tables: Floats
+    tables4: Floats
     X: Floats
     P: Floats
-    reply: Floats
-    reply4: Floats
+    P4: Floats
+    dq: Floats
+    dq3: Floats
     full: Floats
-    lower: Floats
-    short: Floats
+    factor: Floats
+    along: Floats
     dxi: Floats
-    none: Floats
-    idle: Floats
+    no_price: Floats
+    no_right: Floats
 
 
-# A proximal term on the entries, relative to the range of V: without it rounding in V is magnified by 1e10.
-PROXIMAL = 1e-8
-# The step stays off the boundary by at least this factor.
-LONGEST = 1.0 - 1e-5
+class Store(NamedTuple):
+    """Everything an iteration reads and writes; see `slots`.  Borrowed, see `pointers.borrow`."""
+
+    at: Storage
+    system: System
+    border: Border
+    mu: Floats
+    A: int
+    kl: bool
 
 
 @njit(**INLINE)
@@ -135,185 +107,275 @@ def stationarity(
     residual: Floats,
     curvature: Floats,
 ) -> None:
-    """Curvature of every row and minus its residual, a and b left out of the latter.
+    """Curvature of every row and minus its residual, multipliers of the slacks left out of the latter.
 
-    Euclid: c - V_s + tau - q.  KL: c - V_s + tau - log q; adding - sum(l a - u b) + nu makes it delta, and the row's
+    Euclid: c - V_s + tau - q.  KL: c - V_s + tau - log q; adding - sum(l w* - u z*) + nu makes it delta, and the row's
     answer to a change dy of its exponent is q e^(delta + dy).  Where q must grow, log q is linearised: curvature 1/q.
     Where it must shrink, the secant of the answer between dy = 0 and dy = -delta takes its place: curvature
     delta / (e^delta - 1) / q.  Then q stays positive at dy = 0, and yet a state that has to keep its mass moves V by
-    all of delta, be it in the thousands; a tangent at either end does only one of the two.  A fixed entry has no a, b:
-    its multiplier is the one that makes V - tau vanish, and enters the sum in their place.  V: slot S3 and `ahead`.
+    all of delta, be it in the thousands; a tangent at either end does only one of the two.  A fixed entry has neither
+    w* nor z*: its multiplier is the one that makes V - tau vanish, and enters the sum in their place.  V: own value and
+    `ahead`.
     """
     assume_distinct()
     S, N = extent
     if not kl:
         for n in range(N):
-            q, nu = rows[Q, b, n], rows[NU, b, n]
-            residual[n] = rows[C, b, n] + (rows[TAU, b, n] - rows[S3, b, n]) - q
+            q, nu = rows[slot.OCCUPANCY, b, n], rows[slot.NU, b, n]
+            residual[n] = rows[slot.C, b, n] + (rows[slot.TAU, b, n] - rows[slot.OWN_VALUE, b, n]) - q
             curvature[n] = 1.0 + nu / q if nu > 0.0 else 1.0
         return
     for n in range(N):
-        priced[n] = -rows[NU, b, n]
+        priced[n] = -rows[slot.NU, b, n]
     for t in range(S):
         for n in range(N):
-            low, wide = E[LO, b, t, n], E[WD, b, t, n]
-            free = low * E[A, b, t, n] - (low + wide) * E[B, b, t, n]
-            priced[n] += free if wide > 0.0 else low * (rows[TAU, b, n] - ahead[t, n])
+            low, wide = E[slot.LOWER, b, t, n], E[slot.WIDTH, b, t, n]
+            free = low * E[slot.LOW_MULTIPLIER, b, t, n] - (low + wide) * E[slot.HIGH_MULTIPLIER, b, t, n]
+            priced[n] += free if wide > 0.0 else low * (rows[slot.TAU, b, n] - ahead[t, n])
     for n in range(N):
-        if rows[LIVE, b, n] > 0.0:
-            q = rows[Q, b, n]
-            residual[n] = rows[C, b, n] + (rows[TAU, b, n] - rows[S3, b, n]) - np.log(q)
+        if rows[slot.LIVE, b, n] > 0.0:
+            q = rows[slot.OCCUPANCY, b, n]
+            residual[n] = rows[slot.C, b, n] + (rows[slot.TAU, b, n] - rows[slot.OWN_VALUE, b, n]) - np.log(q)
             delta = residual[n] - priced[n]
             slope = 1.0 if delta >= 0.0 else delta / np.expm1(delta)
-            curvature[n] = (slope + rows[NU, b, n]) / q
+            curvature[n] = (slope + rows[slot.NU, b, n]) / q
 
 
 @njit(**GLUE)
-def build(w: Store, n_actions: int, kl: bool, reg: float, floor: float) -> None:
+def build(store: Store, reg: float, floor: float) -> None:
     """Factor the Newton matrix of the current point, border included; dV is the predictor's right-hand side."""
-    E, E5, rows, R4, D, off, V, over, over4 = w.E, w.E5, w.rows, w.R4, w.D, w.off, w.V, w.over, w.over4
-    hinges = w.d.reshape((w.d.shape[0],) + R4.shape[1:])
-    nb, small = E.shape[1], D.shape[1] < BLAS_STATES
+    E, E5, rows, rows4, spare, spare4 = store.at
+    newton, hinges, A = store.system, store.border, store.A
+    nb, small = E.shape[1], newton.M.shape[1] < BLAS_STATES
     for b in range(nb + 1):
+        # The last block has no entries: it is lent those of the block before, which it leaves alone.
         e, size = min(b, nb - 1), extent(E5, b)
-        s1, s2, s3 = rows[S1, b], rows[S2, b], rows[S3, b]
-        spread(V, b, R4[S3, b], E5[RX, e])
-        stationarity(E, rows, b, size, kl, E[RX, e], s1, rows[RES, b], rows[HQ, b])
-        weights = rows[ITH, b], rows[KT, b], rows[IG, b], over[0], over[1]
-        weigh(E, rows, b, size, reg, E[DD, e], E[FF, e], s1, s2, s3, *weights)
+        spread(newton.V, b, rows4[slot.OWN_VALUE, b], E5[slot.FORCE, e])
+        stationarity(
+            E,
+            rows,
+            b,
+            size,
+            store.kl,
+            ahead=E[slot.FORCE, e],
+            priced=rows[slot.SCRATCH_1, b],
+            residual=rows[slot.RESIDUAL, b],
+            curvature=rows[slot.CURVATURE, b],
+        )
+        weigh(
+            E,
+            rows,
+            b,
+            size,
+            reg,
+            d=E[slot.NEWTON_WEIGHT, e],
+            f=E[slot.PSEUDO_KERNEL, e],
+            theta=rows[slot.SCRATCH_1, b],
+            kappa=rows[slot.SCRATCH_2, b],
+            omega=rows[slot.SCRATCH_3, b],
+            inverse_theta=rows[slot.INVERSE_THETA, b],
+            ratio=rows[slot.KAPPA_BY_THETA, b],
+            inverse_gamma=rows[slot.INVERSE_GAMMA, b],
+            by_gamma=spare[0],
+            by_theta=spare[1],
+        )
         if b < nb:
             if small:
-                gram_small(E5, b, over4[0], over4[1], D)
+                gram_small(E5, b, spare4[0], spare4[1], newton.M)
             else:
-                gram_large(E, b, over[0], over[1], D, w.square)
-        couple(E5, R4, b, over4[0], n_actions, D, off)
-        border(over4[0], R4, hinges, b, n_actions, w.X)
-        predictor_terms(E, rows, b, size, E[RX, e], s1, s2, rows[RR, b], rows[T0, b])
-        outflow_terms(E, rows, b, size, over[0], rows[RG, b])
-        balance(over4[0], R4, b, n_actions, w.mu, w.dV)
+                gram_large(E, b, spare[0], spare[1], newton.M, newton.square)
+        couple(E5, rows4, b, spare4[0], A, newton.M, newton.off)
+        border(spare4[0], rows4, hinges.tables4, b, A, hinges.X)
+        predictor_terms(
+            E,
+            rows,
+            b,
+            size,
+            force=E[slot.FORCE, e],
+            pull=rows[slot.SCRATCH_1, b],
+            level=rows[slot.SCRATCH_2, b],
+            right=rows[slot.RIGHT, b],
+            tau_offset=rows[slot.TAU_OFFSET, b],
+        )
+        outflow_terms(E, rows, b, size, x=spare[0], dq=rows[slot.FLOW_MOVE, b])
+        balance(spare4[0], rows4, b, A, store.mu, newton.dV)
     if small:
-        factor_small(D, off, w.K, w.G, floor)
+        factor_small(newton.M, newton.off, newton.K, newton.G, floor)
     else:
-        factor_large(D, off, w.K, w.G, w.square, floor)
-    if w.d.shape[0] > 0:
-        replies = w.P.reshape(hinges.shape)
-        for j in range(w.P.shape[0]):
-            solve(w.K, w.G, w.X[j], w.line)
-            response(E5, R4, hinges[j], n_actions, w.X[j], replies[j])
-        schur(w.d, w.P, rows, w.hinge, w.full, w.lower)
+        factor_large(newton.M, newton.off, newton.K, newton.G, newton.square, floor)
+    if hinges.dxi.size > 0:
+        for j in range(hinges.dxi.size):
+            solve(newton.K, newton.G, hinges.X[j], newton.line)
+            response(E5, rows4, hinges.tables4[j], A, hinges.X[j], hinges.P4[j])
+        schur(hinges.tables, hinges.P, rows, hinges.hinge, hinges.full, hinges.factor)
 
 
 @njit(**INNER)
-def add_prices(R: Floats, d: Floats, sign: float, change: Floats) -> None:
-    """R += sign sum_j change_j d_j."""
+def add_prices(right: Floats, tables: Floats, sign: float, change: Floats) -> None:
+    """right += sign sum_j change_j d_j."""
     for j in range(change.size):
-        for b in range(R.shape[0]):
-            for n in range(R.shape[1]):
-                R[b, n] += sign * change[j] * d[j, b, n]
+        for b in range(right.shape[0]):
+            for n in range(right.shape[1]):
+                right[b, n] += sign * change[j] * tables[j, b, n]
 
 
 @njit(**GLUE)
-def solve_values(w: Store, n_actions: int) -> None:
-    """dV and dxi from the right-hand side in dV and the terms R, g; R then holds the change of prices too."""
-    solve(w.K, w.G, w.dV, w.line)
-    if w.d.shape[0] > 0:
-        response(w.E5, w.R4, w.R4[RR], n_actions, w.dV, w.reply4)
-        dots(w.d, w.reply, w.dxi)
-        settle(w.lower, w.dxi, w.hinge[G_], w.X, w.dV)
-        add_prices(w.rows[RR], w.d, -1.0, w.dxi)
+def solve_values(store: Store) -> None:
+    """dV and dxi from the right-hand sides in dV and the rows; the rows' then holds the change of prices too."""
+    at, newton, hinges = store.at, store.system, store.border
+    solve(newton.K, newton.G, newton.dV, newton.line)
+    if hinges.dxi.size > 0:
+        response(at.E5, at.rows4, at.rows4[slot.RIGHT], store.A, newton.dV, hinges.dq3)
+        dots(hinges.tables, hinges.dq, hinges.dxi)
+        solve_border(hinges.factor, hinges.dxi, hinges.hinge[slot.BORDER_RIGHT], hinges.X, newton.dV)
+        add_prices(at.rows[slot.RIGHT], hinges.tables, -1.0, hinges.dxi)
 
 
 @njit(**GLUE)
-def refine(w: Store, n_actions: int) -> None:
+def set_directions(store: Store, b: int, e: int, size: Extent) -> None:
+    """dq, dtau and dw of a block from dV."""
+    E, rows = store.at.E, store.at.rows
+    spread(store.system.dV, b, store.at.rows4[slot.OWN_VALUE, b], store.at.spare4[1])
+    directions(
+        E,
+        rows,
+        b,
+        size,
+        ahead=store.at.spare[1],
+        pull=rows[slot.SCRATCH_1, b],
+        level=rows[slot.SCRATCH_2, b],
+        dw=E[slot.LOW_SLACK_MOVE, e],
+        dq=rows[slot.OCCUPANCY_MOVE, b],
+        dtau=rows[slot.TAU_MOVE, b],
+    )
+
+
+@njit(**GLUE)
+def refine(store: Store) -> None:
     """Measure how far the moved flow is from balance and add the Newton step that removes it to dV and dxi."""
-    E, rows, dV = w.E, w.rows, w.dV
-    for b in range(rows.shape[1]):
-        e, size = min(b, E.shape[1] - 1), extent(w.E5, b)
-        spread(dV, b, w.R4[S3, b], w.over4[1])
-        directions(E, rows, b, size, w.over[1], rows[S1, b], rows[S2, b], E[DW, e], rows[DQ, b], rows[DT, b])
-        moved_terms(E, rows, b, size, w.over[0], rows[RG, b])
-        balance(w.over4[0], w.R4, b, n_actions, w.mu, w.extra)
-    solve(w.K, w.G, w.extra, w.line)
-    add_scaled(dV, 1.0, w.extra)
-    if w.d.shape[0] > 0:
-        response(w.E5, w.R4, w.idle, n_actions, w.extra, w.reply4)
-        dots(w.d, w.reply, w.short)
-        settle(w.lower, w.short, w.none, w.X, dV)
-        add_prices(rows[RR], w.d, -1.0, w.short)
-        for j in range(w.short.size):
-            w.dxi[j] += w.short[j]
+    at, newton, hinges = store.at, store.system, store.border
+    for b in range(at.rows.shape[1]):
+        e, size = min(b, at.E.shape[1] - 1), extent(at.E5, b)
+        set_directions(store, b, e, size)
+        moved_terms(at.E, at.rows, b, size, x=at.spare[0], dq=at.rows[slot.FLOW_MOVE, b])
+        balance(at.spare4[0], at.rows4, b, store.A, store.mu, newton.correction)
+    solve(newton.K, newton.G, newton.correction, newton.line)
+    add_scaled(newton.dV, 1.0, newton.correction)
+    if hinges.dxi.size > 0:
+        response(at.E5, at.rows4, hinges.no_right, store.A, newton.correction, hinges.dq3)
+        dots(hinges.tables, hinges.dq, hinges.along)
+        solve_border(hinges.factor, hinges.along, hinges.no_price, hinges.X, newton.dV)
+        add_prices(at.rows[slot.RIGHT], hinges.tables, -1.0, hinges.along)
+        for j in range(hinges.dxi.size):
+            hinges.dxi[j] += hinges.along[j]
 
 
 @njit(**GLUE)
 def iterate(
-    w: Store, n_actions: int, kl: bool, vs: float, now: float, weight: float, careful: bool, astray: bool
+    store: Store, value_scale: float, complementarity: float, barrier_weight: float, refined: bool, only_centre: bool
 ) -> tuple[float, float]:
     """Predictor, corrector, step; returns the step length (zero: it broke down) and the new complementarity.
 
-    An iterate that went astray is only centred.  Everything that can be done with one block is done before the next
-    one is touched.
+    Everything that can be done with one block is done before the next one is touched.
     """
-    E, E5, rows, hinge, dV = w.E, w.E5, w.rows, w.hinge, w.dV
-    hinged, blocks, last = hinge.shape[1] > 0, rows.shape[1], E.shape[1] - 1
-    build(w, n_actions, kl, PROXIMAL * vs, 1.0 / vs)
-    aim_hinges(hinge, 0.0, 0.0)
-    solve_values(w, n_actions)
+    E, E5, rows, rows4, spare, spare4 = store.at
+    hinges, dV = store.border, store.system.dV
+    hinged, blocks, last = hinges.dxi.size > 0, rows.shape[1], E.shape[1] - 1
+    build(store, PROXIMAL * value_scale, 1.0 / value_scale)
+    aim_hinges(hinges.hinge, 0.0, 0.0)
+    solve_values(store)
     limit, second = 0.0, 0.0
     for b in range(blocks):
-        e, size, s1, s2 = min(b, last), extent(E5, b), rows[S1, b], rows[S2, b]
-        spread(dV, b, w.R4[S3, b], w.over4[1])
-        directions(E, rows, b, size, w.over[1], s1, s2, E[DW, e], rows[DQ, b], rows[DT, b])
-        reach, products = affine_moves(E, rows, b, size, s1, s2)
+        e, size = min(b, last), extent(E5, b)
+        set_directions(store, b, e, size)
+        by_q, most = rows[slot.OCCUPANCY_RATIO, b], rows[slot.SCRATCH_2, b]
+        reach, products = affine_moves(E, rows, b, size, by_q, most)
         limit = max(limit, reach)
         second += products
     if hinged:
-        dots(w.d, rows[DQ], w.short)
-        reach, products = move_hinges(hinge, w.dxi, w.short)
+        dots(hinges.tables, rows[slot.OCCUPANCY_MOVE], hinges.along)
+        reach, products = move_hinges(hinges.hinge, hinges.dxi, hinges.along)
         limit = max(limit, reach)
         second += products
     step = min(1.0, 1.0 / limit)
-    reached = (1.0 - step) * now + step * step * second
-    sigma = min(max((max(reached, 0.0) / now) ** 3, 1e-8), 1.0)
-    second = 0.0 if astray else 1.0
-    target = (1.0 if astray else sigma) * now / weight
+    reached = (1.0 - step) * complementarity + step * step * second
+    sigma = min(max((max(reached, 0.0) / complementarity) ** 3, MIN_CENTRING), 1.0)
+    second = 0.0 if only_centre else 1.0
+    target = (1.0 if only_centre else sigma) * complementarity / barrier_weight
 
     if hinged:
-        add_prices(rows[RR], w.d, 1.0, w.dxi)
-        aim_hinges(hinge, target, second)
-    for b in range(blocks):
-        e, size, s2, s3 = min(b, last), extent(E5, b), rows[S2, b], rows[S3, b]
-        terms = E[CA, e], E[CB, e], E[RX, e], rows[CN, b], s2, s3, rows[RR, b], rows[T0, b]
-        corrector_terms(E, rows, b, size, target, second, *terms)
-        outflow_terms(E, rows, b, size, w.over[0], rows[RG, b])
-        balance(w.over4[0], w.R4, b, n_actions, w.mu, dV)
-    solve_values(w, n_actions)
-    if careful:
-        refine(w, n_actions)
-    limit = 1e-300
-    for b in range(blocks):
-        e, size, s1, s2 = min(b, last), extent(E5, b), rows[S1, b], rows[S2, b]
-        spread(dV, b, w.R4[S3, b], w.over4[1])
-        directions(E, rows, b, size, w.over[1], s1, s2, E[DW, e], rows[DQ, b], rows[DT, b])
-        limit = max(limit, multiplier_moves(E, rows, b, size, E[CA, e], E[CB, e], rows[DN, b], s2))
-    if hinged:
-        dots(w.d, rows[DQ], w.short)
-        limit = max(limit, move_hinges(hinge, w.dxi, w.short)[0])
-    step = min(1.0, min(max(1.0 - 0.1 * now / vs, 0.99), LONGEST) / limit)
-    if not np.isfinite(reached + dV.sum()):
-        return 0.0, now
-    total = 0.0
+        add_prices(rows[slot.RIGHT], hinges.tables, 1.0, hinges.dxi)
+        aim_hinges(hinges.hinge, target, second)
     for b in range(blocks):
         e, size = min(b, last), extent(E5, b)
-        q, tau, nu, rt = rows[Q, b], rows[TAU, b], rows[NU, b], rows[RT, b]
-        slacks = E[W, e], E[Z, e], E[A, e], E[B, e], E[IW, e], E[IZ, e]
-        total += advance(E, rows, b, size, step, q, tau, nu, rt, *slacks)
-    add_scaled(w.V, step, dV)
+        corrector_terms(
+            E,
+            rows,
+            b,
+            size,
+            target,
+            second,
+            low_correction=E[slot.LOW_CORRECTION, e],
+            high_correction=E[slot.HIGH_CORRECTION, e],
+            force=E[slot.FORCE, e],
+            nu_correction=rows[slot.NU_CORRECTION, b],
+            pull=rows[slot.SCRATCH_2, b],
+            level=rows[slot.SCRATCH_3, b],
+            right=rows[slot.RIGHT, b],
+            tau_offset=rows[slot.TAU_OFFSET, b],
+        )
+        outflow_terms(E, rows, b, size, x=spare[0], dq=rows[slot.FLOW_MOVE, b])
+        balance(spare4[0], rows4, b, store.A, store.mu, dV)
+    solve_values(store)
+    if refined:
+        refine(store)
+    limit = NO_DECREASE
+    for b in range(blocks):
+        e, size = min(b, last), extent(E5, b)
+        set_directions(store, b, e, size)
+        low, high = E[slot.LOW_MULTIPLIER_MOVE, e], E[slot.HIGH_MULTIPLIER_MOVE, e]
+        nu, most = rows[slot.NU_MOVE, b], rows[slot.SCRATCH_2, b]
+        limit = max(limit, multiplier_moves(E, rows, b, size, low, high, nu, most))
     if hinged:
-        advance_hinges(hinge, step)
-        dots(w.d, rows[Q], hinge[V_])
-        price(w.d, hinge[XI], rows[C0], rows[C])
-        total += measure_hinges(hinge)
-    return step, total
+        dots(hinges.tables, rows[slot.OCCUPANCY_MOVE], hinges.along)
+        limit = max(limit, move_hinges(hinges.hinge, hinges.dxi, hinges.along)[0])
+    towards = min(max(1.0 - APPROACH * complementarity / value_scale, NEAR_BOUNDARY), AT_BOUNDARY)
+    step = min(1.0, towards / limit)
+    if not np.isfinite(reached + dV.sum()):
+        return 0.0, complementarity
+    return step, move(store, step)
+
+
+@njit(**GLUE)
+def move(store: Store, step: float) -> float:
+    """Take the step; returns the new complementarity."""
+    E, rows, hinges = store.at.E, store.at.rows, store.border
+    total = 0.0
+    for b in range(rows.shape[1]):
+        e = min(b, E.shape[1] - 1)
+        total += advance(
+            E,
+            rows,
+            b,
+            extent(store.at.E5, b),
+            step,
+            q=rows[slot.OCCUPANCY, b],
+            tau=rows[slot.TAU, b],
+            nu=rows[slot.NU, b],
+            residual=rows[slot.SUM_RESIDUAL, b],
+            low_slack=E[slot.LOW_SLACK, e],
+            high_slack=E[slot.HIGH_SLACK, e],
+            low_multiplier=E[slot.LOW_MULTIPLIER, e],
+            high_multiplier=E[slot.HIGH_MULTIPLIER, e],
+            low_inverse=E[slot.LOW_INVERSE, e],
+            high_inverse=E[slot.HIGH_INVERSE, e],
+        )
+    add_scaled(store.system.V, step, store.system.dV)
+    if hinges.dxi.size > 0:
+        total += advance_hinges(hinges.hinge, step)
+        dots(hinges.tables, rows[slot.OCCUPANCY], hinges.hinge[slot.VALUE])
+        price(hinges.tables, hinges.hinge[slot.XI], rows[slot.BASE_C], rows[slot.C])
+    return total
 
 
 @njit(**INNER)

@@ -3,8 +3,9 @@
     M_{h,h}     = diag_s( sum_a 1/gamma ) + sum over the rows r of step h-1 of  f f^T/gamma + diag(d) - d d^T/theta
     M_{h,h+1}   = - sum_a f_r / gamma_r   in row s
 
-With L_h the factor of the h-th pivot block: K_h = L_h^{-1}, G_h = K_h M_{h,h+1}, next pivot M_{h+1,h+1} - G_h^T G_h.
-Keeping K_h makes every solve a sequence of matrix-vector products, which beats substitution at every size.
+Rows and columns of a block are states: s, t and u.  With L_h the factor of the h-th pivot block: K_h = L_h^{-1},
+G_h = K_h M_{h,h+1}, next pivot M_{h+1,h+1} - G_h^T G_h.  Keeping K_h makes every solve a sequence of matrix-vector
+products, which beats substitution at every size.
 """
 
 from __future__ import annotations
@@ -13,15 +14,20 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.box_step.slots import BLAS_STATES, DD, FF, IG, LIVE
+from omdpd.solvers.compiled.box_step import slots as slot
+from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER, SUMS
 
-# Shift of a pivot relative to the diagonal, and the smallest pivot accepted.
+# A pivot is lifted by this part of its diagonal, a hundred roundings: more than a sum of a block's rows can be off by.
 SHIFT = 1e-14
+# And it is at least this part of it: what is below is rounding.
+MIN_PIVOT = 1e-15
+# Where the diagonal itself is zero, the root of this is still a number to divide by.
+TINY = 1e-300
 
 
 @njit(**INLINE_SUMS)
-def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, D: Floats) -> None:
+def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats) -> None:
     """Lower triangles of sum_r f f^T/gamma - d d^T/theta, by plain sums."""
     _, S, hb, R = E5.shape[1:]
     for i in range(hb):
@@ -29,144 +35,145 @@ def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, D: Floats
             for u in range(t + 1):
                 total = 0.0
                 for r in range(R):
-                    total += by_gamma[t, i, r] * E5[FF, b, u, i, r] - by_theta[t, i, r] * E5[DD, b, u, i, r]
-                D[b * hb + i + 1, t, u] = total
+                    f, d = E5[slot.PSEUDO_KERNEL, b, u, i, r], E5[slot.NEWTON_WEIGHT, b, u, i, r]
+                    total += by_gamma[t, i, r] * f - by_theta[t, i, r] * d
+                M[b * hb + i + 1, t, u] = total
 
 
 @njit(**INNER)
-def gram_large(E: Floats, b: int, by_gamma: Floats, by_theta: Floats, D: Floats, work: Floats) -> None:
+def gram_large(E: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats, work: Floats) -> None:
     """The same by matrix products; a block is one step here."""
-    np.dot(by_gamma, E[FF, b].T, D[b + 1])
-    np.dot(by_theta, E[DD, b].T, work)
+    np.dot(by_gamma, E[slot.PSEUDO_KERNEL, b].T, M[b + 1])
+    np.dot(by_theta, E[slot.NEWTON_WEIGHT, b].T, work)
     for t in range(work.shape[0]):
         for u in range(work.shape[0]):
-            D[b + 1, t, u] -= work[t, u]
+            M[b + 1, t, u] -= work[t, u]
 
 
 @njit(**INLINE)
-def couple(E5: Floats, R4: Floats, b: int, by_gamma: Floats, n_actions: int, D: Floats, off: Floats) -> None:
+def couple(E5: Floats, rows4: Floats, b: int, by_gamma: Floats, A: int, M: Floats, off: Floats) -> None:
     """Diagonal terms, and the blocks beside the diagonal (transposed); unreachable states get a unit diagonal.
 
     Blocks come in order: a step's own terms are added to what the step before has set.
     """
-    H, S = D.shape[0], D.shape[1]
+    H, S = M.shape[0], M.shape[1]
     nb, hb = E5.shape[1], E5.shape[3]
     if b == 0:
         for s in range(S):
             for t in range(S):
-                D[0, s, t] = 0.0
+                M[0, s, t] = 0.0
     if b < nb:
         for i in range(hb):
             h = b * hb + i
             for t in range(S):
-                D[h + 1, t, t] += total_of(E5, DD, b, t, i)
+                M[h + 1, t, t] += total_weight(E5, b, t, i)
                 for s in range(S):
                     off[h, t, s] = -by_gamma[t, i, s]
-                for a in range(1, n_actions):
+                for a in range(1, A):
                     for s in range(S):
                         off[h, t, s] -= by_gamma[t, i, a * S + s]
     for i in range(hb):
         h = b * hb + i
         if h < H:
             for s in range(S):
-                for a in range(n_actions):
-                    D[h, s, s] += R4[IG, b, i, a * S + s]
-                if R4[LIVE, b, i, s] == 0.0:
-                    D[h, s, s] = 1.0
+                for a in range(A):
+                    M[h, s, s] += rows4[slot.INVERSE_GAMMA, b, i, a * S + s]
+                if rows4[slot.LIVE, b, i, s] == 0.0:
+                    M[h, s, s] = 1.0
 
 
 @njit(**INLINE_SUMS)
-def total_of(E5: Floats, slot: int, b: int, t: int, i: int) -> float:
-    """Sum over the rows of one step."""
+def total_weight(E5: Floats, b: int, t: int, i: int) -> float:
+    """Sum of d over the rows of one step."""
     total = 0.0
     for r in range(E5.shape[4]):
-        total += E5[slot, b, t, i, r]
+        total += E5[slot.NEWTON_WEIGHT, b, t, i, r]
     return total
 
 
 @njit(**INNER)
 def pivot_root(value: float, diagonal: float) -> float:
     """Square root of a pivot, kept away from zero by rounding of the diagonal it came from."""
-    return np.sqrt(max(value, max(1e-15 * diagonal, 1e-300)))
+    return np.sqrt(max(value, max(MIN_PIVOT * diagonal, TINY)))
 
 
 @njit(**INLINE)
-def factor_small(D: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> None:
+def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> None:
     """Block Cholesky forward in h by scalar sums, which beat vectors while S is a handful.
 
-    `floor` is the curvature a state without any is given.  L overwrites the lower triangle of D.
+    `floor` is the curvature a state without any is given.  L overwrites the lower triangle of M.
     """
-    H, S = D.shape[0], D.shape[1]
+    H, S = M.shape[0], M.shape[1]
     for h in range(H):
-        for j in range(S):
-            diagonal = D[h, j, j]
+        for s in range(S):
+            diagonal = M[h, s, s]
             total = diagonal + SHIFT * (diagonal + floor)
-            for k in range(j):
-                total -= D[h, j, k] * D[h, j, k]
+            for u in range(s):
+                total -= M[h, s, u] * M[h, s, u]
             inverse = 1.0 / pivot_root(total, diagonal)
-            K[h, j, j] = inverse
-            for i in range(j + 1, S):
-                total = D[h, i, j]
-                for k in range(j):
-                    total -= D[h, i, k] * D[h, j, k]
-                D[h, i, j] = total * inverse
-        for j in range(S):
-            for i in range(j + 1, S):
+            K[h, s, s] = inverse
+            for t in range(s + 1, S):
+                total = M[h, t, s]
+                for u in range(s):
+                    total -= M[h, t, u] * M[h, s, u]
+                M[h, t, s] = total * inverse
+        for s in range(S):
+            for t in range(s + 1, S):
                 total = 0.0
-                for k in range(j, i):
-                    total -= D[h, i, k] * K[h, k, j]
-                K[h, i, j] = total * K[h, i, i]
+                for u in range(s, t):
+                    total -= M[h, t, u] * K[h, u, s]
+                K[h, t, s] = total * K[h, t, t]
         if h + 1 < H:
             for t in range(S):
-                for i in range(S):
+                for s in range(S):
                     total = 0.0
-                    for k in range(i + 1):
-                        total += K[h, i, k] * off[h, t, k]
-                    G[h, i, t] = total
+                    for u in range(s + 1):
+                        total += K[h, s, u] * off[h, t, u]
+                    G[h, s, t] = total
             for t in range(S):
                 for u in range(t + 1):
-                    total = D[h + 1, t, u]
-                    for k in range(S):
-                        total -= G[h, k, t] * G[h, k, u]
-                    D[h + 1, t, u] = total
+                    total = M[h + 1, t, u]
+                    for s in range(S):
+                        total -= G[h, s, t] * G[h, s, u]
+                    M[h + 1, t, u] = total
 
 
 @njit(**SUMS)
-def invert_factor(D: Floats, K: Floats, floor: float) -> None:
-    """K = L^{-1} for the Cholesky factor of the lower triangle of D, which L overwrites; row by row, in vectors."""
-    S = D.shape[0]
-    for j in range(S):
-        diagonal = D[j, j]
+def invert_factor(M: Floats, K: Floats, floor: float) -> None:
+    """K = L^{-1} for the Cholesky factor of the lower triangle of M, which L overwrites; row by row, in vectors."""
+    S = M.shape[0]
+    for s in range(S):
+        diagonal = M[s, s]
         total = diagonal + SHIFT * (diagonal + floor)
-        for k in range(j):
-            total -= D[j, k] * D[j, k]
+        for u in range(s):
+            total -= M[s, u] * M[s, u]
         inverse = 1.0 / pivot_root(total, diagonal)
-        for i in range(j + 1, S):
-            total = D[i, j]
-            for k in range(j):
-                total -= D[i, k] * D[j, k]
-            D[i, j] = total * inverse
-        for k in range(S):
-            K[j, k] = 0.0
-        for k in range(j):
-            scale = -D[j, k] * inverse
-            for i in range(k + 1):
-                K[j, i] += scale * K[k, i]
-        K[j, j] = inverse
+        for t in range(s + 1, S):
+            total = M[t, s]
+            for u in range(s):
+                total -= M[t, u] * M[s, u]
+            M[t, s] = total * inverse
+        for t in range(S):
+            K[s, t] = 0.0
+        for t in range(s):
+            scale = -M[s, t] * inverse
+            for u in range(t + 1):
+                K[s, u] += scale * K[t, u]
+        K[s, s] = inverse
 
 
 @njit(**INNER)
-def factor_large(D: Floats, off: Floats, K: Floats, G: Floats, work: Floats, floor: float) -> None:
+def factor_large(M: Floats, off: Floats, K: Floats, G: Floats, work: Floats, floor: float) -> None:
     """The same with matrix products."""
-    H, S = D.shape[0], D.shape[1]
+    H, S = M.shape[0], M.shape[1]
     for h in range(H):
-        invert_factor(D[h], K[h], floor)
+        invert_factor(M[h], K[h], floor)
         if h + 1 < H:
             np.dot(K[h], off[h].T, G[h])
             np.dot(G[h].T, G[h], work)
             for t in range(S):
                 for u in range(t + 1):
-                    D[h + 1, t, u] -= work[t, u]
+                    M[h + 1, t, u] -= work[t, u]
 
 
 @njit(**INNER)
@@ -177,25 +184,25 @@ def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
         for s in range(S):
             total = x[h, s]
             if h > 0:
-                for k in range(S):
-                    total -= G[h - 1, k, s] * x[h - 1, k]
+                for t in range(S):
+                    total -= G[h - 1, t, s] * x[h - 1, t]
             line[s] = total
         for s in range(S):
             total = 0.0
-            for k in range(s + 1):
-                total += K[h, s, k] * line[k]
+            for t in range(s + 1):
+                total += K[h, s, t] * line[t]
             x[h, s] = total
     for h in range(H - 1, -1, -1):
         for s in range(S):
             total = x[h, s]
             if h + 1 < H:
-                for k in range(S):
-                    total -= G[h, s, k] * x[h + 1, k]
+                for t in range(S):
+                    total -= G[h, s, t] * x[h + 1, t]
             line[s] = total
         for s in range(S):
             total = 0.0
-            for k in range(s, S):
-                total += K[h, k, s] * line[k]
+            for t in range(s, S):
+                total += K[h, t, s] * line[t]
             x[h, s] = total
 
 
@@ -207,28 +214,28 @@ def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
         for s in range(S):
             line[s] = x[h, s]
         if h > 0:
-            for k in range(S):
-                scale = x[h - 1, k]
+            for t in range(S):
+                scale = x[h - 1, t]
                 for s in range(S):
-                    line[s] -= G[h - 1, k, s] * scale
+                    line[s] -= G[h - 1, t, s] * scale
         for s in range(S):
             total = 0.0
-            for k in range(s + 1):
-                total += K[h, s, k] * line[k]
+            for t in range(s + 1):
+                total += K[h, s, t] * line[t]
             x[h, s] = total
     for h in range(H - 1, -1, -1):
         for s in range(S):
             total = x[h, s]
             if h + 1 < H:
-                for k in range(S):
-                    total -= G[h, s, k] * x[h + 1, k]
+                for t in range(S):
+                    total -= G[h, s, t] * x[h + 1, t]
             line[s] = total
         for s in range(S):
             x[h, s] = 0.0
-        for k in range(S):
-            scale = line[k]
-            for s in range(k + 1):
-                x[h, s] += K[h, k, s] * scale
+        for t in range(S):
+            scale = line[t]
+            for s in range(t + 1):
+                x[h, s] += K[h, t, s] * scale
 
 
 @njit(**INNER)

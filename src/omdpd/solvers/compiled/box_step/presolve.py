@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omdpd.solvers.compiled.box_step.hinges import HB, HINGE_SLOTS, HR, HW, REACH
-from omdpd.solvers.compiled.box_step.slots import place, support
+from omdpd.solvers.compiled.box_step import slots as slot
+from omdpd.solvers.compiled.box_step.laws import support
+from omdpd.solvers.compiled.box_step.storage import place
 from omdpd.solvers.compiled.options import INNER
 
 # A hinge of weight W is known to W 1e-16, hence counts in the unit of the gap.
@@ -18,79 +19,72 @@ SHORT = 0.1
 
 
 @njit(**INNER)
-def load_hinges(R4, d, W, b, rho):
+def load_hinges(rows4, d, W):
     """Hinges in storage order, each divided by the power of two nearest max|d|, which is exact.
 
     Also their part in the gap's unit.
     """
-    m, H, S, n_actions = d.shape
-    nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
-    terms = np.zeros((m, nb + 1, hb * R))
-    data, floor = np.zeros((6, m)), 0.0
+    m, H, S, A = d.shape
+    nb, hb, R = rows4.shape[1] - 1, rows4.shape[2], rows4.shape[3]
+    tables = np.zeros((m, nb + 1, hb * R))
+    data, gap_unit = np.zeros((slot.DATA_SLOTS, m)), 0.0
     for j in range(m):
         largest = 0.0
         for h in range(H):
             for s in range(S):
-                for a in range(n_actions):
+                for a in range(A):
                     largest = max(largest, abs(d[j, h, s, a]))
         unit = 2.0 ** np.floor(np.log2(largest) + 0.5) if largest > 0.0 else 1.0
-        data[0, j], data[1, j], data[2, j] = W[j] * unit, b[j] / unit, rho[j] * unit * unit
-        data[3, j], data[4, j] = unit, largest / unit
-        floor += HINGE_UNIT * H * W[j] * largest
+        data[slot.WEIGHT, j], data[slot.UNIT, j], data[slot.SIZE, j] = W[j] * unit, unit, largest / unit
+        gap_unit += HINGE_UNIT * H * W[j] * largest
         for h in range(H):
-            block, i = place(h, H, hb, nb)
+            b, i = place(h, H, hb, nb)
             for s in range(S):
-                for a in range(n_actions):
-                    terms[j, block, i * R + a * S + s] = d[j, h, s, a] / unit
-    return terms, data, np.zeros(m), floor
+                for a in range(A):
+                    tables[j, b, i * R + a * S + s] = d[j, h, s, a] / unit
+    return tables, data, gap_unit
 
 
 @njit(**INNER)
-def presolve(E5, R4, task):
+def presolve(E5, task):
     """Indices of the hinges that can go either way; the others are priced once and for all (`task.xi`).
 
-    By dynamic programming: v <= 0 on all of Q means xi = 0; v >= 0 on all of Q and no curvature means xi = W.
-    One of the two is ruled out by the sign of v at the reference.  `task.data[5]` gets how far v can move.
+    By dynamic programming: v <= 0 on all of Q means xi = 0; v >= 0 on all of Q means xi = W.  One of the two is ruled
+    out by the sign of v at the reference.  `task.data` gets how far v can move.
     """
-    m, S, n_actions = task.terms.shape[0], task.mu.size, task.reference.shape[2]
+    H, S, A = task.reference.shape
+    m, nb, hb, R = task.tables.shape[0], E5.shape[1], E5.shape[3], E5.shape[4]
     V = np.zeros(task.mass.shape)
-    H = V.shape[0]
     keep = np.empty(m, dtype=np.int64)
     kept = 0
     for j in range(m):
-        weight, bias, rho, size = task.data[0, j], task.data[1, j], task.data[2, j], task.data[4, j]
-        reach = max(bias, 0.0) + H * size
-        if size == 0.0:
-            task.xi[j] = weight + rho * bias if bias > 0.0 else 0.0
+        weight, size = task.data[slot.WEIGHT, j], task.data[slot.SIZE, j]
+        if weight * (H * size) <= NEGLIGIBLE * task.tol:
             continue
-        if weight * reach + 0.5 * rho * reach * reach <= NEGLIGIBLE * task.tol:
-            continue
-        v = bias
+        v = 0.0
         for h in range(H):
-            block, i = place(h, H, R4.shape[2], R4.shape[1] - 1)
+            b, i = place(h, H, hb, nb)
             for s in range(S):
-                for a in range(n_actions):
-                    v += task.terms[j, block, i * R4.shape[3] + a * S + s] * task.reference[h, s, a]
+                for a in range(A):
+                    v += task.tables[j, b, i * R + a * S + s] * task.reference[h, s, a]
         sign = -1.0 if v > 0.0 else 1.0
-        most = farthest(E5, R4, task, j, sign, V)
-        if most <= 0.0 and v <= 0.0:
+        farthest = max_value(E5, task, j, sign, V)
+        if farthest <= 0.0:
+            task.xi[j] = weight if v > 0.0 else 0.0
             continue
-        if most <= 0.0 and rho == 0.0:
-            task.xi[j] = weight
-            continue
-        reach = most + abs(v)
+        reach = farthest + abs(v)
         if reach < SHORT * size:
-            reach = most + farthest(E5, R4, task, j, -sign, V)
-        task.data[5, j] = reach
+            reach = farthest + max_value(E5, task, j, -sign, V)
+        task.data[slot.REACH, j] = reach
         keep[kept] = j
         kept += 1
     return keep[:kept]
 
 
 @njit(**INNER)
-def farthest(E5, R4, task, j, sign, V):
+def max_value(E5, task, j, sign, V):
     """max over Q of sign v_j, by dynamic programming; V is scratch."""
-    H, S = V.shape
+    H, S, A = task.reference.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
     sigma, rest = task.scratch[0], task.scratch[1]
     for h in range(H - 1, -1, -1):
@@ -98,24 +92,24 @@ def farthest(E5, R4, task, j, sign, V):
         top = support(E5, h, V, task.order, sigma, rest)
         for s in range(S):
             V[h, s] = -np.inf
-            for r in range(s, S * task.reference.shape[2], S):
-                V[h, s] = max(V[h, s], sign * task.terms[j, b, i * R + r] + (sigma[r] + top))
-    most = sign * task.data[1, j]
-    for s in range(V.shape[1]):
-        most += task.mu[s] * V[0, s]
-    return most
+            for r in range(s, S * A, S):
+                V[h, s] = max(V[h, s], sign * task.tables[j, b, i * R + r] + (sigma[r] + top))
+    total = 0.0
+    for s in range(S):
+        total += task.mu[s] * V[0, s]
+    return total
 
 
 @njit(**INNER)
-def select_hinges(terms, data, keep):
+def select_hinges(tables, data, keep):
     """The hinges that presolve kept."""
     m = keep.size
-    hinge = np.zeros((HINGE_SLOTS, m))
-    kept = np.empty((m, terms.shape[1], terms.shape[2]))
+    hinge = np.zeros((slot.HINGE_SLOTS, m))
+    kept = np.empty((m, tables.shape[1], tables.shape[2]))
     for k in range(m):
-        j = keep[k]
-        hinge[HW, k], hinge[HB, k], hinge[HR, k], hinge[REACH, k] = data[0, j], data[1, j], data[2, j], data[5, j]
-        for block in range(terms.shape[1]):
-            for n in range(terms.shape[2]):
-                kept[k, block, n] = terms[keep[k], block, n]
+        for each in range(slot.DATA_SLOTS):
+            hinge[each, k] = data[each, keep[k]]
+        for b in range(tables.shape[1]):
+            for n in range(tables.shape[2]):
+                kept[k, b, n] = tables[keep[k], b, n]
     return hinge, kept

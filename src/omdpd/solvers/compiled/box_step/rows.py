@@ -1,10 +1,11 @@
 """Newton quantities and directions of every row, in closed form.
 
-Row (h,s,a) has q, tau (multiplier of sum_t x_t = q), slacks w = x - l q, z = u q - x with multipliers a, b >= 0 and,
-where the kernel is known or at the last step, nu >= 0 for q >= 0.  With D = a/w + b/z + reg and d = 1/D:
+Row (h,s,a) has q, tau (multiplier of sum_t x_t = q), low slacks w = x - l q and high slacks z = u q - x with
+multipliers w*, z* >= 0 and, where the kernel is known or at the last step, nu >= 0 for q >= 0.  With
+d = 1 / (w*/w + z*/z + reg):
 
-    f = l + (b/z)(u-l) d - (kappa/theta) d,   theta = sum d,   kappa = sum (l + (b/z)(u-l) d) - 1        (sum f = 1)
-    gamma = Hq + nu/q + sum (a/w)(b/z)(u-l)^2 d + kappa^2/theta
+    f = l + (z*/z)(u-l) d - (kappa/theta) d,   theta = sum d,   kappa = sum (l + (z*/z)(u-l) d) - 1        (sum f = 1)
+    gamma = curvature + nu/q + sum (w*/w)(z*/z)(u-l)^2 d + kappa^2/theta
 
 and the Newton system in V is  M = sum_r (e_s - f)(e_s - f)^T / gamma + diag(d) - d d^T / theta.
 The small term reg keeps d finite on entries strictly inside their bounds.
@@ -19,43 +20,8 @@ from __future__ import annotations
 from numba import njit
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.box_step.slots import (
-    CA,
-    CB,
-    DD,
-    DN,
-    DQ,
-    DT,
-    DW,
-    FF,
-    HQ,
-    IG,
-    ITH,
-    IW,
-    IZ,
-    KT,
-    LIVE,
-    LO,
-    MS,
-    NU,
-    NW,
-    RES,
-    RG,
-    RR,
-    RT,
-    RX,
-    S1,
-    S3,
-    SL,
-    T0,
-    TAU,
-    WD,
-    A,
-    B,
-    Extent,
-    Q,
-    W,
-)
+from omdpd.solvers.compiled.box_step import slots as slot
+from omdpd.solvers.compiled.box_step.storage import Extent
 from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER, SUMS
 from omdpd.solvers.compiled.pointers import assume_distinct
 
@@ -76,9 +42,9 @@ def spread(V: Floats, b: int, own: Floats, ahead: Floats) -> None:
     if b * hb < H - 1:
         for t in range(S):
             for i in range(hb):
-                v = V[b * hb + i + 1, t]
+                value = V[b * hb + i + 1, t]
                 for r in range(R):
-                    ahead[t, i, r] = v
+                    ahead[t, i, r] = value
 
 
 @njit(**INLINE)
@@ -99,32 +65,34 @@ def weigh(
     by_gamma: Floats,
     by_theta: Floats,
 ) -> None:
-    """d, f, 1/theta, kappa/theta, 1/gamma, f/gamma and d/theta; the curvature of the objective is in slot HQ."""
+    """d, f, 1/theta, kappa/theta, 1/gamma, f/gamma and d/theta; the curvature comes with that of q >= 0."""
     assume_distinct()
     S, N = extent
     for n in range(N):
         theta[n] = 0.0
-        kappa[n] = -rows[SL, b, n]
-        omega[n] = rows[HQ, b, n]
+        kappa[n] = -rows[slot.ROOM, b, n]
+        omega[n] = rows[slot.CURVATURE, b, n]
     for t in range(S):
         for n in range(N):
-            aw, bz, wide = E[A, b, t, n] * E[IW, b, t, n], E[B, b, t, n] * E[IZ, b, t, n], E[WD, b, t, n]
-            weight = 1.0 / (aw + bz + reg) if wide > 0.0 else 0.0
-            lift = bz * wide * weight
+            low = E[slot.LOW_MULTIPLIER, b, t, n] * E[slot.LOW_INVERSE, b, t, n]
+            high = E[slot.HIGH_MULTIPLIER, b, t, n] * E[slot.HIGH_INVERSE, b, t, n]
+            wide = E[slot.WIDTH, b, t, n]
+            weight = 1.0 / (low + high + reg) if wide > 0.0 else 0.0
+            lift = high * wide * weight
             d[t, n] = weight
             f[t, n] = lift
             theta[n] += weight
             kappa[n] += lift
-            omega[n] += aw * lift * wide
+            omega[n] += low * lift * wide
     for n in range(N):
         inverse = 1.0 / theta[n] if theta[n] > 0.0 else 0.0
         inverse_theta[n] = inverse
         ratio[n] = kappa[n] * inverse
         gamma = omega[n] + kappa[n] * (kappa[n] * inverse)
-        inverse_gamma[n] = 1.0 / gamma if rows[LIVE, b, n] > 0.0 else 0.0
+        inverse_gamma[n] = 1.0 / gamma if rows[slot.LIVE, b, n] > 0.0 else 0.0
     for t in range(S):
         for n in range(N):
-            kernel = f[t, n] + (E[LO, b, t, n] - ratio[n] * d[t, n])
+            kernel = f[t, n] + (E[slot.LOWER, b, t, n] - ratio[n] * d[t, n])
             f[t, n] = kernel
             by_gamma[t, n] = kernel * inverse_gamma[n]
             by_theta[t, n] = d[t, n] * inverse_theta[n]
@@ -136,31 +104,28 @@ def predictor_terms(
     rows: Floats,
     b: int,
     extent: Extent,
-    rx: Floats,
+    force: Floats,
     pull: Floats,
     level: Floats,
-    R: Floats,
-    t0: Floats,
+    right: Floats,
+    tau_offset: Floats,
 ) -> None:
-    """rx, which comes as V, R and t0 of the affine direction.
-
-    Slot RES holds minus the residual of stationarity without a, b.
-    """
+    """Force (which comes as V), right-hand side and offset of tau of the affine direction."""
     assume_distinct()
     S, N = extent
     for n in range(N):
         pull[n] = 0.0
-        level[n] = -rows[RT, b, n]
+        level[n] = -rows[slot.SUM_RESIDUAL, b, n]
     for t in range(S):
         # V - tau first: both are large, their difference is not.
         for n in range(N):
-            x = rx[t, n] - rows[TAU, b, n]
-            rx[t, n] = x
-            pull[n] += E[FF, b, t, n] * x
-            level[n] += E[DD, b, t, n] * x
+            pushed = force[t, n] - rows[slot.TAU, b, n]
+            force[t, n] = pushed
+            pull[n] += E[slot.PSEUDO_KERNEL, b, t, n] * pushed
+            level[n] += E[slot.NEWTON_WEIGHT, b, t, n] * pushed
     for n in range(N):
-        t0[n] = level[n] * rows[ITH, b, n]
-        R[n] = rows[RES, b, n] + pull[n] + rows[KT, b, n] * rows[RT, b, n]
+        tau_offset[n] = level[n] * rows[slot.INVERSE_THETA, b, n]
+        right[n] = rows[slot.RESIDUAL, b, n] + pull[n] + rows[slot.KAPPA_BY_THETA, b, n] * rows[slot.SUM_RESIDUAL, b, n]
 
 
 @njit(**INLINE)
@@ -171,44 +136,48 @@ def corrector_terms(
     extent: Extent,
     target: float,
     second: float,
-    ca: Floats,
-    cb: Floats,
-    rx: Floats,
-    cn: Floats,
+    low_correction: Floats,
+    high_correction: Floats,
+    force: Floats,
+    nu_correction: Floats,
     pull: Floats,
     level: Floats,
-    R: Floats,
-    t0: Floats,
+    right: Floats,
+    tau_offset: Floats,
 ) -> None:
-    """Add centring and second-order terms to rx, R and t0; slot S1 holds dq/q of the predictor.
+    """Add centring and second-order terms to force, right-hand side and offset of tau.
 
-    ca = (target wt - dw da)/w with da = -a (1 + dw/w), so  ca = target wt / w + a (dw/w)(1 + dw/w).
-    The products count `second` times: once, or not at all.
+    The low correction is (target weight - dw dw*)/w with dw* = -w* (1 + dw/w), so
+    target weight / w + w* (dw/w)(1 + dw/w).  The products count `second` times: once, or not at all.
     """
     assume_distinct()
     S, N = extent
     for n in range(N):
-        x = rows[S1, b, n]
-        term = target * rows[NW, b, n] / rows[Q, b, n] + second * rows[NU, b, n] * (x * (1.0 + x))
-        cn[n] = term if rows[NW, b, n] > 0.0 else 0.0
-        pull[n] = cn[n]
+        ratio = rows[slot.OCCUPANCY_RATIO, b, n]
+        centring = target * rows[slot.SIGN_WEIGHT, b, n] / rows[slot.OCCUPANCY, b, n]
+        term = centring + second * rows[slot.NU, b, n] * (ratio * (1.0 + ratio))
+        nu_correction[n] = term if rows[slot.SIGN_WEIGHT, b, n] > 0.0 else 0.0
+        pull[n] = nu_correction[n]
         level[n] = 0.0
     for t in range(S):
         for n in range(N):
-            move, wide = E[DW, b, t, n], E[WD, b, t, n]
-            x, y = move * E[IW, b, t, n], (wide * rows[DQ, b, n] - move) * E[IZ, b, t, n]
-            centre = target * rows[MS, b, n] * wide
-            up = centre * E[IW, b, t, n] + second * E[A, b, t, n] * (x * (1.0 + x))
-            down = centre * E[IZ, b, t, n] + second * E[B, b, t, n] * (y * (1.0 + y))
-            lift = E[FF, b, t, n] - E[LO, b, t, n]
-            ca[t, n] = up
-            cb[t, n] = down
-            rx[t, n] += up - down
+            move, wide = E[slot.LOW_SLACK_MOVE, b, t, n], E[slot.WIDTH, b, t, n]
+            low_ratio = move * E[slot.LOW_INVERSE, b, t, n]
+            high_ratio = (wide * rows[slot.OCCUPANCY_MOVE, b, n] - move) * E[slot.HIGH_INVERSE, b, t, n]
+            centre = target * rows[slot.START_MASS, b, n] * wide
+            low_product = second * E[slot.LOW_MULTIPLIER, b, t, n] * (low_ratio * (1.0 + low_ratio))
+            high_product = second * E[slot.HIGH_MULTIPLIER, b, t, n] * (high_ratio * (1.0 + high_ratio))
+            up = centre * E[slot.LOW_INVERSE, b, t, n] + low_product
+            down = centre * E[slot.HIGH_INVERSE, b, t, n] + high_product
+            lift = E[slot.PSEUDO_KERNEL, b, t, n] - E[slot.LOWER, b, t, n]
+            low_correction[t, n] = up
+            high_correction[t, n] = down
+            force[t, n] += up - down
             pull[n] += lift * up + (wide - lift) * down
-            level[n] += E[DD, b, t, n] * (up - down)
+            level[n] += E[slot.NEWTON_WEIGHT, b, t, n] * (up - down)
     for n in range(N):
-        t0[n] += level[n] * rows[ITH, b, n]
-        R[n] += pull[n]
+        tau_offset[n] += level[n] * rows[slot.INVERSE_THETA, b, n]
+        right[n] += pull[n]
 
 
 @njit(**INNER)
@@ -217,11 +186,12 @@ def outflow_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq
     assume_distinct()
     S, N = extent
     for n in range(N):
-        dq[n] = rows[RR, b, n] * rows[IG, b, n]
+        dq[n] = rows[slot.RIGHT, b, n] * rows[slot.INVERSE_GAMMA, b, n]
     for t in range(S):
         for n in range(N):
-            move = E[DD, b, t, n] * (E[RX, b, t, n] - rows[T0, b, n]) + E[FF, b, t, n] * dq[n]
-            x[t, n] = move + (E[W, b, t, n] + E[LO, b, t, n] * rows[Q, b, n])
+            push = E[slot.NEWTON_WEIGHT, b, t, n] * (E[slot.FORCE, b, t, n] - rows[slot.TAU_OFFSET, b, n])
+            here = E[slot.LOW_SLACK, b, t, n] + E[slot.LOWER, b, t, n] * rows[slot.OCCUPANCY, b, n]
+            x[t, n] = (push + E[slot.PSEUDO_KERNEL, b, t, n] * dq[n]) + here
 
 
 @njit(**INNER)
@@ -230,20 +200,21 @@ def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: 
     assume_distinct()
     S, N = extent
     for n in range(N):
-        dq[n] = rows[DQ, b, n]
+        dq[n] = rows[slot.OCCUPANCY_MOVE, b, n]
     for t in range(S):
         for n in range(N):
-            x[t, n] = E[W, b, t, n] + E[DW, b, t, n] + E[LO, b, t, n] * (rows[Q, b, n] + rows[DQ, b, n])
+            q = rows[slot.OCCUPANCY, b, n] + rows[slot.OCCUPANCY_MOVE, b, n]
+            x[t, n] = E[slot.LOW_SLACK, b, t, n] + E[slot.LOW_SLACK_MOVE, b, t, n] + E[slot.LOWER, b, t, n] * q
 
 
 @njit(**SUMS)
-def balance(x: Floats, R4: Floats, b: int, n_actions: int, mu: Floats, out: Floats) -> None:
-    """Outflow minus inflow of x and slot RG: adds the outflow of the block's steps, sets the inflow of the next ones.
+def balance(x: Floats, rows4: Floats, b: int, A: int, mu: Floats, out: Floats) -> None:
+    """Outflow minus inflow of x: adds the outflow of the block's steps, sets the inflow of the next ones.
 
     Blocks come in order; unreachable states get zero.
     """
     H, S = out.shape
-    nb, hb, R = R4.shape[1] - 1, R4.shape[2], R4.shape[3]
+    nb, hb, R = rows4.shape[1] - 1, rows4.shape[2], rows4.shape[3]
     if b == 0:
         for s in range(S):
             out[0, s] = -mu[s]
@@ -257,12 +228,12 @@ def balance(x: Floats, R4: Floats, b: int, n_actions: int, mu: Floats, out: Floa
     for i in range(hb):
         h = b * hb + i
         if h < H:
-            for a in range(n_actions):
+            for a in range(A):
                 for s in range(S):
                     r = a * S + s
-                    out[h, s] += R4[RG, b, i, r] + R4[Q, b, i, r]
+                    out[h, s] += rows4[slot.FLOW_MOVE, b, i, r] + rows4[slot.OCCUPANCY, b, i, r]
             for s in range(S):
-                if R4[LIVE, b, i, s] == 0.0:
+                if rows4[slot.LIVE, b, i, s] == 0.0:
                     out[h, s] = 0.0
 
 
@@ -279,36 +250,39 @@ def directions(
     dq: Floats,
     dtau: Floats,
 ) -> None:
-    """dq, dtau, dw from dV of the own state (slot S3) and of the next (`ahead`).
+    """dq, dtau, dw from dV of the own state (its slot) and of the next (`ahead`).
 
-    The last pass restores sum dw = rt + (1 - sum l) dq to rounding.
+    The last pass restores sum dw = residual + (1 - sum l) dq to rounding.
     """
     assume_distinct()
     S, N = extent
     for n in range(N):
-        pull[n] = rows[RR, b, n] - rows[S3, b, n]
+        pull[n] = rows[slot.RIGHT, b, n] - rows[slot.OWN_VALUE, b, n]
         level[n] = 0.0
     for t in range(S):
         for n in range(N):
-            pull[n] += E[FF, b, t, n] * ahead[t, n]
-            level[n] += E[DD, b, t, n] * ahead[t, n]
+            pull[n] += E[slot.PSEUDO_KERNEL, b, t, n] * ahead[t, n]
+            level[n] += E[slot.NEWTON_WEIGHT, b, t, n] * ahead[t, n]
     for n in range(N):
-        dq[n] = pull[n] * rows[IG, b, n]
-        # From here on level is m = d.dV / theta and pull what is missing in sum dw.
-        level[n] *= rows[ITH, b, n]
-        dtau[n] = rows[T0, b, n] + level[n] + rows[KT, b, n] * dq[n]
-        pull[n] = rows[RT, b, n] + dq[n] * rows[SL, b, n]
+        dq[n] = pull[n] * rows[slot.INVERSE_GAMMA, b, n]
+        # From here on level is d.dV / theta and pull what is missing in sum dw.
+        level[n] *= rows[slot.INVERSE_THETA, b, n]
+        dtau[n] = rows[slot.TAU_OFFSET, b, n] + level[n] + rows[slot.KAPPA_BY_THETA, b, n] * dq[n]
+        pull[n] = rows[slot.SUM_RESIDUAL, b, n] + dq[n] * rows[slot.ROOM, b, n]
     for t in range(S):
         for n in range(N):
-            force = (E[RX, b, t, n] - rows[T0, b, n]) + (ahead[t, n] - level[n])
-            move = E[DD, b, t, n] * force + (E[FF, b, t, n] - E[LO, b, t, n]) * dq[n]
+            force = (E[slot.FORCE, b, t, n] - rows[slot.TAU_OFFSET, b, n]) + (ahead[t, n] - level[n])
+            move = (
+                E[slot.NEWTON_WEIGHT, b, t, n] * force
+                + (E[slot.PSEUDO_KERNEL, b, t, n] - E[slot.LOWER, b, t, n]) * dq[n]
+            )
             dw[t, n] = move
             pull[n] -= move
     for n in range(N):
-        pull[n] *= rows[ITH, b, n]
+        pull[n] *= rows[slot.INVERSE_THETA, b, n]
     for t in range(S):
         for n in range(N):
-            dw[t, n] += E[DD, b, t, n] * pull[n]
+            dw[t, n] += E[slot.NEWTON_WEIGHT, b, t, n] * pull[n]
 
 
 @njit(**INLINE_SUMS)
@@ -321,42 +295,42 @@ def advance(
     q: Floats,
     tau: Floats,
     nu: Floats,
-    rt: Floats,
-    w: Floats,
-    z: Floats,
-    a: Floats,
-    c: Floats,
-    iw: Floats,
-    iz: Floats,
+    residual: Floats,
+    low_slack: Floats,
+    high_slack: Floats,
+    low_multiplier: Floats,
+    high_multiplier: Floats,
+    low_inverse: Floats,
+    high_inverse: Floats,
 ) -> float:
-    """Move every entry and row; renew the inverses and the row residual rt = q (1 - sum l) - sum w.
+    """Move every entry and row; renew the inverses and the row residual q (1 - sum l) - sum w.
 
-    Returns the new complementarity sum w a + z b + q nu.
+    Returns the new complementarity sum w w* + z z* + q nu.
     """
     assume_distinct()
     S, N = extent
     total = 0.0
     for n in range(N):
-        q[n] += step * rows[DQ, b, n]
-        tau[n] += step * rows[DT, b, n]
-        nu[n] += step * rows[DN, b, n]
-        rt[n] = q[n] * rows[SL, b, n]
+        q[n] += step * rows[slot.OCCUPANCY_MOVE, b, n]
+        tau[n] += step * rows[slot.TAU_MOVE, b, n]
+        nu[n] += step * rows[slot.NU_MOVE, b, n]
+        residual[n] = q[n] * rows[slot.ROOM, b, n]
         total += q[n] * nu[n]
     for t in range(S):
         for n in range(N):
-            move = E[DW, b, t, n]
-            low = w[t, n] + step * move
-            high = z[t, n] + step * (E[WD, b, t, n] * rows[DQ, b, n] - move)
-            w[t, n] = low
-            z[t, n] = high
-            up = a[t, n] + step * E[CA, b, t, n]
-            down = c[t, n] + step * E[CB, b, t, n]
-            a[t, n] = up
-            c[t, n] = down
+            move = E[slot.LOW_SLACK_MOVE, b, t, n]
+            low = low_slack[t, n] + step * move
+            high = high_slack[t, n] + step * (E[slot.WIDTH, b, t, n] * rows[slot.OCCUPANCY_MOVE, b, n] - move)
+            low_slack[t, n] = low
+            high_slack[t, n] = high
+            up = low_multiplier[t, n] + step * E[slot.LOW_MULTIPLIER_MOVE, b, t, n]
+            down = high_multiplier[t, n] + step * E[slot.HIGH_MULTIPLIER_MOVE, b, t, n]
+            low_multiplier[t, n] = up
+            high_multiplier[t, n] = down
             total += low * up + high * down
-            rt[n] -= low
-            iw[t, n] = 1.0 / low if iw[t, n] > 0.0 else 0.0
-            iz[t, n] = 1.0 / high if iz[t, n] > 0.0 else 0.0
+            residual[n] -= low
+            low_inverse[t, n] = 1.0 / low if low_inverse[t, n] > 0.0 else 0.0
+            high_inverse[t, n] = 1.0 / high if high_inverse[t, n] > 0.0 else 0.0
     for n in range(N):
-        rt[n] = rt[n] if rows[ITH, b, n] > 0.0 else 0.0
+        residual[n] = residual[n] if rows[slot.INVERSE_THETA, b, n] > 0.0 else 0.0
     return total

@@ -1,7 +1,7 @@
 """Where the method starts: a strictly feasible flow, values that fit it, centred multipliers.
 
-The flow follows the reference policy (mixed with the uniform one) through the centre of every box, or through a point
-near an earlier solution's kernel, so it is feasible from the first iteration.  The values solve, backward in h,
+The flow follows the reference policy (mixed with the uniform one) through the centre of every box, so it is feasible
+from the first iteration.  The values solve, backward in h,
 
     sum_a [ c + sigma(V_{h+1}) - V_h(s) ]^+ = mass_h(s)   (Euclid),    V = log sum_a exp(c + sigma) - log mass   (KL)
 
@@ -13,69 +13,41 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.box_step.slots import (
-    DEAD_MASS,
-    FF,
-    IW,
-    IZ,
-    LIVE,
-    LO,
-    MS,
-    NW,
-    RT,
-    S1,
-    S2,
-    S3,
-    SL,
-    WD,
-    Extent,
-    Q,
-    place,
-    sum_to_one,
-    support,
-)
+from omdpd.problem.arrays import Floats, Integers
+from omdpd.solvers.compiled.box_step import slots as slot
+from omdpd.solvers.compiled.box_step.laws import support
+from omdpd.solvers.compiled.box_step.storage import Extent, place
 from omdpd.solvers.compiled.options import INNER, SUMS
 from omdpd.solvers.compiled.pointers import assume_distinct
 
-# Share of the box's centre in a warm start: the earlier kernel sits on faces of the box, the start must not.
-WARM_CENTRE = 0.1
+# Less start mass than this cannot move the objective: the state is treated as unreachable.
+DEAD_MASS = 1e-30
 # Sum of the widths of a row below which q >= 0 is stated on its own.
-NARROW = 0.02
+NARROW_ROW = 0.02
+# An upper bound counts as implied by the lower ones when it is this close to what they leave: relatively, and in
+# roundings of a number of size one.
+IMPLIED, ROUNDED = 1e-10, 4e-16
 
 
 @njit(**INNER)
-def start_kernel(E: Floats, E5: Floats, rows: Floats, warm: bool, p_warm: Floats) -> None:
-    """Slot FF: a kernel strictly inside every box; slot S1 of the rows holds the centre's fraction."""
-    nb, S, N = E.shape[1:]
-    for b in range(nb):
-        for t in range(S):
-            for n in range(N):
-                E[FF, b, t, n] = E[LO, b, t, n] + rows[S1, b, n] * E[WD, b, t, n]
-    if not warm:
-        return
-    hb, H, n_actions = E5.shape[3], p_warm.shape[0], p_warm.shape[2]
-    for h in range(H - 1):
-        b, i = place(h, H, hb, nb)
-        for t in range(S):
-            for s in range(S):
-                for a in range(n_actions):
-                    r = a * S + s
-                    low = E5[LO, b, t, i, r]
-                    old = min(max(p_warm[h, s, a, t], low), low + E5[WD, b, t, i, r])
-                    E5[FF, b, t, i, r] = (1.0 - WARM_CENTRE) * old + WARM_CENTRE * E5[FF, b, t, i, r]
-    for b in range(nb):
-        s1, s2, s3 = rows[S1, b], rows[S2, b], rows[S3, b]
-        sum_to_one(E[LO, b], E[WD, b], E[FF, b], s1, s2, s3)
+def start_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
+    """The centre of every box of a block."""
+    assume_distinct()
+    S, N = p.shape
+    for t in range(S):
+        for n in range(N):
+            p[t, n] = E[slot.LOWER, b, t, n] + rows[slot.CENTRE, b, n] * E[slot.WIDTH, b, t, n]
 
 
 @njit(**INNER)
-def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float, mass: Floats, masses: Floats) -> None:
-    """q of the mixed reference policy under slot FF and its `mass`, the `masses` of the reference.
+def start_flow(
+    E5: Floats, rows4: Floats, reference: Floats, mu: Floats, mix: float, mass: Floats, wanted: Floats
+) -> None:
+    """q of the mixed reference policy under the start kernel and its `mass`; `wanted`, the masses of the reference.
 
     Dead rows get q = 0, weights zero.
     """
-    H, S, n_actions = reference.shape
+    H, S, A = reference.shape
     nb, hb = E5.shape[1], E5.shape[3]
     for s in range(S):
         mass[0, s] = mu[s]
@@ -83,22 +55,22 @@ def start_flow(E5: Floats, R4: Floats, reference: Floats, mu: Floats, mix: float
         b, i = place(h, H, hb, nb)
         for s in range(S):
             total = 0.0
-            for a in range(n_actions):
+            for a in range(A):
                 total += max(reference[h, s, a], 0.0)
-            masses[h, s] = total
+            wanted[h, s] = total
             live = mass[h, s] > DEAD_MASS
-            for a in range(n_actions):
+            for a in range(A):
                 r = a * S + s
-                share = max(reference[h, s, a], 0.0) / total if total > 0.0 else 1.0 / n_actions
-                R4[Q, b, i, r] = mass[h, s] * ((1.0 - mix) * share + mix / n_actions) if live else 0.0
-                R4[MS, b, i, r] = mass[h, s] if live else 0.0
-                R4[LIVE, b, i, r] = 1.0 if live else 0.0
-                R4[RT, b, i, r] = 0.0
+                share = max(reference[h, s, a], 0.0) / total if total > 0.0 else 1.0 / A
+                rows4[slot.OCCUPANCY, b, i, r] = mass[h, s] * ((1.0 - mix) * share + mix / A) if live else 0.0
+                rows4[slot.START_MASS, b, i, r] = mass[h, s] if live else 0.0
+                rows4[slot.LIVE, b, i, r] = 1.0 if live else 0.0
+                rows4[slot.SUM_RESIDUAL, b, i, r] = 0.0
         if h + 1 < H:
             for t in range(S):
                 total = 0.0
-                for r in range(S * n_actions):
-                    total += R4[Q, b, i, r] * E5[FF, b, t, i, r]
+                for r in range(S * A):
+                    total += rows4[slot.OCCUPANCY, b, i, r] * E5[slot.START_KERNEL, b, t, i, r]
                 mass[h + 1, t] = total
 
 
@@ -111,15 +83,15 @@ def start_slacks(
     width: Floats,
     weight: Floats,
     wide: Floats,
-    w: Floats,
-    z: Floats,
-    iw: Floats,
-    iz: Floats,
+    low_slack: Floats,
+    high_slack: Floats,
+    low_inverse: Floats,
+    high_inverse: Floats,
 ) -> float:
-    """w, z and their inverses in a block; an upper bound that the lower ones imply has no slack (1/z = 0).
+    """Slacks and their inverses in a block; an upper bound that the lower ones imply has no slack (inverse 0).
 
     The slacks of a wide row keep q positive; those of a narrow one weigh too little, so q >= 0 gets its own multiplier.
-    Returns the sum of the barrier weights: m_s (u - l) per slack and m_s per sign constraint.
+    Returns the sum of the barrier weights: mass times (u - l) per slack, and mass per sign constraint.
     """
     assume_distinct()
     S, N = extent
@@ -130,21 +102,21 @@ def start_slacks(
         for n in range(N):
             width[n] += wide[t, n]
     for n in range(N):
-        weight[n] = rows[MS, b, n] if width[n] < NARROW else 0.0
+        weight[n] = rows[slot.START_MASS, b, n] if width[n] < NARROW_ROW else 0.0
         total += weight[n]
     for t in range(S):
         for n in range(N):
-            q = rows[Q, b, n]
+            q = rows[slot.OCCUPANCY, b, n]
             free = wide[t, n] > 0.0 and q > 0.0
             room = wide[t, n] if free else 0.0
-            above = E[FF, b, t, n] - E[LO, b, t, n]
-            bound = room < rows[SL, b, n] * (1.0 - 1e-10) - 4e-16 and free
+            above = E[slot.START_KERNEL, b, t, n] - E[slot.LOWER, b, t, n]
+            bound = room < rows[slot.ROOM, b, n] * (1.0 - IMPLIED) - ROUNDED and free
             wide[t, n] = room
-            w[t, n] = above * q if free else 0.0
-            iw[t, n] = 1.0 / (above * q) if free else 0.0
-            z[t, n] = (room - above) * q if bound else 1.0
-            iz[t, n] = 1.0 / ((room - above) * q) if bound else 0.0
-            total += rows[MS, b, n] * room * (2.0 if bound else 1.0)
+            low_slack[t, n] = above * q if free else 0.0
+            low_inverse[t, n] = 1.0 / (above * q) if free else 0.0
+            high_slack[t, n] = (room - above) * q if bound else 1.0
+            high_inverse[t, n] = 1.0 / ((room - above) * q) if bound else 0.0
+            total += rows[slot.START_MASS, b, n] * room * (2.0 if bound else 1.0)
     return total
 
 
@@ -156,28 +128,29 @@ def start_multipliers(
     extent: Extent,
     ahead: Floats,
     target: float,
-    a: Floats,
-    c: Floats,
+    low_multiplier: Floats,
+    high_multiplier: Floats,
     tau: Floats,
     nu: Floats,
 ) -> None:
-    """Centred multipliers a = target wt / w, b = target wt / z, nu = target wt / q, and tau = p.V, in a block."""
+    """Centred multipliers, target times barrier weight over slack, and tau = p.V, in a block."""
     assume_distinct()
     S, N = extent
     for n in range(N):
         tau[n] = 0.0
-        nu[n] = target * rows[NW, b, n] / rows[Q, b, n] if rows[NW, b, n] > 0.0 else 0.0
+        weight = rows[slot.SIGN_WEIGHT, b, n]
+        nu[n] = target * weight / rows[slot.OCCUPANCY, b, n] if weight > 0.0 else 0.0
     for t in range(S):
         for n in range(N):
-            centre = target * rows[MS, b, n] * E[WD, b, t, n]
-            a[t, n] = centre * E[IW, b, t, n]
-            c[t, n] = centre * E[IZ, b, t, n]
-            tau[n] += E[FF, b, t, n] * ahead[t, n]
+            centre = target * rows[slot.START_MASS, b, n] * E[slot.WIDTH, b, t, n]
+            low_multiplier[t, n] = centre * E[slot.LOW_INVERSE, b, t, n]
+            high_multiplier[t, n] = centre * E[slot.HIGH_INVERSE, b, t, n]
+            tau[n] += E[slot.START_KERNEL, b, t, n] * ahead[t, n]
 
 
 @njit(**INNER)
 def water_fill(
-    E5: Floats, gain: Floats, n_actions: int, mass: Floats, kl: bool, V: Floats, order: np.ndarray, scratch: Floats
+    E5: Floats, gain: Floats, A: int, mass: Floats, kl: bool, V: Floats, order: Integers, scratch: Floats
 ) -> float:
     """V backward in h from the gains of the rows (nb+1, hb, R) and the state masses; mass 0 gives max_a.
 
@@ -193,31 +166,31 @@ def water_fill(
         for r in range(R):
             sigma[r] += gain[b, i, r] + top
         for s in range(S):
-            V[h, s] = level(sigma, s, S, n_actions, mass[h, s], kl)
-            for a in range(n_actions):
+            V[h, s] = level(sigma, s, S, A, mass[h, s], kl)
+            for a in range(A):
                 if mass[h, s] > 0.0:
                     deepest = max(deepest, V[h, s] - sigma[a * S + s])
     return deepest
 
 
 @njit(**INNER)
-def level(gain: Floats, s: int, S: int, n_actions: int, mass: float, kl: bool) -> float:
+def level(gain: Floats, s: int, S: int, A: int, mass: float, kl: bool) -> float:
     """The V with sum_a [g_a - V]^+ = mass, or log sum_a e^{g_a} - log mass, over the rows of state s."""
     best = -np.inf
-    for a in range(n_actions):
+    for a in range(A):
         best = max(best, gain[a * S + s])
     if kl:
         total = 0.0
-        for a in range(n_actions):
+        for a in range(A):
             total += np.exp(gain[a * S + s] - best)
         return best + np.log(total) - np.log(max(mass, 1e-12))
     if mass <= 0.0:
         return best
     # Newton's method on a convex piecewise linear function: it climbs to the root in at most A steps.
     V = best - mass
-    for _ in range(n_actions):
+    for _ in range(A):
         total, count = -mass, 0
-        for a in range(n_actions):
+        for a in range(A):
             if gain[a * S + s] > V:
                 total += gain[a * S + s]
                 count += 1

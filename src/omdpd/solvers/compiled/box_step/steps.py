@@ -8,50 +8,39 @@ from __future__ import annotations
 from numba import njit
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.box_step.slots import (
-    CN,
-    DQ,
-    DW,
-    IW,
-    IZ,
-    LIVE,
-    NU,
-    WD,
-    A,
-    B,
-    Extent,
-    Q,
-    W,
-    Z,
-)
+from omdpd.solvers.compiled.box_step import slots as slot
+from omdpd.solvers.compiled.box_step.storage import Extent
 from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
 
 @njit(**INLINE_SUMS)
 def affine_moves(E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, most: Floats) -> tuple[float, float]:
-    """Relative moves dq/q of the predictor; how far these and dw/w, dz/z let the step go; sum dw da + dz db + dq dnu.
+    """Relative moves dq/q of the predictor; how far these and dw/w, dz/z let the step go; sum dw dw* + dz dz* + dq dnu.
 
-    A multiplier moves by -1 minus its slack's x, so the limit is the largest max(-x, 1 + x) = 1/2 + |x + 1/2|.
-    A row without a multiplier of its own only limits the step where q falls.
+    A multiplier moves by -1 minus its slack's ratio, so the limit is the largest max(-x, 1 + x) = 1/2 + |x + 1/2| over
+    the ratios x.  A row without a multiplier of its own only limits the step where q falls.
     """
     assume_distinct()
     S, N = extent
     total = 0.0
     for n in range(N):
-        x = rows[DQ, b, n] / rows[Q, b, n] if rows[LIVE, b, n] > 0.0 else 0.0
-        x = x if rows[NU, b, n] > 0.0 else min(x, 0.0)
-        by_q[n] = x
-        most[n] = abs(x + 0.5)
-        total -= rows[NU, b, n] * rows[Q, b, n] * (x * (1.0 + x))
+        ratio = rows[slot.OCCUPANCY_MOVE, b, n] / rows[slot.OCCUPANCY, b, n] if rows[slot.LIVE, b, n] > 0.0 else 0.0
+        ratio = ratio if rows[slot.NU, b, n] > 0.0 else min(ratio, 0.0)
+        by_q[n] = ratio
+        most[n] = abs(ratio + 0.5)
+        total -= rows[slot.NU, b, n] * rows[slot.OCCUPANCY, b, n] * (ratio * (1.0 + ratio))
     for t in range(S):
         for n in range(N):
-            x = E[DW, b, t, n] * E[IW, b, t, n]
-            y = (E[WD, b, t, n] * rows[DQ, b, n] - E[DW, b, t, n]) * E[IZ, b, t, n]
-            total -= E[W, b, t, n] * E[A, b, t, n] * (x * (1.0 + x)) + E[Z, b, t, n] * E[B, b, t, n] * (y * (1.0 + y))
-            x, y = abs(x + 0.5), abs(y + 0.5)
-            x = x if x > y else y
-            most[n] = x if x > most[n] else most[n]
+            low = E[slot.LOW_SLACK_MOVE, b, t, n] * E[slot.LOW_INVERSE, b, t, n]
+            high_move = E[slot.WIDTH, b, t, n] * rows[slot.OCCUPANCY_MOVE, b, n] - E[slot.LOW_SLACK_MOVE, b, t, n]
+            high = high_move * E[slot.HIGH_INVERSE, b, t, n]
+            low_product = E[slot.LOW_SLACK, b, t, n] * E[slot.LOW_MULTIPLIER, b, t, n]
+            high_product = E[slot.HIGH_SLACK, b, t, n] * E[slot.HIGH_MULTIPLIER, b, t, n]
+            total -= low_product * (low * (1.0 + low)) + high_product * (high * (1.0 + high))
+            low, high = abs(low + 0.5), abs(high + 0.5)
+            low = low if low > high else high
+            most[n] = low if low > most[n] else most[n]
     return 0.5 + largest(most, N), total
 
 
@@ -67,32 +56,33 @@ def largest(values: Floats, N: int) -> float:
 
 @njit(**INLINE)
 def multiplier_moves(
-    E: Floats, rows: Floats, b: int, extent: Extent, da: Floats, db: Floats, dnu: Floats, most: Floats
+    E: Floats, rows: Floats, b: int, extent: Extent, low_move: Floats, high_move: Floats, nu_move: Floats, most: Floats
 ) -> float:
-    """da, db, which come as the corrector terms, and dnu; returns the greatest relative decrease of anything."""
+    """Moves of the multipliers (which come as the corrections); returns the greatest relative decrease of anything."""
     assume_distinct()
     S, N = extent
     for n in range(N):
-        x = rows[DQ, b, n] / rows[Q, b, n] if rows[LIVE, b, n] > 0.0 else 0.0
-        nu = rows[NU, b, n]
-        move = rows[CN, b, n] - nu * (1.0 + x) if nu > 0.0 else 0.0
-        dnu[n] = move
-        ratio = -move / nu if nu > 0.0 else 0.0
-        most[n] = ratio if ratio > -x else -x
+        ratio = rows[slot.OCCUPANCY_MOVE, b, n] / rows[slot.OCCUPANCY, b, n] if rows[slot.LIVE, b, n] > 0.0 else 0.0
+        nu = rows[slot.NU, b, n]
+        move = rows[slot.NU_CORRECTION, b, n] - nu * (1.0 + ratio) if nu > 0.0 else 0.0
+        nu_move[n] = move
+        fall = -move / nu if nu > 0.0 else 0.0
+        most[n] = fall if fall > -ratio else -ratio
     for t in range(S):
         for n in range(N):
-            x = -E[DW, b, t, n] * E[IW, b, t, n]
-            y = (E[DW, b, t, n] - E[WD, b, t, n] * rows[DQ, b, n]) * E[IZ, b, t, n]
-            up = da[t, n] - E[A, b, t, n] * (1.0 - x)
-            down = db[t, n] - E[B, b, t, n] * (1.0 - y)
-            da[t, n] = up
-            db[t, n] = down
+            low = -E[slot.LOW_SLACK_MOVE, b, t, n] * E[slot.LOW_INVERSE, b, t, n]
+            falling = E[slot.LOW_SLACK_MOVE, b, t, n] - E[slot.WIDTH, b, t, n] * rows[slot.OCCUPANCY_MOVE, b, n]
+            high = falling * E[slot.HIGH_INVERSE, b, t, n]
+            up = low_move[t, n] - E[slot.LOW_MULTIPLIER, b, t, n] * (1.0 - low)
+            down = high_move[t, n] - E[slot.HIGH_MULTIPLIER, b, t, n] * (1.0 - high)
+            low_move[t, n] = up
+            high_move[t, n] = down
             # One division serves both multipliers.
-            a = E[A, b, t, n] if E[A, b, t, n] > 0.0 else 1.0
-            c = E[B, b, t, n] if E[B, b, t, n] > 0.0 else 1.0
-            up, down = -up * c, -down * a
-            fall = (up if up > down else down) / (a * c)
-            x = x if x > y else y
-            x = x if x > fall else fall
-            most[n] = x if x > most[n] else most[n]
+            first = E[slot.LOW_MULTIPLIER, b, t, n] if E[slot.LOW_MULTIPLIER, b, t, n] > 0.0 else 1.0
+            second = E[slot.HIGH_MULTIPLIER, b, t, n] if E[slot.HIGH_MULTIPLIER, b, t, n] > 0.0 else 1.0
+            up, down = -up * second, -down * first
+            fall = (up if up > down else down) / (first * second)
+            low = low if low > high else high
+            low = low if low > fall else fall
+            most[n] = low if low > most[n] else most[n]
     return largest(most, N)

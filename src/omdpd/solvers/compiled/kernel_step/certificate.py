@@ -2,10 +2,9 @@
 
 For any V, any xi in its box and any occupancy q of the kernel, with y = c - xi.d - V_h(s) + p.V_{h+1},
 
-    gap = sum_r g(q_r, y_r) + sum_j ( phi_j(u_j) + phi_j*(xi_j) - xi_j u_j ),   u_j = d_j.q + b_j,
+    gap = sum_r g(q_r, y_r) + sum_j ( W_j [u_j]^+ - xi_j u_j ),   u_j = d_j.q,
 
-where g = (q - [y]^+)^2 / 2 + q ([y]^+ - y) (Euclid) or q (log q - y) - q + e^y (KL), and
-phi_j(u) = W_j [u]^+ + rho_j/2 ([u]^+)^2.
+where g = (q - [y]^+)^2 / 2 + q ([y]^+ - y) (Euclid) or q (log q - y) - q + e^y (KL).
 The large terms mu.V_1 and q.c have been removed by the flow equations, so every term is nonnegative and the
 gap is exact to rounding; it bounds the distance to the solution, 1/2 |q - q*|^2 <= gap (Euclid).
 """
@@ -42,11 +41,11 @@ def dual_scale(problem: Problem, V: Floats) -> float:
 def duality_gap(problem: Problem, xi: Floats, y: Floats, q: Floats) -> tuple[float, float]:
     """The gap, and a bound on its rounding by the hinges.
 
-    u_j is known to eps |d_j|.q, and the gap changes with u_j at the rate phi'(u_j) - xi_j.
+    u_j is known to eps |d_j|.q, and the gap changes with u_j at the rate W_j - xi_j above zero and -xi_j below.
     """
     H, R = y.shape
     m = xi.size
-    u, lost, size = problem.b.copy(), np.zeros(m), np.abs(problem.b)
+    u, lost, size = np.zeros(m), np.zeros(m), np.zeros(m)
     gap = 0.0
     for h in range(H):
         for r in range(R):
@@ -62,11 +61,10 @@ def duality_gap(problem: Problem, xi: Floats, y: Floats, q: Floats) -> tuple[flo
                     size[j] += abs(term)
     noise = 0.0
     for j in range(m):
-        W, rho = problem.W[j], problem.rho[j]
-        value, error = u[j] + lost[j], EPSILON * size[j]
-        gap += gap_of_hinge(value, xi[j], W, rho)
-        below = abs(slope_of_hinge(value - error, W, rho) - xi[j])
-        noise += error * max(below, abs(slope_of_hinge(value + error, W, rho) - xi[j]))
+        W, value, error = problem.W[j], u[j] + lost[j], EPSILON * size[j]
+        gap += gap_of_hinge(value, xi[j], W)
+        below = abs((W if value - error > 0.0 else 0.0) - xi[j])
+        noise += error * max(below, abs((W if value + error > 0.0 else 0.0) - xi[j]))
     return gap, noise
 
 
@@ -85,20 +83,9 @@ def gap_of_row(mass: float, slack: float, kl: bool) -> float:
 
 
 @njit(**ENTRY)
-def gap_of_hinge(u: float, xi: float, W: float, rho: float) -> float:
-    """phi(u) + phi*(xi) - xi u, each case written as a sum of nonnegative terms."""
-    over = max(xi - W, 0.0)
-    if u <= 0.0:
-        return over**2 / (2.0 * rho) - xi * u if over > 0.0 else -xi * u
-    if over > 0.0:
-        return (rho * u - over) ** 2 / (2.0 * rho)
-    return (W - xi) * u + 0.5 * rho * u**2
-
-
-@njit(**INNER)
-def slope_of_hinge(u: float, W: float, rho: float) -> float:
-    """phi'(u)."""
-    return W + rho * u if u > 0.0 else 0.0
+def gap_of_hinge(u: float, xi: float, W: float) -> float:
+    """W [u]^+ - xi u, which would cancel if it were written so."""
+    return (W - xi) * u if u > 0.0 else -xi * u
 
 
 @njit(**SUMS)

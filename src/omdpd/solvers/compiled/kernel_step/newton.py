@@ -3,11 +3,10 @@
 Dual variables: V (H, S) for the flow equations, xi (m,) for the hinges.  With y_r = c_r - xi.d_r - V_h(s) + p_r.V_{h+1}
 the dual is the smooth convex minimisation
 
-    theta(V, xi) = sum_r f(y_r) + mu.V_1 + sum_j ( ([xi_j - W_j]^+)^2 / (2 rho_j) - b_j xi_j ),
-    0 <= xi_j, and xi_j <= W_j if rho_j = 0,
+    theta(V, xi) = sum_r f(y_r) + mu.V_1,    0 <= xi_j <= W_j,
 
 with f(y) = ([y]^+)^2 / 2 (Euclid) or e^y (KL), and q_r = f'(y_r) at the solution.  Newton's matrix is that of
-`single_blocks` with weights f''(y_r); eliminating V leaves a quadratic over a box in the m hinge multipliers.
+`blocks` with weights f''(y_r); eliminating V leaves a quadratic over a box in the m hinge multipliers.
 
 The outer functions are inlined by the front end: the compiler optimises every level of calls anew.
 """
@@ -76,7 +75,19 @@ def workspace(H: int, S: int, A: int, m: int) -> Work:
     """Uninitialised arrays for a problem of this size."""
     rows, states, blocks = np.empty((4, H, S * A)), np.empty((2, H, S)), np.empty((2, H, S, S))
     level, square, sides = np.empty(A), np.empty((S * A, S)), np.empty((H, m + 1, S))
-    return Work(states[0], rows[0], level, states[1], rows[1], rows[2], rows[3], blocks[0], blocks[1], square, sides)
+    return Work(
+        V=states[0],
+        y=rows[0],
+        level=level,
+        dV=states[1],
+        q=rows[1],
+        w=rows[2],
+        dy=rows[3],
+        D=blocks[0],
+        E=blocks[1],
+        rows=square,
+        X=sides,
+    )
 
 
 @njit(**GLUE)
@@ -92,7 +103,7 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
     while steps < limit:
         steps += 1
         dxi, farthest = newton_step(problem, xi, radius, work)
-        step = line_search(problem, y, xi, dV, dxi, work.dy)
+        step = line_search(problem, y, dV, work.dy)
         surprise = move(problem, V, xi, y, dV, dxi, step, work)
         stuck = step == 0.0 and not (farthest > SMALLEST_RADIUS and farthest < np.inf)
         if step == 1.0:
@@ -256,28 +267,22 @@ def hinge_quadratic(problem: Problem, q: Floats, w: Floats, X: Floats) -> tuple[
 
 @njit(**INNER)
 def hinge_step(problem: Problem, T: Floats, v: Floats, xi: Floats, radius: float) -> Floats:
-    """The change of xi: the quadratic over the box, on the piece of ([xi - W]^+)^2 that xi is on or about to enter."""
+    """The change of xi: the quadratic over its box and the trust region."""
     m = xi.size
     g, low, high = np.empty(m), np.empty(m), np.empty(m)
     scale = 0.0
     for j in range(m):
         scale = max(scale, T[j, j])
     for j in range(m):
-        W, rho = problem.W[j], problem.rho[j]
-        g[j] = -(v[j] + problem.b[j])
-        low[j], high[j] = -xi[j], W - xi[j]
-        if rho > 0.0 and (xi[j] > W or (xi[j] == W and g[j] < 0.0)):
-            g[j] += (xi[j] - W) / rho
-            T[j, j] += 1.0 / rho
-            low[j], high[j] = W - xi[j], np.inf
+        g[j] = -v[j]
         T[j, j] += HINGE_REGULARISATION * scale + 1e-30
-        low[j], high[j] = max(low[j], -radius), min(high[j], radius)
+        low[j], high[j] = max(-xi[j], -radius), min(problem.W[j] - xi[j], radius)
     return box_quadratic(T, g, low, high)
 
 
 @njit(**INNER)
-def line_search(problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats, dy: Floats) -> float:
-    """A step in (0, 1] at which the slope has fallen to a fraction of its size at 0; 0 if (dV, dxi) is no descent."""
+def line_search(problem: Problem, y: Floats, dV: Floats, dy: Floats) -> float:
+    """A step in (0, 1] at which the slope has fallen to a fraction of its size at 0; 0 if dy is no descent."""
     low, high, step = 0.0, 1.0, 0.0
     if problem.kl:
         high = longest_step(y, dy)
@@ -288,7 +293,7 @@ def line_search(problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats
             step = high
         elif k > 1:
             step = 0.5 * (low + high) if k % 3 == 0 else low - low_slope * (high - low) / (high_slope - low_slope)
-        here, noise = slope(problem, y, xi, dV, dxi, dy, step)
+        here, noise = slope(problem, y, dV, dy, step)
         if k == 0:
             start = low_slope = here
             if not here < noise:
@@ -324,10 +329,8 @@ def longest_step(y: Floats, dy: Floats) -> float:
 
 
 @njit(**SUMS)
-def slope(
-    problem: Problem, y: Floats, xi: Floats, dV: Floats, dxi: Floats, dy: Floats, step: float
-) -> tuple[float, float]:
-    """d theta / d step along (dV, dxi), and its rounding."""
+def slope(problem: Problem, y: Floats, dV: Floats, dy: Floats, step: float) -> tuple[float, float]:
+    """d theta / d step along (dV, dxi), of which dy is the slack's change, and its rounding."""
     H, R = y.shape
     total, size = 0.0, 0.0
     for h in range(H):
@@ -341,11 +344,4 @@ def slope(
     for s in range(problem.mu.size):
         total += problem.mu[s] * dV[0, s]
         size += abs(problem.mu[s] * dV[0, s])
-    for j in range(xi.size):
-        total -= problem.b[j] * dxi[j]
-        size += abs(problem.b[j] * dxi[j])
-        over = xi[j] + step * dxi[j] - problem.W[j]
-        if problem.rho[j] > 0.0 and over > 0.0:
-            total += over / problem.rho[j] * dxi[j]
-            size += abs(over / problem.rho[j] * dxi[j])
     return total, 4.0 * EPSILON * size

@@ -2,7 +2,7 @@
 
 Rows r = (s, a) of a step are numbered s A + a, so occupancies and slacks are (H, S A), the kernel (H, S A, S)
 and the hinges (H, S A, m).  Every d_j is scaled to largest entry one, so that regularisation and tolerances mean
-the same for every hinge; W, b, rho and xi are scaled with it, which changes neither q nor V nor the objective.
+the same for every hinge; W and xi are scaled with it, which changes neither q nor V nor the objective.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SMALLEST_MASS = 1e-30
 
 
 class Problem(NamedTuple):
-    """Data of one mirror step in row layout: c (H, S A), p (H, S A, S), mu (S,), d (H, S A, m), W, b, rho (m,).
+    """Data of one mirror step in row layout: c (H, S A), p (H, S A, S), mu (S,), d (H, S A, m), W (m,).
 
     `weight` is sum_j W_j max|d_j|, in which a hinge without entries does not count.
     """
@@ -34,8 +34,6 @@ class Problem(NamedTuple):
     mu: Floats
     d: Floats
     W: Floats
-    b: Floats
-    rho: Floats
     weight: float
     kl: bool
 
@@ -65,11 +63,9 @@ def scaled_hinges(d: Floats, W: Floats) -> tuple[Floats, Floats, float]:
 
 @njit(**INNER)
 def clip_multipliers(problem: Problem, xi: Floats) -> None:
-    """Put xi back into its box: 0 <= xi_j, and xi_j <= W_j where the hinge has no quadratic part."""
+    """Put xi back into its box: 0 <= xi_j <= W_j."""
     for j in range(xi.size):
-        xi[j] = max(xi[j], 0.0)
-        if problem.rho[j] == 0.0:
-            xi[j] = min(xi[j], problem.W[j])
+        xi[j] = min(max(xi[j], 0.0), problem.W[j])
 
 
 @njit(**SUMS)
@@ -230,18 +226,17 @@ def hottest(problem: Problem) -> float:
         for r in range(problem.c.shape[1]):
             tau = max(tau, abs(problem.c[h, r]))
     for j in range(problem.W.size):
-        tau = max(tau, problem.W[j], problem.rho[j])
+        tau = max(tau, problem.W[j])
     return tau
 
 
 @njit(**INNER)
 def heated(problem: Problem, tau: float) -> Problem:
     """The problem with its linear terms and hinges divided by tau: a regulariser tau times as heavy."""
-    c, W, rho = problem.c.copy(), problem.W.copy(), problem.rho.copy()
+    c, W = problem.c.copy(), problem.W.copy()
     for h in range(c.shape[0]):
         for r in range(c.shape[1]):
             c[h, r] /= tau
     for j in range(W.size):
         W[j] /= tau
-        rho[j] /= tau
-    return Problem(c, problem.p, problem.mu, problem.d, W, problem.b, rho, problem.weight / tau, problem.kl)
+    return Problem(c=c, p=problem.p, mu=problem.mu, d=problem.d, W=W, weight=problem.weight / tau, kl=problem.kl)

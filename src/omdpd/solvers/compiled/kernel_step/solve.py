@@ -1,16 +1,15 @@
 """One mirror step over the occupancy polytope of one known kernel, with hinges: the learner's usual case.
 
-    minimise  D(q, c) + sum_j ( W_j t_j + rho_j/2 t_j^2 ),   t_j = [d_j.q + b_j]^+,
+    minimise  D(q, c) + sum_j W_j [d_j.q]^+
     over q >= 0 with sum_a q_1(s, a) = mu(s),  sum_a q_{h+1}(t, a) = sum_{s,a} p_h(t | s, a) q_h(s, a),
 
 with D = 1/2 |q - c|^2 (Euclid) or sum_r q_r (log q_r - c_r) - q_r (KL, c = log of the reference minus the step).
-A hinge is b = rho = 0; an augmented Lagrangian is W = 0, b = lambda / rho.
 
-Method: Newton on the dual (`single_newton`), which needs one to six steps from the masses of the reference and, without
-an earlier solution, from hinge multipliers that belong to them (`single_start`).
-Where it fails (large W, steps of 1e6), the problem is heated: with c, W and rho divided by a large tau it is easy,
+Method: Newton on the dual (`newton`), which needs one to six steps from the masses of the reference and, without
+an earlier solution, from hinge multipliers that belong to them (`start`).
+Where it fails (large W, steps of 1e6), the problem is heated: with c and W divided by a large tau it is easy,
 and tau is lowered to one as fast as Newton's method can follow.  Every answer carries its duality gap
-(`single_certificate`) and is the forward pass of a policy, so it is feasible to rounding.
+(`certificate`) and is the forward pass of a policy, so it is feasible to rounding.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.kernel_step.certificate import occupancy_of_slack
-from omdpd.solvers.compiled.kernel_step.newton import Work, dual_newton, workspace
+from omdpd.solvers.compiled.kernel_step.newton import dual_newton, workspace
 from omdpd.solvers.compiled.kernel_step.problem import (
     Problem,
     clip_multipliers,
@@ -57,12 +56,9 @@ def solve_single(
     mu: Floats,
     d: Floats,
     W: Floats,
-    b: Floats,
-    rho: Floats,
     kl: bool,
     tol: float,
     warm: bool,
-    V_warm: Floats,
     xi_warm: Floats,
 ) -> tuple[Floats, Floats, Floats, float, float, int, int]:
     """Solve the mirror step; return (q, V, xi, gap, scale, iterations, status).
@@ -73,13 +69,13 @@ def solve_single(
         Finite linear term, and the occupancy whose masses start the method (it need not be feasible).
     p, mu : (H, S, A, S), (S,)
         The kernel, of which the last step is not used, and the initial law.
-    d, W, b, rho : (m, H, S, A), (m,), (m,), (m,)
-        Hinges; m may be zero.  W, rho >= 0.
+    d, W : (m, H, S, A), (m,)
+        Hinges; m may be zero.  W >= 0.
     kl, tol : bool, float
         Geometry; relative gap at which the problem counts as solved.
-    warm, V_warm, xi_warm : bool, (H, S), (m,)
-        If `warm`, start from these hinge multipliers.  V_warm is not used: water-filling with the masses of the
-        reference gives a better V, since it sees the present c.
+    warm, xi_warm : bool, (m,)
+        If `warm`, start from these hinge multipliers.  An earlier V would not help: water-filling with the masses of
+        the reference gives a better one, since it sees the present c.
 
     Returns
     -------
@@ -94,34 +90,12 @@ def solve_single(
     """
     H, S, A = c.shape
     rows, size, weight = scaled_hinges(d, W)
-    table, kernel = c.reshape(H, S * A), p.reshape(H, S * A, S)
-    heights, offsets, curvatures = W * size, b / size, rho * size * size
-    target = Problem(
-        borrow(table),
-        borrow(kernel),
-        borrow(mu),
-        borrow(rows),
-        borrow(heights),
-        borrow(offsets),
-        borrow(curvatures),
-        weight,
-        kl,
+    own_problem = Problem(
+        c=c.reshape(H, S * A), p=p.reshape(H, S * A, S), mu=mu, d=rows, W=W * size, weight=weight, kl=kl
     )
+    own_work = workspace(H, S, A, W.size)
+    target, work = borrow(own_problem), borrow(own_work)
     start = reference.reshape(H, S * A)
-    own = workspace(H, S, A, W.size)
-    work = Work(
-        borrow(own.V),
-        borrow(own.y),
-        borrow(own.level),
-        borrow(own.dV),
-        borrow(own.q),
-        borrow(own.w),
-        borrow(own.dy),
-        borrow(own.D),
-        borrow(own.E),
-        borrow(own.rows),
-        borrow(own.X),
-    )
     xi = xi_warm * size if warm else np.zeros(W.size)
     mass = masses_of_mixture(target, start, MIX)
     if not warm and W.size > 0:
@@ -159,6 +133,5 @@ def solve_single(
         q, V, gap = occupancy_of_slack(target.p, mu, start, kl), np.zeros((H, S)), np.inf
     if status == FAILED and gap <= INACCURATE_GAP * scale:
         status = INACCURATE
-    outlive((own, table, kernel, mu, rows))
-    outlive((heights, offsets, curvatures))
+    outlive((own_problem, own_work))
     return q.reshape(H, S, A), V, best_xi / size, gap, scale, steps, status

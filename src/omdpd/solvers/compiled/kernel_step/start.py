@@ -33,11 +33,10 @@ def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work)
         restricted_quadratic(problem.p, problem.d, work.q, work.w, ahead, rows, total, T, v)
         dxi = hinge_step(problem, T, v, xi, np.inf)
         if m == 1:
-            excess = v[0] + problem.b[0]
-            if excess > 0.0:
-                low, above = xi[0], excess
+            if v[0] > 0.0:
+                low, above = xi[0], v[0]
             else:
-                high, below = xi[0], -excess
+                high, below = xi[0], -v[0]
             if above > 0.0 and high < np.inf and not (low < xi[0] + dxi[0] < high):
                 dxi[0] = low + (high - low) * above / (above + below) - xi[0]
         close = True
