@@ -3,6 +3,8 @@
 import json
 import sys
 import textwrap
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -305,3 +307,19 @@ def test_a_problem_file_that_cannot_be_had_is_refused_with_a_sentence(tmp_path, 
 
 def test_a_plugin_is_loaded_once_for_one_content(plugin):
     assert read_plugin(plugin) is read_plugin(plugin)
+
+
+def test_the_example_of_an_own_learner_runs_by_itself_and_as_a_plugin(tmp_path, monkeypatch):
+    example = Path(__file__).parents[2] / "examples" / "own_learner.py"
+    file = tmp_path / "sweep.toml"
+    rest = 'worlds = [{name = "streaming"}]\nnatures = [{name = "noisy"}]'
+    file.write_text(f'episodes = 30\nseeds = 1\n{rest}\nlearners = [{{name = "DualAscent", step = [0.1, 0.2]}}]\n')
+    code, printed = here("run", file, "--out", tmp_path / "out", "--plugin", example, "--jobs", "1")
+    assert code == 0, printed
+    assert "DualAscent(step=0.2)" in printed
+    monkeypatch.chdir(tmp_path)
+    short = example.read_text().replace("n_episodes=500", "n_episodes=20")
+    module = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)  # where its dataclasses look for their types
+    exec(compile(short, str(example), "exec"), module.__dict__)
+    assert (tmp_path / "own_learner.png").stat().st_size > 10_000
