@@ -16,17 +16,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.exploration import exploring_loss, exploring_step
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.compiled.related import visited_bound
 from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
 from omdpd.solvers.regions import Box
 
@@ -96,12 +94,8 @@ class BVOPS:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Estimate the loss under the box that was in force, then project on the newest safe set."""
-        setting, mu, met = state.setting, state.setting.mu, feedback.trajectory
-        eta = self._step(setting)
-        played = policy_of_occupancy(state.q)
-        bound = visited_bound(played, state.box.lower, state.box.upper, mu, met.states, met.actions)
-        loss = np.zeros(setting.shape)
-        loss[np.arange(setting.horizon), met.states, met.actions] = (1.0 - feedback.rewards) / (bound + eta)
+        setting, mu, eta = state.setting, state.setting.mu, self._step(state.setting)
+        loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, eta)
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
         box = believed.box
@@ -117,8 +111,5 @@ class BVOPS:
         return Report(state.log, self._step(state.setting), infeasible=state.infeasible)
 
     def _step(self, setting: Setting) -> float:
-        """eta = gamma = sqrt(H u / (K |X| A)), times `step_scale`."""
-        H, S, A = setting.shape
-        K = episodes_of(self, setting)
-        u = np.log(8.0 * setting.n_constraints * (H * S) ** 2 * A * K / self.estimator.delta)
-        return self.step_scale * float(np.sqrt(u / (K * S * A)))
+        """eta = gamma, times `step_scale`."""
+        return self.step_scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)

@@ -29,6 +29,9 @@ from omdpd.solvers.compiled.related import has_doubled
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
 from omdpd.solvers.regions import Region
 
+# What the largest loss so far is taken for where all losses were zero: the step along them is zero whatever it is.
+TINY = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -110,7 +113,7 @@ class Germano:
         region, renewed_at = (believed.region, counts.visits) if new else (state.region, state.renewed_at)
         grad = -believed.reward + np.tensordot(state.lam, d, axes=1)
         largest = max(state.largest, float(np.abs(grad).max()))
-        eta = self.primal_scale / (max(largest, 1e-12) * float(np.sqrt(k)))
+        eta = self.primal_scale / (max(largest, TINY) * float(np.sqrt(k)))
         step = mirror_step(region, setting.mu, state.q, grad, eta, Hinges.none(setting.shape))
         K = episodes_of(self, setting)
         rise = self.dual_scale / (setting.horizon * np.sqrt(K))

@@ -25,7 +25,7 @@ from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.penalised import penalised_plan
 
-# A solve whose relative gap is above this is counted as failed.
+# A solve whose relative gap is above this, a hundred times what was asked for, is counted as failed.
 FAILED_GAP = 1e-7
 
 

@@ -19,12 +19,13 @@ import numpy as np
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.lagrangian import evaluate
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
+from omdpd.solvers.compiled.policies import policy_of_logits, tilted
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,14 +104,9 @@ class OptPrimalDual:
         setting = state.setting
         counts = state.counts.add(feedback)
         believed = self.bonus.estimate(setting, counts, state.k + 1)
-        policy, p = policy_of_logits(state.logits), believed.transition
-        gains, _ = truncated_values(policy, p, believed.reward, 0.0, 0.0, 1.0)
-        lam = state.lam.copy()
-        for i, table in enumerate(believed.cost):
-            Q, V = truncated_values(policy, p, table, 0.0, -1.0, 1.0)
-            gains -= state.lam[i] * Q
-            lam[i] = min(max(lam[i] + state.dual_rate * float(setting.mu @ V[0]), 0.0), state.most)
-        logits = tilted(state.logits, gains, state.primal_rate, 1.0)
+        found = evaluate(policy_of_logits(state.logits), believed, setting.mu, state.lam)
+        lam = np.minimum(np.maximum(state.lam + state.dual_rate * found.costs, 0.0), state.most)
+        logits = tilted(state.logits, found.gains, state.primal_rate, 1.0)
         return replace(state, k=state.k + 1, counts=counts, logits=logits, lam=lam)
 
     def report(self, state: State) -> Report:

@@ -26,10 +26,7 @@ from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
-
-# The largest weight eta w that a mirror step is given; beyond it a constraint is as good as hard.
-MOST_WEIGHT = 1e4
+from omdpd.solvers.mirror import HEAVIEST, Hinges, SolveLog, mirror_step
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +97,11 @@ class RECOO:
         queue = np.maximum(
             state.queue + gamma * positive_part(np.tensordot(d, state.q, axes=3)), float(k) ** self.epsilon
         )
-        weights = np.minimum(queue * gamma, MOST_WEIGHT / eta)
+        weights = np.minimum(queue * gamma, HEAVIEST / eta)
         step = mirror_step(believed.region, setting.mu, state.q, -believed.reward, eta, Hinges(d, weights))
         return replace(
             state, k=k, counts=counts, q=step.occupancy, queue=queue, weights=weights, log=state.log.after(step),
-            saturations=state.saturations + bool(np.any(queue * gamma > MOST_WEIGHT / eta)),
+            saturations=state.saturations + bool(np.any(queue * gamma > HEAVIEST / eta)),
         )  # fmt: skip
 
     def report(self, state: State) -> Report:

@@ -19,12 +19,13 @@ import numpy as np
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.lagrangian import evaluate
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
+from omdpd.solvers.compiled.policies import policy_of_logits, tilted
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +104,9 @@ class RegularizedPrimalDual:
         setting, eta, tau = state.setting, state.eta, state.tau
         counts = state.counts.add(feedback)
         believed = self.bonus.estimate(setting, counts, state.k + 1)
-        policy, p = policy_of_logits(state.logits), believed.transition
-        entropic = 1.0 + tau * float(np.log(setting.n_actions))
-        gains, _ = truncated_values(policy, p, believed.reward, tau, 0.0, entropic)
-        lam = state.lam.copy()
-        for i, table in enumerate(believed.cost):
-            Q, V = truncated_values(policy, p, table, 0.0, -1.0, 1.0)
-            gains -= state.lam[i] * Q
-            lam[i] = min(max((1.0 - eta * tau) * lam[i] + eta * float(setting.mu @ V[0]), 0.0), state.most)
-        logits = tilted(state.logits, gains, eta, 1.0 - eta * tau)
+        found = evaluate(policy_of_logits(state.logits), believed, setting.mu, state.lam, tau)
+        lam = np.minimum(np.maximum((1.0 - eta * tau) * state.lam + eta * found.costs, 0.0), state.most)
+        logits = tilted(state.logits, found.gains, eta, 1.0 - eta * tau)
         return replace(state, k=state.k + 1, counts=counts, logits=logits, lam=lam)
 
     def report(self, state: State) -> Report:

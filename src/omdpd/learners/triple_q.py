@@ -84,16 +84,16 @@ class TripleQ:
         """One pass of both updates along the trajectory, then the end of the frame if it is one."""
         assert isinstance(feedback, BanditFeedback)
         H, K = state.setting.horizon, episodes_of(self, state.setting)
-        met = (np.arange(H, dtype=np.int64), feedback.trajectory.states, feedback.trajectory.actions)
+        visited = (np.arange(H, dtype=np.int64), feedback.trajectory.states, feedback.trajectory.actions)
         visits = state.visits.copy()
-        visits[met] += 1.0
+        visits[visited] += 1.0
         chi = K**0.2
-        alpha = (chi + 1.0) / (chi + visits[met])
+        alpha = (chi + 1.0) / (chi + visits[visited])
         bonus = 0.25 * H * np.sqrt(self._iota(state.setting) * alpha)
         utilities = 0.5 * (1.0 - feedback.costs[0])
-        Q = _learn(state.Q, met, alpha, feedback.rewards + self.reward_scale * bonus)
-        C = _learn(state.C, met, alpha, utilities + self.cost_scale * bonus)
-        earned = state.earned + float(state.C[0, met[1][0], met[2][0]])
+        Q = _learn(state.Q, visited, alpha, feedback.rewards + self.reward_scale * bonus)
+        C = _learn(state.C, visited, alpha, utilities + self.cost_scale * bonus)
+        earned = state.earned + float(state.C[0, visited[1][0], visited[2][0]])
         state = replace(state, k=state.k + 1, Q=Q, C=C, visits=visits, earned=earned, in_frame=state.in_frame + 1)
         return self._settle(state) if state.in_frame >= K**0.6 else state
 
@@ -117,9 +117,9 @@ class TripleQ:
         return 128.0 * float(np.log(np.sqrt(2.0 * S * A * H) * episodes_of(self, setting)))
 
 
-def _learn(table: Floats, met: tuple[Integers, Integers, Integers], alpha: Floats, gain: Floats) -> Floats:
+def _learn(table: Floats, visited: tuple[Integers, Integers, Integers], alpha: Floats, gain: Floats) -> Floats:
     """One step of Q-learning at every pair of a trajectory, towards the gain plus the next pair's value before it."""
     learnt = table.copy()
-    before = table[met]
-    learnt[met] = (1.0 - alpha) * before + alpha * (gain + np.r_[before[1:], 0.0])
+    before = table[visited]
+    learnt[visited] = (1.0 - alpha) * before + alpha * (gain + np.r_[before[1:], 0.0])
     return learnt

@@ -19,12 +19,14 @@ import numpy as np
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
 from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.lagrangian import costs_of, evaluate
 from omdpd.learners.needs import require_feedback
+from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
+from omdpd.solvers.compiled.policies import policy_of_logits, tilted
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,17 +104,10 @@ class UOptRPGPD:
         counts = state.counts.add(feedback)
         believed = self.bonus.estimate(setting, counts, state.k + 1)
         eta, tau = self._steps(state.k)
-        policy, p = policy_of_logits(state.logits), believed.transition
-        entropic = 1.0 + tau * float(np.log(setting.n_actions))
-        gains, _ = truncated_values(policy, p, believed.reward, tau, 0.0, entropic)
-        for i, table in enumerate(believed.cost):
-            gains -= state.lam[i] * truncated_values(policy, p, table, 0.0, -1.0, 1.0)[0]
+        gains = evaluate(policy_of_logits(state.logits), believed, setting.mu, state.lam, tau).gains
         logits = tilted(state.logits, gains, eta, 1.0 - eta * tau)
-        new = policy_of_logits(logits)
-        lam = np.empty_like(state.lam)
-        for i, table in enumerate(believed.cost):
-            cost = float(setting.mu @ truncated_values(new, p, table, 0.0, -1.0, 1.0)[1][0])
-            lam[i] = max(state.lam[i] + eta * (cost - tau * state.lam[i]), 0.0)
+        costs = costs_of(policy_of_logits(logits), believed, setting.mu)
+        lam = positive_part(state.lam + eta * (costs - tau * state.lam))
         return replace(state, k=state.k + 1, counts=counts, logits=logits, lam=lam)
 
     def report(self, state: State) -> Report:

@@ -17,7 +17,8 @@ import piqp
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.vertices import best_vertex, penalised_by_vertices
 
-MOST_VERTICES = 200
+# Vertices that are mixed before a solve ends with the gap it has; a handful is the rule.
+MAX_VERTICES = 200
 # The accepted gap, relative to the size of the objective.
 ACCURACY = 1e-9
 
@@ -44,9 +45,7 @@ def penalised_plan(
     """Solve the problem above for tables (I, H, S, A) and multipliers (I,)."""
     H = len(reward)
     if len(tables) == 1:
-        q, y, gap, n = penalised_by_vertices(
-            lower, upper, initial, reward, tables[0], float(lam[0]), eta, MOST_VERTICES
-        )
+        q, y, gap, n = penalised_by_vertices(lower, upper, initial, reward, tables[0], float(lam[0]), eta, MAX_VERTICES)
         return Penalised(q, np.array([y]), gap, _scale(H, np.array([y]), eta), n)
     return _by_columns(lower, upper, initial, reward, tables, lam, eta)
 
@@ -59,23 +58,23 @@ def _scale(H: int, y: Floats, eta: float) -> float:
 def _by_columns(
     lower: Floats, upper: Floats, initial: Floats, reward: Floats, tables: Floats, lam: Floats, eta: float
 ) -> Penalised:
-    """Column generation: the quadratic program over the mixtures of the vertices met so far, by its dual."""
+    """Column generation: the quadratic program over the mixtures of the vertices found so far, by its dual."""
     flat = tables.reshape(len(tables), -1)
     best, first = None, np.zeros(reward.shape)
     best_vertex(lower, upper, initial, reward, first)
     vertices = [first.ravel()]
-    while best is None or (best.relative_gap > ACCURACY and len(vertices) < MOST_VERTICES):
+    while best is None or (best.relative_gap > ACCURACY and len(vertices) < MAX_VERTICES):
         columns = np.array(vertices)
         y, shares = _master(columns @ reward.ravel(), columns @ flat.T, lam, eta)
         q = shares @ columns
-        met = np.zeros(reward.shape)
-        height = best_vertex(lower, upper, initial, reward - np.tensordot(y, tables, axes=1), met)
+        new = np.zeros(reward.shape)
+        height = best_vertex(lower, upper, initial, reward - np.tensordot(y, tables, axes=1), new)
         reached = np.maximum(lam + eta * (flat @ q), 0.0)
         primal = float(reward.ravel() @ q) - 0.5 * float(reached @ reached) / eta
         gap = max(height + float(y @ (0.5 * y - lam)) / eta - primal, 0.0)
         found = Penalised(q.reshape(reward.shape), y, gap, _scale(len(reward), y, eta), len(vertices))
         best = found if best is None or found.relative_gap < best.relative_gap else best
-        vertices.append(met.ravel())
+        vertices.append(new.ravel())
     return best
 
 
