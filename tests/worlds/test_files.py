@@ -52,7 +52,7 @@ def test_a_file_of_numpy_savez_is_a_problem(tmp_path):
 
 
 def test_a_large_stationary_kernel_is_kept_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("omdpd.problem.cmdp.MOST_REPEATED", 20)
+    monkeypatch.setattr("omdpd.problem.cmdp.MAX_REPEATED", 20)
     cmdp = CMDP.from_arrays(**TABLES, budget=1.5, horizon=5)
     assert cmdp.transition.strides[0] == 0
     assert cmdp.stationary

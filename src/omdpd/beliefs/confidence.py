@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -31,9 +31,12 @@ COST_SCALE = 0.0
 TRANSITION_SCALE = 0.005
 
 
+R = TypeVar("R", bound=Region, covariant=True)
+
+
 @dataclass(frozen=True, eq=False)
-class Estimate:
-    """What a learner believes before an episode.
+class Estimate(Generic[R]):
+    """What a learner believes before an episode, with the kind of region that its estimator makes.
 
     Attributes
     ----------
@@ -46,20 +49,14 @@ class Estimate:
     margin : (H, S, A)
         What an occupancy pays per unit for what is not known yet: the scalar margin on a revealed table is
         sum(q * margin).  Zero for optimistic estimators.
-    region : Region
+    region : R
     """
 
     reward: Floats
     cost: Floats
     counted_cost: Floats
     margin: Floats
-    region: Region
-
-    @property
-    def box(self) -> Box:
-        """The region of an estimator that makes boxes."""
-        assert isinstance(self.region, Box)
-        return self.region
+    region: R
 
 
 class Estimator(Protocol):
@@ -74,7 +71,7 @@ class Estimator(Protocol):
         """Refuse a setting this estimator cannot serve."""
         ...
 
-    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Region]:
         """The belief before episode k."""
         ...
 
@@ -111,17 +108,17 @@ class BoxEstimator:
         """Any setting will do."""
         check_delta(self.delta)
 
-    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
         """r~, d~ and the box before episode k."""
         counts = counts.pooled() if self.stationary else counts
         box = confidence_box(counts, self.transition_scale, log_term_transition(setting, k, self.delta))
         return self._around(box, setting, counts, k)
 
-    def estimate_with(self, box: Box, setting: Setting, counts: Counts, k: int) -> Estimate:
+    def estimate_with(self, box: Box, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
         """r~ and d~ before episode k with a box that is known already."""
         return self._around(box, setting, counts.pooled() if self.stationary else counts, k)
 
-    def _around(self, box: Box, setting: Setting, counts: Counts, k: int) -> Estimate:
+    def _around(self, box: Box, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
         width = np.sqrt(log_term(setting, k, self.delta) / np.maximum(counts.visits, 1.0))
         reward = counts.reward_mean() + self.reward_scale * width
         cost = counts.cost_mean() - self.cost_scale * width
@@ -159,7 +156,7 @@ class EmpiricalEstimator:
         if not self.kappa >= 0.0:
             raise InvalidInputError(f"kappa is {self.kappa}, but must be at least 0")
 
-    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Kernel]:
         """r~, d~, d_hat, the margin and p_hat before episode k."""
         counts = counts.pooled() if self.stationary else counts
         n = np.maximum(counts.visits, 1.0)
@@ -194,7 +191,7 @@ class KnownModel:
         if self.cost is not None and setting.feedback == "full":
             raise InvalidInputError("with full feedback the costs are revealed: leave the cost out of the known model")
 
-    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Kernel]:
         """The truth, as far as it was given."""
         cost = np.zeros((setting.n_constraints, *setting.shape)) if self.cost is None else self.cost
         return Estimate(self.reward, cost, cost, np.zeros(setting.shape), Kernel(self.transition))

@@ -105,6 +105,6 @@ def playing(
         with plan.executor(len(runs)) as workers, Watch(console, runs, folder / "runs") as watch:
             yield workers, watch
     except KeyboardInterrupt:
-        said = f"Stopped; what was done is kept in {folder}. The same command goes on from there."
-        console.print(said, highlight=False, soft_wrap=True)
+        sentence = f"Stopped; what was done is kept in {folder}. The same command goes on from there."
+        console.print(sentence, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None

@@ -16,7 +16,7 @@ from omdpd.storage.run_folder import RunFolder
 # Where the output is no terminal: a line this often, in seconds.
 PLAIN_EVERY = 10.0
 # Live lines for at most this many runs at a time.
-MOST_LINES = 16
+MAX_LINES = 16
 
 
 class Watch:
@@ -32,7 +32,7 @@ class Watch:
         self.episodes = sum(spec.episodes - self.before[name] for name, spec in self.open.items())
         self.finished_episodes = 0
         self.started = time.time()
-        self.began = self.said = time.monotonic()
+        self.began = self.printed = time.monotonic()
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
         self.progress = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True)
         self.total = self.progress.add_task(self._title(), total=max(self.episodes, 1))
@@ -60,13 +60,13 @@ class Watch:
         active = {name: self._committed(name) for name in self.open if self._active(name)}
         if self.console.is_terminal:
             self._show(active)
-        elif time.monotonic() - self.said > PLAIN_EVERY:
-            self.said = time.monotonic()
+        elif time.monotonic() - self.printed > PLAIN_EVERY:
+            self.printed = time.monotonic()
             self._say(self._completed(active))
 
     def _show(self, active: dict[str, int]) -> None:
         for name, episodes in active.items():
-            if name not in self.lines and len(self.lines) < MOST_LINES:
+            if name not in self.lines and len(self.lines) < MAX_LINES:
                 spec = self.open[name]
                 title = f"  {spec.learner.label}, {spec.nature.label}, seed {spec.seed}"
                 self.lines[name] = self.progress.add_task(title, total=spec.episodes)

@@ -40,7 +40,7 @@ from omdpd.storage.atomic import write_atomically
 
 SUITE_LEARNERS = "ProximalOMDPD.cautious,ProximalOMDPD.balanced,ProximalOMDPD.optimistic,Uniform"
 # Over the confidence box of a large world a mirror step has hundreds of thousands of unknowns: not by default.
-SLOW_LEARNER, MOST_STATES = "ProximalOMDPD.optimistic", 40
+SLOW_LEARNER, MAX_STATES = "ProximalOMDPD.optimistic", 40
 # The one learner that paired differences are taken to.
 YARDSTICK = "ProximalOMDPD.cautious"
 Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
@@ -70,7 +70,7 @@ def suite(
     )  # fmt: skip
     runs = _suitable(console, experiment)
     if not learners:
-        slow = {run.world for run in runs if run.learner.name == SLOW_LEARNER and _n_states(run) > MOST_STATES}
+        slow = {run.world for run in runs if run.learner.name == SLOW_LEARNER and _n_states(run) > MAX_STATES}
         for world in slow:
             why = f"it takes most of a second per episode; --learners {SLOW_LEARNER} runs it"
             console.print(f"left out: {SLOW_LEARNER} on {world.label}: {why}", highlight=False, soft_wrap=True)

@@ -30,7 +30,7 @@ from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.solvers.compiled.rollout import index_of_uniform
 
 # A learner keeps several tables of H S A S numbers; one of them may have this many at most (1 GiB).
-MOST_ENTRIES = 2**27
+MAX_ENTRIES = 2**27
 
 # cost(state, action, next_state): one number, or one per constraint.
 StepCost = Callable[[int, int, int], Any]
@@ -69,7 +69,7 @@ class Task:
         lie in [-1, 1].
     state_of, n_states
         For other observations, or to lump states together: the state of an observation, and how many states there are.
-    most_entries
+    max_entries
         Refuse a problem whose H S A S is larger; None for a learner that keeps no table of transitions.
     """
 
@@ -82,7 +82,7 @@ class Task:
     cost_scale: npt.ArrayLike = 1.0
     state_of: Callable[[Any], int] | None = None
     n_states: int | None = None
-    most_entries: int | None = MOST_ENTRIES
+    max_entries: int | None = MAX_ENTRIES
 
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
@@ -98,11 +98,11 @@ class Task:
                 "shorter horizon, or make it with a larger max_episode_steps"
             )
         H, S, A = self.setting(None).shape
-        if self.most_entries is not None and self.most_entries < H * S * A * S:
+        if self.max_entries is not None and self.max_entries < H * S * A * S:
             raise InvalidInputError(
                 f"{S} states, {A} actions and {H} steps need tables of {H * S * A * S * 8 / 2**30:.1f} GiB each; "
                 "choose a shorter horizon, lump states together with state_of, or (for a learner without a table of "
-                "transitions) pass most_entries=None"
+                "transitions) pass max_entries=None"
             )
 
     @cached_property
@@ -188,23 +188,23 @@ class Task:
     def _cost(self, answer: Any, info: Any, step: tuple[int, int, int]) -> Floats:
         """The costs (I,) of a step, from wherever they come."""
         if callable(self.cost):
-            met = self.cost(*step)
+            observed = self.cost(*step)
         elif self.cost is not None:
             if self.cost not in info:
                 raise InvalidInputError(f"info has no {self.cost!r}; it has {', '.join(map(str, info)) or 'nothing'}")
-            met = info[self.cost]
+            observed = info[self.cost]
         elif "costs" in info and np.size(info["costs"]) == self.limits.size:
-            met = info["costs"]
+            observed = info["costs"]
         elif len(answer) == 6:
-            met = answer[2]
+            observed = answer[2]
         elif "cost" in info:
-            met = info["cost"]
+            observed = info["cost"]
         else:
             raise InvalidInputError(
                 f"the environment reports no cost (info has {', '.join(map(str, info)) or 'nothing'}); give cost as a "
                 "key of info or as a function of (state, action, next state)"
             )
-        costs = np.atleast_1d(np.asarray(met, dtype=np.float64))
+        costs = np.atleast_1d(np.asarray(observed, dtype=np.float64))
         if costs.shape != self.limits.shape:
             raise InvalidInputError(f"a step reported {costs.size} costs, but there are {self.limits.size} budgets")
         return costs
@@ -221,8 +221,8 @@ class Task:
         self._refuse("reward", all_rewards, (seen < -1e-9) | (seen > 1.0 + 1e-9), "reward_range")
         too_far = np.asarray((np.abs(excess) > 1.0 + 1e-9).any(axis=0))
         self._refuse("cost", all_costs.max(axis=0), too_far, "cost_scale")
-        met = Trajectory(np.array(states, dtype=np.int64), np.array(actions, dtype=np.int64))
-        feedback = BanditFeedback(met, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0))
+        observed = Trajectory(np.array(states, dtype=np.int64), np.array(actions, dtype=np.int64))
+        feedback = BanditFeedback(observed, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0))
         return Episode(feedback, length, float(rewards.sum()), costs.sum(axis=1))
 
     def _refuse(self, kind: str, values: Floats, wrong: npt.NDArray[np.bool_], parameter: str) -> None:
@@ -310,7 +310,7 @@ def learn_by_context(
             raise InvalidInputError(f"the observation {observation!r} is in context {c}, but there are {n_contexts}")
         episodes[c].append(tasks[c].play_from(observation, sessions[c].policy(), rng))
         sessions[c].update(episodes[c][-1].feedback)
-    return tuple(_learned(*met) for met in zip(tasks, sessions, episodes, strict=True))
+    return tuple(_learned(*observed) for observed in zip(tasks, sessions, episodes, strict=True))
 
 
 def _within(task: Task, context_of: Callable[[Any], int], context: int) -> Task:

@@ -24,7 +24,7 @@ from omdpd.problem.cmdp import CMDP, Labels
 TableCost = Callable[[int, int, int], Any]
 
 # A single step's kernel (S, A, S) may hold this many numbers at most (1 GiB).
-MOST_ENTRIES = 2**27
+MAX_ENTRIES = 2**27
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ def _table(env: Any, name: str) -> tuple[Mapping[int, Mapping[int, Sequence[Any]
             f"{name} publishes no table P of its transitions, so its CMDP cannot be built; learn from it with `learn`"
         )
     S, A = len(table), len(table[0])
-    if S * A * (S + 1) > MOST_ENTRIES:
+    if S * A * (S + 1) > MAX_ENTRIES:
         raise InvalidInputError(f"{name} has {S} states and {A} actions: one step's table would need over 1 GiB")
     for s in range(S):
         if s not in table or sorted(table[s]) != list(range(A)):

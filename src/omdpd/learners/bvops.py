@@ -85,7 +85,7 @@ class BVOPS:
         self.estimator.check(setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
-        box = self.estimator.estimate(setting, counts, 0).box
+        box = self.estimator.estimate(setting, counts, 0).region
         return State(setting, 0, counts, box, q, LIGHTEST, SolveLog(), 0)
 
     def policy(self, state: State) -> Floats:
@@ -98,7 +98,7 @@ class BVOPS:
         loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, eta)
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
-        box = believed.box
+        box = believed.region
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))
         found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
         return replace(

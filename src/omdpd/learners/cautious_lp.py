@@ -23,7 +23,7 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.programs import FEW_TABLES, Basis, Plan, best_policy, plan_under, vertex_plan
-from omdpd.solvers.regions import Box
+from omdpd.solvers.regions import Box, Region
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,12 +104,12 @@ class CautiousLP:
             infeasible=state.infeasible + (not plan.feasible),
         )  # fmt: skip
 
-    def _tables(self, state: State, believed: Estimate) -> dict[tuple[int, int], Floats]:
+    def _tables(self, state: State, believed: Estimate[Region]) -> dict[tuple[int, int], Floats]:
         """Every table seen, lifted by the margin."""
         lift = float(np.vdot(state.q, believed.margin)) / state.setting.horizon
         return {row: table + lift * float(np.abs(table).max()) for row, table in labelled(state.memory).items()}
 
-    def _plan(self, state: State, believed: Estimate, tables: Floats) -> Plan:
+    def _plan(self, state: State, believed: Estimate[Region], tables: Floats) -> Plan:
         """The best plan in the region under the chosen tables."""
         region, mu = believed.region, state.setting.mu
         if isinstance(region, Box):

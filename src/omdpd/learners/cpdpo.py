@@ -111,7 +111,7 @@ class CPDPO:
         setting, H, eta = state.setting, state.setting.horizon, state.eta
         policy = policy_of_logits(state.logits)
         believed = self.estimator.estimate(setting, state.counts, state.k)  # data before episode k
-        box = believed.box
+        box = believed.region
         lam = np.array([state.large * (self._least_cost(setting, policy, box, d) > 0.0) for d in believed.cost])
         scale = 1.0 + 2.0 * setting.n_constraints * state.large
         loss = (1.0 - feedback.rewards + lam @ (1.0 + feedback.costs)) / scale

@@ -11,6 +11,7 @@ from omdpd.beliefs.confidence import Estimate
 from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import FeedbackKind, Setting
+from omdpd.solvers.regions import Region
 
 # Which strictly safe policy a learner is told: the one of least cost (with the largest room), or the uniform one.
 SafeChoice = Literal["least-cost", "uniform"]
@@ -40,7 +41,7 @@ class ModelToBeGiven:
         """Refuse to start without the model."""
         raise InvalidInputError("a learner with known_model must be given the model: a run does so, or pass it")
 
-    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate:
+    def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Region]:
         """Nothing is known yet."""
         raise InvalidInputError("the model is to be given before the first estimate")
 

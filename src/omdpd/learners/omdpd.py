@@ -38,7 +38,7 @@ from omdpd.problem.arrays import Floats, inner, named, weighted_sum
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
-from omdpd.solvers.regions import Box
+from omdpd.solvers.regions import Box, Region
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ class OMDPD:
         weight = float(state.potential.slope(state.lam).max())
         return Report(state.log, state.eta, weight, saturations=state.saturations, believed=self._believed(state))
 
-    def _believed(self, state: State) -> Estimate:
+    def _believed(self, state: State) -> Estimate[Region]:
         """What the next policy was planned with; the box is the one in use, which with `nested` was cut."""
         if state.box is not None and isinstance(self.estimator, BoxEstimator):
             return self.estimator.estimate_with(state.box, state.setting, state.counts, state.k)

@@ -103,7 +103,7 @@ class OptAug:
 
     def _plan(self, state: State) -> State:
         believed = self.estimator.estimate(state.setting, state.counts, state.k)
-        box = believed.box
+        box = believed.region
         plan = penalised_plan(
             box.lower, box.upper, state.setting.mu, believed.reward, believed.cost, state.lam, self._penalty(state.k)
         )

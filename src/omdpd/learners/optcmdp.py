@@ -96,7 +96,7 @@ class OptCMDP:
     def _replan(self, state: State) -> State:
         """Solve the program, adding violated tables until none is left out."""
         believed = self.estimator.estimate(state.setting, state.counts, state.k)
-        box = believed.box
+        box = believed.region
         if state.setting.feedback == "bandit":
             return self._planned(state, self._plan(state, box, believed.reward, believed.cost), (), 1)
         planned = plan_under(

@@ -102,7 +102,7 @@ class OptDual:
 
     def _plan(self, setting: Setting, k: int, counts: Counts, lam: Floats, rate: float) -> State:
         believed = self.estimator.estimate(setting, counts, k)
-        box = believed.box
+        box = believed.region
         table = believed.reward - np.tensordot(lam, believed.cost, axes=1)
         policy, kernel, _ = optimistic_policy(box.lower, box.upper, table)
         cost = np.tensordot(believed.cost, occupancy_of_policy(policy, kernel, setting.mu), axes=3)

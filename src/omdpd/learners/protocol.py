@@ -16,6 +16,7 @@ from omdpd.beliefs.confidence import Estimate
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, FeedbackKind, Setting
 from omdpd.solvers.mirror import SolveLog
+from omdpd.solvers.regions import Region
 from omdpd.storage.packing import classes_of, hints_of, pack, unpack
 
 
@@ -46,7 +47,7 @@ class Report:
     saturations: int = 0
     ignored: float = 0.0
     certificate: Certificate | None = None
-    believed: Estimate | None = None
+    believed: Estimate[Region] | None = None
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ from omdpd.problem.arrays import Floats, InvalidInputError, inner
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, Step, mirror_step
+from omdpd.solvers.regions import Region
 
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
 NOISE = 1e-7
@@ -91,7 +92,7 @@ class State:
     setting: Setting
     k: int
     counts: Counts
-    believed: Estimate
+    believed: Estimate[Region]
     margin: float
     memory: tuple[TableMemory, ...]
     weights: Floats
@@ -205,7 +206,7 @@ class ProximalOMDPD:
             certificate=self._certificate(state), believed=state.believed,
         )  # fmt: skip
 
-    def _predict(self, state: State, k: int, counts: Counts, believed: Estimate, margin: float) -> State:
+    def _predict(self, state: State, k: int, counts: Counts, believed: Estimate[Region], margin: float) -> State:
         """Step 2: q_k = argmin_{Q_k} eta_k m_k(q) + D(q, q_hat_k), with the newest tables and the current weights."""
         wanted = self.weighting.potential(state.setting, k + 1).slope(state.V)
         weights = np.minimum(wanted, MOST_WEIGHT / state.eta)
@@ -272,7 +273,7 @@ class ProximalOMDPD:
 
 
 def _surrogate(
-    state: State, believed: Estimate, margin: float, weights: Floats, memory: tuple[TableMemory, ...]
+    state: State, believed: Estimate[Region], margin: float, weights: Floats, memory: tuple[TableMemory, ...]
 ) -> Surrogate:
     """-r~.q plus one hinge per constraint (its estimate), or per remembered table (with the scalar margin)."""
     setting = state.setting
@@ -290,7 +291,7 @@ def _surrogate(
     return Surrogate(believed.reward, Hinges(tables, each, start))
 
 
-def _step(state: State, believed: Estimate, surrogate: Surrogate) -> Step:
+def _step(state: State, believed: Estimate[Region], surrogate: Surrogate) -> Step:
     """argmin_{Q_k} eta_k surrogate(q) + D(q, q_hat_k)."""
     mu = state.setting.mu
     return mirror_step(believed.region, mu, state.q_hat, -surrogate.reward, state.eta, surrogate.hinges)

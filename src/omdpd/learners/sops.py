@@ -102,7 +102,7 @@ class SOPS:
         self.estimator.check(setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
-        box = self.estimator.estimate(setting, counts, 0).box
+        box = self.estimator.estimate(setting, counts, 0).region
         return self._mixed(State(setting, 0, counts, box, q, q, 1.0, LIGHTEST, SolveLog(), 0), True)
 
     def policy(self, state: State) -> Floats:
@@ -115,7 +115,7 @@ class SOPS:
         loss = exploring_loss(setting, state.box, state.policy, feedback, eta)
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
-        box = believed.box
+        box = believed.region
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))
         found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
         projected = replace(

@@ -20,15 +20,16 @@ from omdpd.natures.protocol import Nature
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.solvers.programs import best_policy_against, least_total_violation
+from omdpd.solvers.regions import Region
 
 # Where an exponent starts to be measured: the slope is taken between K / 4 and K.
 EXPONENT_START = 4
 # The last tenth of a run says what the learner has come to.
 LATE_SHARE = 10
 # Up to this many table entries (32 MB) are kept in memory while the comparator is found; beyond, they are made anew.
-MOST_NUMBERS = 2**22
+MAX_NUMBERS = 2**22
 # Up to this many table entries the best policy in hindsight is found, by a program with a row per table.
-MOST_HINDSIGHT = 2**21
+MAX_HINDSIGHT = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +116,14 @@ def assess(round_: Round, occupancy: Floats) -> Assessment:
 
 def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
     """The comparator over the distinct tables that were drawn (by key)."""
-    few = len(keys) * cmdp.excess.size <= MOST_NUMBERS
+    few = len(keys) * cmdp.excess.size <= MAX_NUMBERS
     kept = list(_chunks(nature, keys)) if few else None
     chunks = (lambda: iter(kept)) if kept is not None else (lambda: _chunks(nature, keys))
     against = best_policy_against(cmdp.transition, cmdp.initial, cmdp.reward, chunks)
     plan, rows = against.plan, against.rows
     if not plan.feasible:
         paid = None
-        if kept is not None and len(keys) * cmdp.excess.size <= MOST_HINDSIGHT:
+        if kept is not None and len(keys) * cmdp.excess.size <= MAX_HINDSIGHT:
             paid = least_total_violation(cmdp.transition, cmdp.initial, np.concatenate(kept))
         return Comparator(False, None, rows[:0], np.zeros(0), paid)
     priced = plan.multipliers > 0.0
@@ -159,7 +160,7 @@ def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> flo
     return float(np.log(late / early) / np.log(k_late / k_early))
 
 
-def good_event(believed: Estimate, transition: Floats, reward: Floats, cost: Floats | None) -> bool:
+def good_event(believed: Estimate[Region], transition: Floats, reward: Floats, cost: Floats | None) -> bool:
     """Whether a belief is optimistic about the truth: the kernel is in the region, r~ >= r, d~ <= d if estimated."""
     optimistic = bool(np.all(believed.reward >= reward - 1e-12))
     affordable = cost is None or bool(np.all(believed.cost <= cost + 1e-12))

@@ -19,6 +19,7 @@ from omdpd.play.judging import Comparator, Totals, assess, comparator, good_even
 from omdpd.play.scene import Scene
 from omdpd.play.simulate import play_episode
 from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.solvers.regions import Region
 
 # Whole numbers as ranges (first, last + 1).
 KeyRanges = tuple[tuple[int, int], ...]
@@ -90,19 +91,19 @@ def play(
         now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began)
         row = None
         if recorded(k + 1):
-            said = learner.report(state)
-            bound = said.certificate
+            report = learner.report(state)
+            bound = report.certificate
             row = Row(
                 k + 1, judged.value, tuple(judged.excess.tolist()), totals.value, totals.violation,
-                said.step_size, said.weight,
+                report.step_size, report.weight,
                 None if bound is None else bound.regret, None if bound is None else bound.violation,
-                None if said.believed is None else _holds(scene, said.believed),
+                None if report.believed is None else _holds(scene, report.believed),
                 tuple(float(metric(cmdp, round_, policy)) for metric in scene.metrics.values()),
             )  # fmt: skip
         yield judged.value, row, now
 
 
-def _holds(scene: Scene, believed: Estimate) -> bool:
+def _holds(scene: Scene, believed: Estimate[Region]) -> bool:
     """Whether the learner's belief is optimistic about the truth (costs count where they are estimated)."""
     cost = scene.cmdp.excess if scene.nature.feedback == "bandit" else None
     return good_event(believed, scene.cmdp.transition, scene.cmdp.reward, cost)

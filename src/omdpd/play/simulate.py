@@ -23,13 +23,13 @@ def play_episode(cmdp: CMDP, round_: Round, policy: Floats, kind: FeedbackKind, 
     moves = rng.random((H, 2))
     draws = rng.random((1 + cmdp.n_constraints, H))
     states, actions = rollout.trajectory(policy, cmdp.transition, cmdp.initial, moves)
-    met = Trajectory(states, actions)
+    trajectory = Trajectory(states, actions)
     steps = np.arange(H)
     rewards = observe(round_.reward[steps, states, actions], draws[0], 0.0, 1.0, round_.reward_noise)
     if kind == "full":
-        return FullFeedback(met, rewards, round_.cost)
+        return FullFeedback(trajectory, rewards, round_.cost)
     means = round_.cost[:, steps, states, actions]
-    return BanditFeedback(met, rewards, observe(means, draws[1:], -1.0, 1.0, round_.cost_noise))
+    return BanditFeedback(trajectory, rewards, observe(means, draws[1:], -1.0, 1.0, round_.cost_noise))
 
 
 def observe(means: Floats, uniforms: Floats, low: float, high: float, noise: Noise) -> Floats:

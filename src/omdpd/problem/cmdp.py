@@ -20,7 +20,7 @@ Noise = Literal["exact", "two-point", "beta"]
 
 # A stationary kernel that would need more numbers than this when repeated over the steps (256 MB) is kept once, as a
 # view with a step axis of stride zero: exact evaluation reads it like any other.
-MOST_REPEATED = 2**25
+MAX_REPEATED = 2**25
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def _kernel(transition: npt.NDArray[np.generic], shape: tuple[int, int, int]) ->
     """The checked kernel (H, S, A, S); a large stationary one stays a view of its one step."""
     H, S, A = shape
     axes = ["step", "state", "action", "next state"]
-    if transition.strides[0] != 0 or H * S * A * S <= MOST_REPEATED:
+    if transition.strides[0] != 0 or H * S * A * S <= MAX_REPEATED:
         return as_law("transition", transition, axes, [H, S, A, S])
     return np.broadcast_to(as_law("transition", transition[:1], axes, [1, S, A, S]), (H, S, A, S))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,8 @@ def classes_of(hint: Any, where: str) -> dict[str, type]:
 
 
 def _collect(hint: Any, where: str, found: dict[str, type]) -> None:
+    if isinstance(hint, TypeVar):
+        hint = hint.__bound__
     origin = get_origin(hint) or hint
     if origin in (Union, UnionType, tuple):
         for part in get_args(hint):

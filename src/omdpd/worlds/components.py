@@ -38,12 +38,12 @@ def parts_of(cmdp: CMDP) -> tuple[Part, ...]:
     [(0.5, [0, 1]), (0.5, [2])]
     """
     linked = _links(cmdp)
-    met = _reachable(linked, cmdp.initial)
-    sources, targets = np.nonzero(linked & met[:, None])
+    reached = _reachable(linked, cmdp.initial)
+    sources, targets = np.nonzero(linked & reached[:, None])
     S = cmdp.shape[1]
     graph = coo_matrix((np.ones(sources.size), (sources, targets)), shape=(S, S))
     _, label = connected_components(graph, directed=False)
-    groups = [np.flatnonzero(met & (label == part)) for part in dict.fromkeys(label[met].tolist())]
+    groups = [np.flatnonzero(reached & (label == part)) for part in dict.fromkeys(label[reached].tolist())]
     return tuple(_part(cmdp, states) for states in groups)
 
 
@@ -61,12 +61,12 @@ def _reachable(
     linked: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], initial: Floats
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """States that can be met from the start at all."""
-    met = initial > 0.0
+    reached = initial > 0.0
     while True:
-        more = met | linked[met].any(axis=0)
-        if np.array_equal(more, met):
-            return met
-        met = more
+        more = reached | linked[reached].any(axis=0)
+        if np.array_equal(more, reached):
+            return reached
+        reached = more
 
 
 def _part(cmdp: CMDP, states: Integers) -> Part:

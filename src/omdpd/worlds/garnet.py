@@ -23,8 +23,8 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.worlds.random_dirichlet import cost_range
 
 # How many draws are tried before giving up, and how far apart the two ends of cost must be per step.
-MOST_DRAWS = 1000
-LEAST_SPREAD = 0.02
+MAX_DRAWS = 1000
+MIN_SPREAD = 0.02
 
 
 def make(
@@ -46,16 +46,16 @@ def make(
     if not 0.0 < slack < 1.0:
         raise InvalidInputError(f"slack is {slack}, but must lie strictly between 0 and 1")
     initial = np.full(S, 1.0 / S)
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_DRAWS):
         transition = _kernel(rng, S, A, branches)
         reward, cost = rng.random((S, A)), rng.random((n, S, A))
         by_step = np.repeat(transition[None], H, axis=0)
         rewards = np.repeat(reward[None], H, axis=0)
         ends = np.array([cost_range(by_step, initial, rewards, np.repeat(c[None], H, axis=0)) for c in cost])
         budget = ends[:, 0] + slack * (ends[:, 1] - ends[:, 0])
-        if np.all(ends[:, 1] - ends[:, 0] > LEAST_SPREAD * H) and _room(by_step, initial, cost, budget):
+        if np.all(ends[:, 1] - ends[:, 0] > MIN_SPREAD * H) and _room(by_step, initial, cost, budget):
             return CMDP.from_arrays(transition, reward, cost, budget, initial, H, rescale=True).labelled("garnet")
-    raise InvalidInputError(f"no instance with room in every budget among {MOST_DRAWS} draws; use more slack")
+    raise InvalidInputError(f"no instance with room in every budget among {MAX_DRAWS} draws; use more slack")
 
 
 def _kernel(rng: np.random.Generator, S: int, A: int, branches: int) -> Floats:
@@ -76,4 +76,4 @@ def _room(transition: Floats, initial: Floats, cost: Floats, budget: Floats) -> 
     H = transition.shape[0]
     total = np.repeat(cost.sum(axis=0)[None], H, axis=0)
     spent = [cost_range(transition, initial, -total, np.repeat(c[None], H, axis=0))[1] for c in cost]
-    return bool(np.all(np.array(spent) < budget - LEAST_SPREAD * H / 2.0))
+    return bool(np.all(np.array(spent) < budget - MIN_SPREAD * H / 2.0))

@@ -23,7 +23,7 @@ from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
 # How far the reward-optimal cost and the least cost must lie from the budget for the constraint to bind.
 BINDING = 0.3
 # How many draws are tried before giving up: at the paper's size about half succeed.
-MOST_DRAWS = 10_000
+MAX_DRAWS = 10_000
 # In the correlated variant the budget sits this far from the least cost to the reward-optimal cost.
 CORRELATED_SHARE = 0.35
 
@@ -41,14 +41,14 @@ def make(
     H, S, A, I = _sizes(horizon, n_states, n_actions, n_constraints)  # noqa: E741
     if not concentration > 0.0:
         raise InvalidInputError(f"concentration is {concentration}, but must be positive")
-    for _ in range(MOST_DRAWS):
+    for _ in range(MAX_DRAWS):
         transition = rng.dirichlet(np.full(S, concentration), (H, S, A))
         reward = rng.random((H, S, A))
         cost = rng.uniform(-1.0, 1.0, (I, H, S, A))
         if not binding or is_binding(transition, np.full(S, 1.0 / S), reward, cost):
             return CMDP.from_arrays(transition, reward, cost).labelled("random_dirichlet")
     raise InvalidInputError(
-        f"no binding instance among {MOST_DRAWS} draws with {S} states, {A} actions, {H} steps, {I} constraints"
+        f"no binding instance among {MAX_DRAWS} draws with {S} states, {A} actions, {H} steps, {I} constraints"
     )
 
 

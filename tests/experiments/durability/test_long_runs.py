@@ -13,7 +13,7 @@ from omdpd.experiments.executors import InProcess
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import run
 from omdpd.experiments.spec import RunSpec
-from omdpd.play.judging import MOST_NUMBERS
+from omdpd.play.judging import MAX_NUMBERS
 from omdpd.play.loop import record_grid, with_key
 from omdpd.storage.run_folder import Commit, RunFolder
 
@@ -100,7 +100,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 @pytest.mark.parametrize(("nature", "episodes"), [("noisy", 1_000_000), ("anchored", 200_000)])
 def test_a_run_of_a_million_episodes_stays_small(tmp_path, nature, episodes):
     """At paper size: under 300 MB of memory and 100 MB of disk, also where no table comes twice."""
-    assert MOST_NUMBERS < 200_000 * 75  # the tables of the shorter run do not fit into what is kept either
+    assert MAX_NUMBERS < 200_000 * 75  # the tables of the shorter run do not fit into what is kept either
     words = [sys.executable, "-c", PEAK, nature, str(episodes), str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=1800)
     assert float(done.stdout) < 300.0
