@@ -17,6 +17,7 @@ from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.laws import support
 from omdpd.solvers.compiled.box_step.storage import Extent, place
+from omdpd.solvers.compiled.levels import log_sum_exp, water_level
 from omdpd.solvers.compiled.options import INNER, SUMS
 from omdpd.solvers.compiled.pointers import assume_distinct
 
@@ -27,6 +28,8 @@ NARROW_ROW = 0.02
 # An upper bound counts as implied by the lower ones when it is this close to what they leave: relatively, and in
 # roundings of a number of size one.
 IMPLIED, ROUNDED = 1e-10, 4e-16
+# KL: a state of less mass starts as if it had this much; the logarithm of a smaller one would set the scale of V.
+MIN_KL_MASS = 1e-12
 
 
 @njit(**INNER)
@@ -158,7 +161,7 @@ def water_fill(
     """
     H, S = V.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
-    sigma, rest = scratch[0], scratch[1]
+    sigma, rest, gains = scratch[0], scratch[1], scratch[2, :A]
     deepest = 0.0
     for h in range(H - 1, -1, -1):
         b, i = place(h, H, hb, nb)
@@ -166,38 +169,16 @@ def water_fill(
         for r in range(R):
             sigma[r] += gain[b, i, r] + top
         for s in range(S):
-            V[h, s] = level(sigma, s, S, A, mass[h, s], kl)
             for a in range(A):
-                if mass[h, s] > 0.0:
+                gains[a] = sigma[a * S + s]
+            if kl:
+                V[h, s] = log_sum_exp(gains) - np.log(max(mass[h, s], MIN_KL_MASS))
+            else:
+                V[h, s] = water_level(gains, mass[h, s])
+            if mass[h, s] > 0.0:
+                for a in range(A):
                     deepest = max(deepest, V[h, s] - sigma[a * S + s])
     return deepest
-
-
-@njit(**INNER)
-def level(gain: Floats, s: int, S: int, A: int, mass: float, kl: bool) -> float:
-    """The V with sum_a [g_a - V]^+ = mass, or log sum_a e^{g_a} - log mass, over the rows of state s."""
-    best = -np.inf
-    for a in range(A):
-        best = max(best, gain[a * S + s])
-    if kl:
-        total = 0.0
-        for a in range(A):
-            total += np.exp(gain[a * S + s] - best)
-        return best + np.log(total) - np.log(max(mass, 1e-12))
-    if mass <= 0.0:
-        return best
-    # Newton's method on a convex piecewise linear function: it climbs to the root in at most A steps.
-    V = best - mass
-    for _ in range(A):
-        total, count = -mass, 0
-        for a in range(A):
-            if gain[a * S + s] > V:
-                total += gain[a * S + s]
-                count += 1
-        if count == 0 or total <= V * count:
-            break
-        V = total / count
-    return V
 
 
 @njit(**INNER)

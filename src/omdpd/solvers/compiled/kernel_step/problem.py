@@ -13,14 +13,15 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.levels import log_sum_exp, water_level
 from omdpd.solvers.compiled.options import ENTRY, INNER, SUMS
 
 # From this many states on, products go to BLAS; below, its call overhead exceeds the work.
 BLAS_FROM = 16
 # Exponents are capped here (KL), far above any log-occupancy on the way to the solution.
-LARGEST_EXPONENT = 300.0
+MAX_EXPONENT = 300.0
 # A state with less mass than this is started as if it had this much (KL), so that its logarithm exists.
-SMALLEST_MASS = 1e-30
+MIN_MASS = 1e-30
 
 
 class Problem(NamedTuple):
@@ -141,44 +142,11 @@ def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floa
                 y[h, r] += problem.c[h, r]
                 level[a] = y[h, r]
             if problem.kl:
-                V[h, s] = log_sum_exp(level) - np.log(max(mass[h, s], SMALLEST_MASS))
+                V[h, s] = log_sum_exp(level) - np.log(max(mass[h, s], MIN_MASS))
             else:
                 V[h, s] = water_level(level, mass[h, s])
             for a in range(A):
                 y[h, s * A + a] -= V[h, s]
-
-
-@njit(**INNER)
-def water_level(level: Floats, mass: float) -> float:
-    """The V with sum_a [level_a - V]^+ = mass; the largest level if there is no mass.  Sorts `level`."""
-    A = level.size
-    for i in range(1, A):
-        entry = level[i]
-        k = i
-        while k > 0 and level[k - 1] < entry:
-            level[k] = level[k - 1]
-            k -= 1
-        level[k] = entry
-    # Sums of differences to the top, so that a level of 1e8 does not swallow a mass of 1e-8.
-    top, total, value = level[0], 0.0, -mass
-    for k in range(1, A):
-        if level[k] - top <= value:
-            break
-        total += level[k] - top
-        value = (total - mass) / (k + 1)
-    return top + value
-
-
-@njit(**INNER)
-def log_sum_exp(level: Floats) -> float:
-    """log sum_a exp(level_a) without overflow."""
-    top = level[0]
-    for a in range(1, level.size):
-        top = max(top, level[a])
-    total = 0.0
-    for a in range(level.size):
-        total += np.exp(level[a] - top)
-    return top + np.log(total)
 
 
 @njit(**SUMS)
