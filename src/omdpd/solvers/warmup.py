@@ -21,6 +21,7 @@ from omdpd.solvers.compiled.box_step.certificate import backward, forward, hinge
 from omdpd.solvers.compiled.box_step.newton import solve
 from omdpd.solvers.compiled.box_step.solve import solve_in
 from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.options import COMPILED
 from omdpd.solvers.compiled.rollout import trajectory
 from omdpd.solvers.mirror import Hinges, mirror_step
 from omdpd.solvers.programs import vertex_plan
@@ -43,6 +44,8 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
 
 def warm_up(say: Callable[[str], None]) -> None:
     """Call every kernel once on a tiny problem, or let a second process do so."""
+    if not COMPILED:
+        return
     helper = None
     collecting = gc.isenabled()
     # The compiler makes millions of objects that live as long as it does: looking for garbage is a tenth of its time.

@@ -31,9 +31,10 @@ WITHOUT_COMPILER = """
 import pickle, sys
 import numpy as np
 import fuzz
-from omdpd.solvers import mirror
+from omdpd.solvers.warmup import warm_up
 
 region, draws, large, tol = pickle.load(sys.stdin.buffer)
+warm_up(sys.exit)  # has nothing to say where nothing is compiled
 for name, module in list(sys.modules.items()):
     for threshold in ("BLAS_STATES", "BLAS_FROM"):
         if large and name.startswith("omdpd.solvers.compiled") and hasattr(module, threshold):

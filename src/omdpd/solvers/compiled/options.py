@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba import config
+
+# Whether anything is: not with NUMBA_DISABLE_JIT=1.
+COMPILED = not config.DISABLE_JIT  # type: ignore[attr-defined]  # Numba sets it from the environment
 # Functions that Python calls.
 ENTRY: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 # Functions that only compiled ones call (Python must not): without the code that unpacks Python objects they compile a

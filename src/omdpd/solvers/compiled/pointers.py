@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import config, njit, types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from omdpd.solvers.compiled import promises
-from omdpd.solvers.compiled.options import INNER
+from omdpd.solvers.compiled.options import COMPILED, INNER
 
 
 def _borrow(typingctx, arrays):
@@ -61,9 +61,6 @@ def _outlive(owners):
     """Nothing; the owners of borrowed memory are alive until this call."""
 
 
-if config.DISABLE_JIT:  # type: ignore[attr-defined]  # Numba sets it from the environment
-    borrow: Any = promises.borrow
-    outlive: Any = promises.outlive
-    assume_distinct: Any = promises.assume_distinct
-else:
-    borrow, outlive, assume_distinct = intrinsic(_borrow), _outlive, intrinsic(_assume_distinct)
+borrow: Any = intrinsic(_borrow) if COMPILED else promises.borrow
+outlive: Any = _outlive if COMPILED else promises.outlive
+assume_distinct: Any = intrinsic(_assume_distinct) if COMPILED else promises.assume_distinct
