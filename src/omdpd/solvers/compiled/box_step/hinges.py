@@ -22,7 +22,8 @@ from omdpd.solvers.compiled.options import INNER, SUMS
 
 # Barrier weight of a hinge that cannot move at all: a slack of zero has no logarithm.
 MIN_WEIGHT = 1e-12
-# Newton's method in `centre_hinges` gains digits quadratically; this many steps are never needed.
+# Newton's method in `centre_hinges` starts within a factor of two of the root, so a handful of steps reach the second
+# number; the first only guards against what is not finite.
 MAX_CENTRING, CENTRED = 40, 1e-14
 # The Schur matrix is lifted by this part of sum_r d^2/gamma, a thousand roundings, and by so many times its measured
 # asymmetry: dependent hinges leave nothing else on the diagonal.

@@ -18,7 +18,7 @@ from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER, SUMS
 
-# A pivot is lifted by this part of its diagonal, a hundred roundings: more than a sum of a block's rows can be off by.
+# A pivot is lifted by this part of its diagonal, about a hundred roundings.
 SHIFT = 1e-14
 # And it is at least this part of it: what is below is rounding.
 MIN_PIVOT = 1e-15

@@ -46,57 +46,57 @@ def load_hinges(rows4, d, W):
 
 
 @njit(**INNER)
-def presolve(E5, task):
-    """Indices of the hinges that can go either way; the others are priced once and for all (`task.xi`).
+def presolve(E5, problem):
+    """Indices of the hinges that can go either way; the others are priced once and for all (`problem.xi`).
 
     By dynamic programming: v <= 0 on all of Q means xi = 0; v >= 0 on all of Q means xi = W.  One of the two is ruled
-    out by the sign of v at the reference.  `task.data` gets how far v can move.
+    out by the sign of v at the reference.  `problem.data` gets how far v can move.
     """
-    H, S, A = task.reference.shape
-    m, nb, hb, R = task.tables.shape[0], E5.shape[1], E5.shape[3], E5.shape[4]
-    V = np.zeros(task.mass.shape)
+    H, S, A = problem.reference.shape
+    m, nb, hb, R = problem.tables.shape[0], E5.shape[1], E5.shape[3], E5.shape[4]
+    V = np.zeros(problem.mass.shape)
     keep = np.empty(m, dtype=np.int64)
     kept = 0
     for j in range(m):
-        weight, size = task.data[slot.WEIGHT, j], task.data[slot.SIZE, j]
-        if weight * (H * size) <= NEGLIGIBLE * task.tol:
+        weight, size = problem.data[slot.WEIGHT, j], problem.data[slot.SIZE, j]
+        if weight * (H * size) <= NEGLIGIBLE * problem.tol:
             continue
         v = 0.0
         for h in range(H):
             b, i = place(h, H, hb, nb)
             for s in range(S):
                 for a in range(A):
-                    v += task.tables[j, b, i * R + a * S + s] * task.reference[h, s, a]
+                    v += problem.tables[j, b, i * R + a * S + s] * problem.reference[h, s, a]
         sign = -1.0 if v > 0.0 else 1.0
-        farthest = max_value(E5, task, j, sign, V)
+        farthest = max_value(E5, problem, j, sign, V)
         if farthest <= 0.0:
-            task.xi[j] = weight if v > 0.0 else 0.0
+            problem.xi[j] = weight if v > 0.0 else 0.0
             continue
         reach = farthest + abs(v)
         if reach < SHORT * size:
-            reach = farthest + max_value(E5, task, j, -sign, V)
-        task.data[slot.REACH, j] = reach
+            reach = farthest + max_value(E5, problem, j, -sign, V)
+        problem.data[slot.REACH, j] = reach
         keep[kept] = j
         kept += 1
     return keep[:kept]
 
 
 @njit(**INNER)
-def max_value(E5, task, j, sign, V):
+def max_value(E5, problem, j, sign, V):
     """max over Q of sign v_j, by dynamic programming; V is scratch."""
-    H, S, A = task.reference.shape
+    H, S, A = problem.reference.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
-    sigma, rest = task.scratch[0], task.scratch[1]
+    sigma, rest = problem.scratch[0], problem.scratch[1]
     for h in range(H - 1, -1, -1):
         b, i = place(h, H, hb, nb)
-        top = support(E5, h, V, task.order, sigma, rest)
+        top = support(E5, h, V, problem.order, sigma, rest)
         for s in range(S):
             V[h, s] = -np.inf
             for r in range(s, S * A, S):
-                V[h, s] = max(V[h, s], sign * task.tables[j, b, i * R + r] + (sigma[r] + top))
+                V[h, s] = max(V[h, s], sign * problem.tables[j, b, i * R + r] + (sigma[r] + top))
     total = 0.0
     for s in range(S):
-        total += task.mu[s] * V[0, s]
+        total += problem.mu[s] * V[0, s]
     return total
 
 

@@ -22,7 +22,9 @@ from omdpd.solvers.compiled.kernel_step.problem import BLAS_FROM
 from omdpd.solvers.compiled.options import INNER, SUMS
 
 # A pivot this small relative to its diagonal entry is rounding: it is replaced, which leaves that state where it is.
-PIVOT_FLOOR = 1e-15
+MIN_PIVOT = 1e-15
+# What a pivot of a zero diagonal is compared with, and replaced by: its root can still be divided by.
+TINY, REPLACED = 1e-300, 1e-290
 
 
 @njit(**SUMS)
@@ -108,8 +110,8 @@ def cholesky(D: Floats, h: int) -> None:
         # Nothing flows into the first step: its block is diagonal.
         for k in range(i if h > 0 else 0):
             pivot -= D[h, i, k] * D[h, i, k]
-        if not pivot > PIVOT_FLOOR * abs(diagonal) + 1e-300:
-            pivot = max(abs(diagonal), 1e-290)
+        if not pivot > MIN_PIVOT * abs(diagonal) + TINY:
+            pivot = max(abs(diagonal), REPLACED)
         D[h, i, i] = np.sqrt(pivot)
 
 

@@ -10,9 +10,11 @@ from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.options import INNER
 
 # A multiplier of a bound below this fraction of its own terms is rounding.
-MULTIPLIER_FLOOR = 1e-14
-# A pivot below this fraction of its diagonal entry is rounding.
-PIVOT_FLOOR = 1e-14
+MIN_MULTIPLIER = 1e-14
+# A pivot below this fraction of its diagonal entry is rounding; where that is zero, its root can still be divided by.
+MIN_PIVOT, TINY = 1e-14, 1e-300
+# Rounds of the active set method per variable, each of which frees or binds one; only rounding can make it take more.
+MAX_ROUNDS = 6
 
 
 @njit(**INNER)
@@ -28,7 +30,7 @@ def box_quadratic(T: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
     free = np.ones(m, dtype=np.bool_)
     for j in range(m):
         free[j] = not ((x[j] <= low[j] and g[j] >= 0.0) or (x[j] >= high[j] and g[j] <= 0.0))
-    for _ in range(6 * m + 6):
+    for _ in range(MAX_ROUNDS * (m + 1)):
         target = free_minimiser(T, g, x, free)
         step, blocking = 1.0, -1
         for j in range(m):
@@ -53,7 +55,7 @@ def box_quadratic(T: Floats, g: Floats, low: Floats, high: Floats) -> Floats:
                     slope += T[j, k] * x[k]
                     size += abs(T[j, k] * x[k])
                 wrong = -slope if x[j] <= low[j] else slope
-                if low[j] < high[j] and wrong > worst and wrong > MULTIPLIER_FLOOR * size:
+                if low[j] < high[j] and wrong > worst and wrong > MIN_MULTIPLIER * size:
                     worst, released = wrong, j
         if released < 0:
             break
@@ -81,7 +83,7 @@ def free_minimiser(T: Floats, g: Floats, x: Floats, free: npt.NDArray[np.bool_])
                     if free[k]:
                         total -= L[i, k] * L[j, k]
                 if i == j:
-                    L[i, i] = np.sqrt(max(total, PIVOT_FLOOR * T[i, i] + 1e-300))
+                    L[i, i] = np.sqrt(max(total, MIN_PIVOT * T[i, i] + TINY))
                 else:
                     L[i, j] = total / L[j, j]
         for k in range(i):

@@ -15,13 +15,15 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.kernel_step.problem import LARGEST_EXPONENT, Problem
+from omdpd.solvers.compiled.kernel_step.problem import MAX_EXPONENT, Problem
 from omdpd.solvers.compiled.options import ENTRY, INNER, SUMS
 
 # Spacing of the doubles near one: u_j is only known to this times |d_j|.q.
 EPSILON = 2.0**-52
 # Weight of the hinges in the scale of the objective: at W = 1e6 a gap is not asked below 1e-11 W.
 HINGE_SCALE = 1e-5
+# Below this e^z - 1 - z would lose more digits than three terms of its series.
+SERIES_BELOW = 1e-3
 
 
 @njit(**INNER)
@@ -74,10 +76,10 @@ def gap_of_row(mass: float, slack: float, kl: bool) -> float:
     if not kl:
         return 0.5 * (mass - slack) ** 2 if slack > 0.0 else 0.5 * mass**2 - mass * slack
     if mass <= 0.0:
-        return np.exp(min(slack, LARGEST_EXPONENT))
+        return np.exp(min(slack, MAX_EXPONENT))
     # q (e^z - 1 - z) with z = y - log q; the series where the difference would cancel.
-    z = min(slack - np.log(mass), LARGEST_EXPONENT)
-    if abs(z) < 1e-3:
+    z = min(slack - np.log(mass), MAX_EXPONENT)
+    if abs(z) < SERIES_BELOW:
         return mass * z * z * (0.5 + z * (1.0 / 6.0 + z / 24.0))
     return mass * (np.expm1(z) - z)
 

@@ -23,7 +23,7 @@ from omdpd.solvers.compiled.kernel_step.blocks import assemble, factorise, solve
 from omdpd.solvers.compiled.kernel_step.box import box_quadratic
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON, dual_scale, duality_gap, occupancy_of_slack
 from omdpd.solvers.compiled.kernel_step.problem import (
-    LARGEST_EXPONENT,
+    MAX_EXPONENT,
     Problem,
     change_of_slack,
     clip_multipliers,
@@ -32,13 +32,18 @@ from omdpd.solvers.compiled.kernel_step.problem import (
 from omdpd.solvers.compiled.options import GLUE, INNER, SUMS
 
 # Relative size of the proximal term on a hinge multiplier: makes the quadratic in xi definite at a vertex,
-# where no active row is left to carry a change of the hinge.
-HINGE_REGULARISATION = 1e-12
+# where no active row is left to carry a change of the hinge; and where none is left for any hinge.
+HINGE_REGULARISATION, TINY = 1e-12, 1e-30
 # The trust region of xi: it follows the length of the steps taken, grows by the first factor after a whole step
 # and shrinks by the second when there was no descent at all.
-GROWTH, SHRINKAGE, SMALLEST_RADIUS = 4.0, 1e-3, 1e-9
-# Certificates without halving the gap after which Newton's method gives up.
-PATIENCE = 4
+GROWTH, SHRINKAGE, MIN_RADIUS = 4.0, 1e-3, 1e-9
+# Certificates without halving the gap after which Newton's method gives up, and after which the slack is computed anew.
+PATIENCE, RENEW_AFTER = 4, 2
+# A certificate is worth its price when the linear model missed the masses by at most this many tolerances.
+SURPRISE = 10.0
+# A whole step may leave the slope this part of its size at 0, a searched one that.  The trials of a search at least
+# halve its interval every third time; this many of them reach 1e-4, and only rounding asks for a shorter step.
+WHOLE_SLOPE, SEARCHED_SLOPE, MAX_TRIALS = 0.3, 0.2, 40
 
 
 class Work(NamedTuple):
@@ -105,13 +110,13 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
         dxi, farthest = newton_step(problem, xi, radius, work)
         step = line_search(problem, y, dV, work.dy)
         surprise = move(problem, V, xi, y, dV, dxi, step, work)
-        stuck = step == 0.0 and not (farthest > SMALLEST_RADIUS and farthest < np.inf)
+        stuck = step == 0.0 and not (farthest > MIN_RADIUS and farthest < np.inf)
         if step == 1.0:
             radius = max(radius, GROWTH * farthest)
         elif farthest > 0.0:
-            radius = max(farthest * (2.0 * step if step > 0.0 else SHRINKAGE), SMALLEST_RADIUS)
+            radius = max(farthest * (2.0 * step if step > 0.0 else SHRINKAGE), MIN_RADIUS)
         # Only a whole step along which the linear model held can have ended at the solution.
-        if (step == 1.0 and surprise <= 10.0 * tol) or stuck or steps == limit:
+        if (step == 1.0 and surprise <= SURPRISE * tol) or stuck or steps == limit:
             exact = dual_slack(problem, V, xi)
             q = occupancy_of_slack(problem.p, problem.mu, y, problem.kl)
             gap, noise = duality_gap(problem, xi, exact, q)
@@ -122,7 +127,7 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
                 best = Answer(q, V.copy(), xi.copy(), gap, scale, noise, 0, solved)
             if best.solved or stuck or since > PATIENCE:
                 break
-            if since == 2:
+            if since == RENEW_AFTER:
                 for h in range(y.shape[0]):
                     for r in range(y.shape[1]):
                         y[h, r] = exact[h, r]
@@ -143,7 +148,7 @@ def move(problem: Problem, V: Floats, xi: Floats, y: Floats, dV: Floats, dxi: Fl
             y[h, r] += step * work.dy[h, r]
             model = work.q[h, r] + step * work.w[h, r] * work.dy[h, r]
             if problem.kl:
-                mass = np.exp(min(y[h, r], LARGEST_EXPONENT))
+                mass = np.exp(min(y[h, r], MAX_EXPONENT))
                 surprise += (mass - model) ** 2 / max(mass, model, 1e-300)
             else:
                 surprise += (max(y[h, r], 0.0) - model) ** 2
@@ -193,7 +198,7 @@ def mass_and_weight(y: Floats, kl: bool, S: int, q: Floats, w: Floats) -> None:
             for a in range(A):
                 r = s * A + a
                 if kl:
-                    q[h, r] = np.exp(min(y[h, r], LARGEST_EXPONENT))
+                    q[h, r] = np.exp(min(y[h, r], MAX_EXPONENT))
                     w[h, r] = q[h, r]
                     continue
                 positive = y[h, r] > 0.0
@@ -275,7 +280,7 @@ def hinge_step(problem: Problem, T: Floats, v: Floats, xi: Floats, radius: float
         scale = max(scale, T[j, j])
     for j in range(m):
         g[j] = -v[j]
-        T[j, j] += HINGE_REGULARISATION * scale + 1e-30
+        T[j, j] += HINGE_REGULARISATION * scale + TINY
         low[j], high[j] = max(-xi[j], -radius), min(problem.W[j] - xi[j], radius)
     return box_quadratic(T, g, low, high)
 
@@ -287,7 +292,7 @@ def line_search(problem: Problem, y: Floats, dV: Floats, dy: Floats) -> float:
     if problem.kl:
         high = longest_step(y, dy)
     start, low_slope, high_slope = 0.0, 0.0, 0.0
-    for k in range(40):
+    for k in range(MAX_TRIALS):
         # Ends first; then the slope is known to change sign: secant steps, and halving every third time.
         if k == 1:
             step = high
@@ -300,11 +305,11 @@ def line_search(problem: Problem, y: Floats, dV: Floats, dy: Floats) -> float:
                 return 0.0
         elif k == 1:
             high_slope = here
-            if here <= max(-0.3 * start, noise):
+            if here <= max(-WHOLE_SLOPE * start, noise):
                 return high
             if start >= 0.0:
                 return 0.0
-        elif abs(here) <= -0.2 * start:
+        elif abs(here) <= -SEARCHED_SLOPE * start:
             break
         elif here < 0.0:
             low, low_slope = step, here
@@ -337,7 +342,7 @@ def slope(problem: Problem, y: Floats, dV: Floats, dy: Floats, step: float) -> t
         for r in range(R):
             moved = y[h, r] + step * dy[h, r]
             if problem.kl:
-                moved = np.exp(min(moved, LARGEST_EXPONENT))
+                moved = np.exp(min(moved, MAX_EXPONENT))
             if moved > 0.0:
                 total += moved * dy[h, r]
                 size += abs(moved * dy[h, r])

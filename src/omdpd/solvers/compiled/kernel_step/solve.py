@@ -42,10 +42,11 @@ MIX = 0.01
 # Newton steps at the wanted temperature, and at one on the way, which is followed loosely; and one more of either for
 # so many states, since a large problem has more kinks to cross.
 STEPS, STEPS_HEATED, TOLERANCE_HEATED, STATES_PER_STEP = 40, 20, 1e-6, 12
-# The temperature falls by the first factor at first, at most by the second, and not slower than by the third.
-COOLING, FASTEST, SLOWEST = 0.1, 0.01, 0.8
-# Newton steps in total after which the best certified point is returned.
-STEPS_IN_TOTAL = 400
+# The temperature falls by the first factor at first and then, depending on how well Newton's method can follow, by one
+# between the other two; a factor above the last means that it cannot, and the problem is given up.
+COOLING, MIN_FACTOR, MAX_FACTOR = 0.1, 0.01, 0.8
+# Newton steps in total after which the best certified point is returned: ten times what one temperature may take.
+MAX_STEPS = 400
 
 
 @njit(**ENTRY)
@@ -105,7 +106,7 @@ def solve_single(
     q, V, best_xi, gap, scale, noise = start, mass, xi, np.inf, 1.0, 0.0
     steps, status = 0, FAILED
     more = H * S // STATES_PER_STEP
-    while steps < STEPS_IN_TOTAL + 2 * more and factor < SLOWEST:
+    while steps < MAX_STEPS + 2 * more and factor < MAX_FACTOR:
         clip_multipliers(problem, xi)
         water_filling(problem, xi, mass, work.V, work.y, work.level)
         hot = tau > 1.0
@@ -119,7 +120,7 @@ def solve_single(
             status = SOLVED
             break
         if answer.solved:
-            reached, reached_xi, factor = tau, answer.xi * tau, max(factor * factor, FASTEST)
+            reached, reached_xi, factor = tau, answer.xi * tau, max(factor * factor, MIN_FACTOR)
             mass = masses_of_occupancy(answer.q, S)
         elif reached > 0.0:
             factor = np.sqrt(factor)

@@ -11,8 +11,8 @@ from omdpd.solvers.compiled.kernel_step.problem import Problem, clip_multipliers
 from omdpd.solvers.compiled.options import GLUE, SUMS
 from omdpd.solvers.compiled.pointers import assume_distinct
 
-# Steps taken, and the relative change that ends them.
-STARTING_STEPS, CLOSE = 5, 0.3
+# Most steps taken, and the relative change that ends them: from there on Newton's method in V and xi is faster.
+MAX_STARTING_STEPS, CLOSE = 5, 0.3
 
 
 @njit(**GLUE)
@@ -27,7 +27,7 @@ def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work)
     T, v = np.empty((m, m)), np.empty(m)
     # A single hinge: where its argument was positive, where negative, and by how much.
     low, high, above, below = 0.0, np.inf, 0.0, 0.0
-    for _ in range(STARTING_STEPS):
+    for _ in range(MAX_STARTING_STEPS):
         water_filling(problem, xi, mass, work.V, work.y, work.level)
         mass_and_weight(work.y, problem.kl, work.D.shape[1], work.q, work.w)
         restricted_quadratic(problem.p, problem.d, work.q, work.w, ahead, rows, total, T, v)
@@ -78,9 +78,9 @@ def restricted_quadratic(
                         v[j] += d[h, r, j] * mass
                     if h + 1 < H:
                         for t in range(S):
-                            step = p[h, r, t]
+                            chance = p[h, r, t]
                             for j in range(m):
-                                rows[a, j] += step * ahead[h + 1, t, j]
+                                rows[a, j] += chance * ahead[h + 1, t, j]
                     for j in range(m):
                         total[j] += weight * rows[a, j]
             for j in range(m):
