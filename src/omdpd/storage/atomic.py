@@ -102,11 +102,15 @@ def json_bytes(content: object) -> bytes:
     return json.dumps(content, indent=1, allow_nan=False).encode()
 
 
+def is_half_written(name: str) -> bool:
+    """Whether a name is one that a file has before it is moved into place."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
 def sweep(folder: Path, known: Collection[str], made: Callable[[str], bool]) -> None:
     """Remove what a killed process left behind: half-written files, and files of ours that nothing names."""
     for file in folder.iterdir():
-        half = file.name.startswith(".") and file.name.endswith(".tmp")
-        if half or (made(file.name) and file.name not in known):
+        if is_half_written(file.name) or (made(file.name) and file.name not in known):
             with suppress(OSError):
                 file.unlink()
 

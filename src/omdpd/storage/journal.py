@@ -30,6 +30,7 @@ from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Trajec
 from omdpd.storage.atomic import (
     Lock,
     RecordError,
+    is_half_written,
     json_bytes,
     read_bounded,
     read_json,
@@ -95,9 +96,7 @@ class Journal:
         file = self.path / "session.json"
         content = read_json(file)
         if content is None:
-            strange = [other.name for other in self.path.iterdir() if MADE.fullmatch(other.name)]
-            if any(name != _log_name(0) for name in strange) or (self.path / "snapshot.json").exists():
-                raise RecordError(f"{file} is missing, but {self.path} holds a session")
+            self._refuse_what_is_not_new()
             self._begin(0)
             write_atomically(file, json_bytes({"format": FORMAT, "fingerprint": fingerprint}))
             return
@@ -108,6 +107,16 @@ class Journal:
             )
         if _converted(content, _Claim, file).fingerprint != fingerprint:
             raise RecordError(f"{self.path} holds a session of another learner or setting")
+
+    def _refuse_what_is_not_new(self) -> None:
+        """Refuse a folder that holds anything but what a crash before the first update can have left."""
+        for other in self.path.iterdir():
+            empty_log = other.name == _log_name(0) and not other.is_symlink() and other.stat().st_size == 0
+            if not (empty_log or other.name == "lock" or is_half_written(other.name)):
+                raise RecordError(
+                    f"{self.path / 'session.json'} is missing, but the folder holds {other.name}: a new session "
+                    "needs an empty folder, and an old one its session.json"
+                )
 
     def snapshot(self) -> tuple[int, Tree, Arrays] | None:
         """The last snapshot: episodes, tree and arrays; None if there is none."""
@@ -131,6 +140,7 @@ class Journal:
             feedback = _decoded(entry, f"{file}, episode {self._episodes}")
             self._episodes, self._end = self._episodes + 1, end
             yield feedback
+        self._refuse_later_journals(episodes)
         log = open(file, "r+b", buffering=0)  # noqa: SIM115  (open until `close` or the next snapshot)
         self._log = log
         if self._end < len(content):
@@ -139,6 +149,12 @@ class Journal:
         log.seek(self._end)
         known = {file.name, f"state-{episodes:09d}.npz"}
         sweep(self.path, known, lambda name: bool(MADE.fullmatch(name)))
+
+    def _refuse_later_journals(self, episodes: int) -> None:
+        """A later journal with entries in it means that the snapshot before it is lost; an empty one means nothing."""
+        for later in self.path.glob("journal-*.log"):
+            if MADE.fullmatch(later.name) and later.name > _log_name(episodes) and later.lstat().st_size:
+                raise RecordError(f"{later} is there, but the snapshot that it goes on from is missing")
 
     def append(self, feedback: Feedback) -> None:
         """Write one feedback; it is durable when this returns, and not there if this raises."""

@@ -167,6 +167,43 @@ def test_a_journal_that_is_gone_is_noticed(tmp_path):
         opened(tmp_path)
 
 
+def test_a_journal_without_its_session_file_is_refused_and_kept(tmp_path):
+    """Twelve updates were acknowledged; a lost session.json must not make the folder look new."""
+    with opened(tmp_path, 100) as session:
+        teach(session, 12)
+    (tmp_path / "session.json").unlink()
+    before = journal(tmp_path).read_bytes()
+    with pytest.raises(RecordError, match=r"session\.json is missing, but the folder holds journal-000000000\.log"):
+        opened(tmp_path, 100)
+    assert journal(tmp_path).read_bytes() == before
+
+
+def test_a_new_session_needs_an_empty_folder(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(RecordError, match=r"the folder holds thesis\.txt"):
+        opened(tmp_path)
+
+
+def test_what_a_crash_before_the_first_update_leaves_is_a_new_session(tmp_path):
+    (tmp_path / "journal-000000000.log").touch()
+    (tmp_path / ".session.json.4711.tmp").write_text("{")
+    with opened(tmp_path) as session:
+        assert session.episodes == 0
+
+
+def test_a_lost_snapshot_does_not_bring_back_an_older_state(tmp_path):
+    """A crash left the journal before the snapshot, then the snapshot was lost: later updates must not be swept."""
+    with opened(tmp_path, 100) as session:
+        teach(session, 7)
+    old = journal(tmp_path).read_bytes()
+    with opened(tmp_path, 8) as session:
+        teach(session, 2)
+    (tmp_path / "journal-000000000.log").write_bytes(old)
+    (tmp_path / "snapshot.json").unlink()
+    with pytest.raises(RecordError, match=r"journal-000000008\.log is there, but the snapshot .* is missing"):
+        opened(tmp_path)
+
+
 def test_an_update_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch):
     with opened(tmp_path, 100) as session:
         teach(session, 2)
