@@ -83,6 +83,7 @@ class Journal:
         self._log: BinaryIO | None = None
         self._episodes = 0
         self._end = 0
+        self._broken = False
 
     def close(self) -> None:
         """Let go of the files and the lock."""
@@ -159,16 +160,22 @@ class Journal:
     def append(self, feedback: Feedback) -> None:
         """Write one feedback; it is durable when this returns, and not there if this raises."""
         assert self._log is not None, "a journal is replayed before it is written"
+        if self._broken:
+            raise RecordError(
+                f"{self.path} takes no more updates: a write failed and could not be undone; open the session again"
+            )
         entry = _framed(self._episodes, _encoded(feedback))
         try:
             if self._log.write(entry) != len(entry):
                 raise OSError(f"{self.path} is full: the feedback could not be written")
             os.fsync(self._log.fileno())
         except BaseException:
-            # Half an entry must not stay before the next one.
+            # Half an entry must not stay before the next one: if it does, nothing behind it may be acknowledged.
+            self._broken = True
             with suppress(OSError):
                 self._log.truncate(self._end)
                 self._log.seek(self._end)
+                self._broken = False
             raise
         self._episodes, self._end = self._episodes + 1, self._end + len(entry)
 

@@ -219,6 +219,42 @@ def test_an_update_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch)
         assert np.array_equal(session.policy(), policy_after(3))
 
 
+class HalfWritten:
+    """A log whose disk fails in the middle of an entry, and again when that is to be undone."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def write(self, entry):
+        self.log.write(entry[: len(entry) // 2])
+        raise OSError(5, "input/output error")
+
+    def truncate(self, size):
+        raise OSError(5, "input/output error")
+
+    def __getattr__(self, name):
+        return getattr(self.log, name)
+
+
+def test_after_a_write_that_could_not_be_undone_no_update_is_acknowledged(tmp_path):
+    session = opened(tmp_path, 100)
+    teach(session, 2)
+    log = session._journal._log
+    session._journal._log = HalfWritten(log)
+    with pytest.raises(OSError, match="input/output"):
+        teach(session, 1)
+    session._journal._log = log  # the disk is well again, but half an entry is on it
+    for _ in range(2):
+        with pytest.raises(RecordError, match="takes no more updates"):
+            teach(session, 1)
+    assert session.episodes == 2
+    session.close()
+    with opened(tmp_path, 100) as again:
+        assert again.episodes == 2
+        teach(again, 1)
+        assert np.array_equal(again.policy(), policy_after(3))
+
+
 def test_a_snapshot_that_cannot_be_written_costs_nothing(tmp_path, monkeypatch):
     with opened(tmp_path, 3) as session:
         with monkeypatch.context() as patch:
