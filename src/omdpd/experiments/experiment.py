@@ -24,7 +24,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.storage.atomic import write_atomically
+from omdpd.storage.atomic import make_folder, write_atomically
 
 # What `omdpd paper` runs: ours, the uniform policy, and two rivals to measure against.
 PAPER_LEARNERS = (
@@ -48,7 +48,7 @@ def run_experiment(
     Without a shared disk workers play in temporary folders, and their files are written into `folder` here.  `runs`
     are those of the grid that are wanted, all if None.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_atomically(folder / "experiment.toml", toml_of(experiment).encode())
     summaries = run_all(
         experiment.runs() if runs is None else runs, folder / "runs", executor, watch, metrics, shared_disk

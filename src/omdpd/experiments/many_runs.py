@@ -17,7 +17,8 @@ from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.writer import check_metrics, commit_seconds
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.storage.atomic import Lock, RecordError
+from omdpd.storage.atomic import RecordError, make_folder
+from omdpd.storage.locks import Lock
 from omdpd.storage.run_folder import RunFolder
 
 # How often runs are looked at, in seconds.
@@ -56,7 +57,7 @@ def run_all(
     """
     if shared_disk:
         return _run_all(specs, folder, _Shared(folder, executor, metrics), watch)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     lock = Lock(folder / "lock")
     if not lock.acquire():
         raise RecordError(f"another process is running experiments without a shared disk into {folder}")

@@ -1,7 +1,7 @@
-"""Files that last: there whole or not at all, read with a bound, and locks that a dead owner does not hold.
+"""Files that last: there whole or not at all, and read with a bound.
 
 A file is written beside its name, synced and moved into place; then its folder is synced.  What a killed process left
-beside a name (``.name.pid.tmp``) never counts, and `sweep` removes it.
+beside a name (``.name.<random>.tmp``) never counts, and `sweep` removes it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import stat
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
-from weakref import WeakSet
 
 from omdpd.problem.arrays import InvalidInputError
 
@@ -23,8 +22,10 @@ from omdpd.problem.arrays import InvalidInputError
 MOST_FILE_BYTES = 2**31
 # A manifest or a summary is small; a larger one is refused unread.
 MOST_JSON_BYTES = 2**26
-# How often a lock is tried while somebody else holds it, in seconds.
-LOCK_PATIENCE = 0.2
+# A link in a file's place is not followed, and a pipe is not waited for.
+READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+# Whoever can write into the folder cannot make us write elsewhere: the file is new, and it is no link.
+NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 
 
 class RecordError(InvalidInputError):
@@ -41,9 +42,9 @@ def write_atomically(file: Path, content: bytes) -> str:
 @contextmanager
 def replacing(file: Path) -> Iterator[BinaryIO]:
     """A stream whose content takes the file's place, all at once, when the block ends well."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with open(beside, "wb") as stream:
+        with open(os.open(beside, NEW_FLAGS, 0o666), "wb") as stream:  # the umask takes its share
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -55,6 +56,17 @@ def replacing(file: Path) -> Iterator[BinaryIO]:
     sync_folder(file.parent)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and its parents so that they survive a crash of the machine."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+        sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Make what was created, moved or removed in a folder survive a crash of the machine."""
     handle = os.open(folder, os.O_RDONLY)
@@ -64,23 +76,37 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def read_bounded(file: Path, most: int = MOST_FILE_BYTES) -> bytes:
-    """The content of a plain file of at most `most` bytes; links are not followed."""
+def read_bounded(file: Path, most: int = MOST_FILE_BYTES, size: int | None = None) -> bytes:
+    """The content of a plain file of at most `most` bytes (or of exactly `size`); links are not followed."""
+    with opened_plain(file) as stream:
+        known = os.fstat(stream.fileno()).st_size
+        if size is not None and known != size:
+            raise RecordError(f"{file} is damaged: it holds {known} bytes, but {size} were committed")
+        if known > most:
+            raise RecordError(f"{file} is larger than {most} bytes, too large for what it should hold")
+        # As much memory as the file asks for; a file that grows meanwhile is none of ours.
+        content = stream.read(known + 1)
+    if len(content) != known:
+        raise RecordError(f"{file} changed while it was read")
+    return content
+
+
+@contextmanager
+def opened_plain(file: Path, follow: bool = False) -> Iterator[BinaryIO]:
+    """A plain file to read; links are followed only if asked, and nothing else that has a name is opened."""
+    flags = READ_FLAGS & ~getattr(os, "O_NOFOLLOW", 0) if follow else READ_FLAGS
     try:
-        handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(file, flags)
     except FileNotFoundError:
         raise RecordError(f"{file} is missing") from None
     except OSError as error:
         why = "it is a link, and links are not followed" if file.is_symlink() else error.strerror
         raise RecordError(f"{file} cannot be read: {why}") from None
-    known = os.fstat(handle)
-    if not stat.S_ISREG(known.st_mode):
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise RecordError(f"{file} is not a plain file")
     with open(handle, "rb") as stream:
-        if known.st_size > most:
-            raise RecordError(f"{file} is larger than {most} bytes, too large for what it should hold")
-        return stream.read(most + 1)
+        yield stream
 
 
 def read_json(file: Path) -> dict[str, Any] | None:
@@ -113,50 +139,3 @@ def sweep(folder: Path, known: Collection[str], made: Callable[[str], bool]) -> 
         if is_half_written(file.name) or (made(file.name) and file.name not in known):
             with suppress(OSError):
                 file.unlink()
-
-
-class Lock:
-    """An exclusive lock on a file, which the system lets go when its owner dies, however it dies."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self._handle: BinaryIO | None = None
-
-    def acquire(self) -> bool:
-        """Take the lock; False if somebody else has it."""
-        import fcntl
-
-        handle = open(self.file, "ab")  # noqa: SIM115  (the lock lives as long as the handle)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            handle.close()
-            return False
-        self._handle = handle
-        _HELD.add(self)
-        return True
-
-    def wait(self) -> None:
-        """Take the lock as soon as it is free."""
-        while not self.acquire():
-            time.sleep(LOCK_PATIENCE)
-
-    def release(self) -> None:
-        """Let go."""
-        _HELD.discard(self)
-        if self._handle is not None:
-            self._handle.close()
-            self._handle = None
-
-
-# The locks of this process: a child that is forked off must not keep them when its parent dies.
-_HELD: WeakSet[Lock] = WeakSet()
-
-
-def _let_go() -> None:
-    for lock in list(_HELD):
-        lock.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)

@@ -28,10 +28,10 @@ import numpy as np
 
 from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Trajectory
 from omdpd.storage.atomic import (
-    Lock,
     RecordError,
     is_half_written,
     json_bytes,
+    make_folder,
     read_bounded,
     read_json,
     sweep,
@@ -39,6 +39,7 @@ from omdpd.storage.atomic import (
     write_atomically,
 )
 from omdpd.storage.formats import Arrays, arrays_of_npz, npz_of_arrays
+from omdpd.storage.locks import Lock
 from omdpd.storage.packing import Tree
 
 # Raised when the meaning of the files changes; 3: a fingerprint without the names of modules.
@@ -76,7 +77,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
         self._lock = Lock(path / "lock")
         if not self._lock.acquire():
             raise SessionLockedError(f"{path} is open in another process; one session has one owner")

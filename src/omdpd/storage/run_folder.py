@@ -33,9 +33,9 @@ import pyarrow as pa
 from omdpd.problem.arrays import Floats
 from omdpd.storage.atomic import (
     MOST_JSON_BYTES,
-    Lock,
     RecordError,
     json_bytes,
+    make_folder,
     read_bounded,
     read_json,
     replacing,
@@ -51,6 +51,7 @@ from omdpd.storage.formats import (
     table_of_parquet,
     write_merged,
 )
+from omdpd.storage.locks import Lock
 from omdpd.storage.packing import Tree
 from omdpd.storage.provenance import provenance
 
@@ -111,7 +112,7 @@ class RunFolder:
 
         `plugins` are the checksums of the plugin files that the run needs: begun with others, it is not gone on with.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         file = self.path / "spec.toml"
         if not os.path.lexists(file):
             write_atomically(self.path / "provenance.json", json_bytes(provenance(plugins)))
@@ -127,7 +128,7 @@ class RunFolder:
     @contextmanager
     def owned(self) -> Iterator[None]:
         """Keep other processes from playing this run meanwhile; what a dead one left behind is removed."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         lock = Lock(self.path / "lock")
         lock.wait()
         try:
@@ -265,7 +266,7 @@ class RunFolder:
 
     def fail(self, error: Mapping[str, Any]) -> None:
         """Write why the run failed."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         write_atomically(self.path / "error.json", json_bytes(error))
 
     def _replace(self, before: Manifest | None, new: Manifest) -> None:
@@ -304,8 +305,8 @@ class RunFolder:
 
     def _checked(self, part: Part) -> bytes:
         file = self.path / part.file
-        content = read_bounded(file)
-        if len(content) != part.size or hashlib.sha256(content).hexdigest() != part.sha256:
+        content = read_bounded(file, size=part.size)
+        if hashlib.sha256(content).hexdigest() != part.sha256:
             raise RecordError(f"{file} is damaged: its checksum is not the one that was committed")
         return content
 

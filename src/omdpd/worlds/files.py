@@ -28,7 +28,7 @@ import tomli_w
 
 from omdpd.problem.arrays import Floats, InvalidInputError, as_table, positive_integer, within
 from omdpd.problem.cmdp import CMDP, Labels, Scenarios
-from omdpd.storage.atomic import write_atomically
+from omdpd.storage.atomic import make_folder, write_atomically
 
 FORMAT = 1
 HEADER = "header.toml"
@@ -126,7 +126,7 @@ def write_problem(file: Path, problem: ProblemFile) -> Path:
             content = io.BytesIO()
             np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
             archive.writestr(_member(f"{name}.npy"), content.getvalue())
-    file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(file.parent)
     write_atomically(file, buffer.getvalue())
     return file
 
