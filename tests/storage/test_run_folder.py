@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from omdpd.storage.atomic import RecordError, write_atomically
-from omdpd.storage.formats import arrays_of_npz, npz_of_arrays
+from omdpd.storage.npz import arrays_of_npz, npz_of_arrays
 from omdpd.storage.run_folder import Commit, RunFolder
 
 

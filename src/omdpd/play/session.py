@@ -12,8 +12,8 @@ from omdpd.learners.protocol import Learner, Report, check_storable, stored_clas
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.setting import Feedback, Setting, checked_feedback
 from omdpd.storage.atomic import RecordError
-from omdpd.storage.formats import Arrays
 from omdpd.storage.journal import Journal
+from omdpd.storage.npz import Arrays
 from omdpd.storage.packing import Tree, pack, unpack
 
 

@@ -38,8 +38,8 @@ from omdpd.storage.atomic import (
     sync_folder,
     write_atomically,
 )
-from omdpd.storage.formats import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.locks import Lock
+from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.packing import Tree
 
 # Raised when the meaning of the files changes; 3: a fingerprint without the names of modules.

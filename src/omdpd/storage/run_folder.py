@@ -42,17 +42,10 @@ from omdpd.storage.atomic import (
     sweep,
     write_atomically,
 )
-from omdpd.storage.formats import (
-    Arrays,
-    arrays_of_npz,
-    npz_of_arrays,
-    parquet_of_table,
-    pieces_of_parquet,
-    table_of_parquet,
-    write_merged,
-)
 from omdpd.storage.locks import Lock
+from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.packing import Tree
+from omdpd.storage.parquet import parquet_of_table, pieces_of_parquet, table_of_parquet, write_merged
 from omdpd.storage.provenance import provenance
 
 # The layout of a run folder; another number is refused.

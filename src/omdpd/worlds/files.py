@@ -14,11 +14,13 @@ A file that ``numpy.savez`` wrote is such a file.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
+import math
 import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,8 @@ import tomli_w
 
 from omdpd.problem.arrays import Floats, InvalidInputError, as_table, positive_integer, within
 from omdpd.problem.cmdp import CMDP, Labels, Scenarios
-from omdpd.storage.atomic import make_folder, write_atomically
+from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
+from omdpd.storage.npz import Limits, Npz, opened_npz
 
 FORMAT = 1
 HEADER = "header.toml"
@@ -40,8 +43,17 @@ HEADER_KEYS: dict[str, type] = {
     "reward_range": list, "states": list, "actions": list, "constraints": list, "layout": list, "scenarios": list,
 }  # fmt: skip
 NUMBER_LISTS = ("budget", "cost_scale", "reward_range")
-# A member may unpack to this many bytes at most: 2 GiB, beyond which no learner here could use the problem.
-MOST_BYTES = 2**31
+# The numbers of a file: as many as the largest kernel that an experiment may name, half a gigabyte.  A compressed file
+# is held to half of that, because it takes so little room to claim so much.
+MAX_NUMBERS = 2**26
+LIMITS = Limits(n_bytes=8 * MAX_NUMBERS + 2**20, compressed_bytes=4 * MAX_NUMBERS + 2**20, members=16)
+# Rewards and costs are repeated over the steps; more entries than this (128 MB, copied a few times) are refused.
+MAX_REPEATED = 2**24
+MAX_HEADER_BYTES = 2**20
+# Sums and differences of numbers up to here stay finite.
+MAX_MAGNITUDE = 1e100
+# No name is sensibly longer; a row of a map may be.
+MAX_LABEL = 1000
 # Every member carries this date, so that the same problem gives the same file.
 DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -93,6 +105,8 @@ def load_problem(file: str | Path) -> CMDP:
             raise InvalidInputError(f"{file}: cost_scale must be one positive number per constraint")
         cmdp = replace(cmdp, cost_scale=scale * cmdp.cost_scale)
     low, high = header.get("reward_range", (0.0, 1.0))
+    if low > high:
+        raise InvalidInputError(f"{file}: reward_range in its header must be two numbers, the smaller one first")
     lists = {key: tuple(header.get(key, ())) for key in ("states", "actions", "constraints", "layout")}
     cmdp = replace(cmdp, reward_range=(float(low), float(high)))
     cmdp = cmdp.labelled(str(header.get("name", Path(file).stem)), Labels(**lists))
@@ -109,9 +123,10 @@ def problem_file(path: str, sha256: str = "") -> CMDP:
 def file_digest(path: str | Path) -> str:
     """The checksum by which a problem file is known."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError as error:
-        raise InvalidInputError(f"the problem file {path} cannot be read here: {error.strerror}") from None
+        with opened_plain(Path(path), follow=True) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (RecordError, OSError) as error:
+        raise InvalidInputError(f"the problem file {path} cannot be read here: {error}") from None
 
 
 def write_problem(file: Path, problem: ProblemFile) -> Path:
@@ -119,13 +134,15 @@ def write_problem(file: Path, problem: ProblemFile) -> Path:
     if file.suffix != ".npz":
         raise InvalidInputError(f"{file} should end in .npz")
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    n_bytes = sum(array.nbytes for array in problem.arrays.values())
+    packing = zipfile.ZIP_DEFLATED if n_bytes <= 4 * MAX_NUMBERS else zipfile.ZIP_STORED
+    with zipfile.ZipFile(buffer, "w") as archive:
         header = tomli_w.dumps({"format": FORMAT, **problem.header})
-        archive.writestr(_member(HEADER), header)
+        archive.writestr(_member(HEADER, packing), header)
         for name, array in problem.arrays.items():
             content = io.BytesIO()
             np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
-            archive.writestr(_member(f"{name}.npy"), content.getvalue())
+            archive.writestr(_member(f"{name}.npy", packing), content.getvalue())
     make_folder(file.parent)
     write_atomically(file, buffer.getvalue())
     return file
@@ -133,65 +150,93 @@ def write_problem(file: Path, problem: ProblemFile) -> Path:
 
 def read_problem(file: Path) -> ProblemFile:
     """Read a file, or say in one sentence what is wrong with it."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            header = _header(file, archive)
-            arrays = _arrays(file, archive)
-    except (zipfile.BadZipFile, EOFError) as error:
-        raise InvalidInputError(f"{file} is not an .npz file: {error}") from None
-    if "horizon" in arrays:
-        given = arrays.pop("horizon")
-        header.setdefault("horizon", given.item() if given.size == 1 else given.tolist())
-    if "horizon" in header:
-        whole = header["horizon"]
-        header["horizon"] = positive_integer("horizon", int(whole) if whole == int(whole) else whole)
-    missing = [name for name in REQUIRED if name not in arrays]
-    if missing:
-        raise InvalidInputError(f"{file} has no array {missing[0]!r}; it needs {', '.join(REQUIRED)}")
+    if not file.exists():
+        raise FileNotFoundError(errno.ENOENT, "there is no such file", str(file))
+    with opened_plain(file, follow=True) as stream, opened_npz(stream, str(file), LIMITS) as npz:
+        header = _header(file, npz)
+        _check_members(file, npz)
+        if "horizon" in npz.headers:
+            header.setdefault("horizon", _plain_number(npz.array("horizon")))
+        if "horizon" in header:
+            header["horizon"] = _horizon(file, header["horizon"])
+        _check_sizes(file, npz, header.get("horizon"))
+        arrays = {name: npz.array(name).astype(np.float64, copy=False) for name in npz.headers if name != "horizon"}
+    for name, array in arrays.items():
+        if array.size and not max(float(array.max()), -float(array.min())) <= MAX_MAGNITUDE:
+            raise InvalidInputError(f"{file}: {name} holds an entry that is not finite or beyond {MAX_MAGNITUDE:g}")
     return ProblemFile(header, arrays)
 
 
-def _arrays(file: Path, archive: zipfile.ZipFile) -> dict[str, Floats]:
-    """Every array of the archive, none of them larger than it may be."""
-    arrays: dict[str, Floats] = {}
-    for member in archive.infolist():
-        name = member.filename.removesuffix(".npy")
-        if member.filename == HEADER:
-            continue
-        if name not in (*REQUIRED, *OPTIONAL, "horizon"):
-            known = ", ".join((*REQUIRED, *OPTIONAL, "horizon"))
-            raise InvalidInputError(f"{file} holds {member.filename!r}, which is none of {known}")
-        if member.file_size > MOST_BYTES:
-            raise InvalidInputError(f"{file}: {name} unpacks to {member.file_size / 2**30:.1f} GiB, more than 2 GiB")
-        try:
-            content = np.lib.format.read_array(io.BytesIO(archive.read(member)), allow_pickle=False)
-        except ValueError as error:
-            raise InvalidInputError(f"{file}: {name} cannot be read: {error}") from None
-        if content.dtype.kind not in "fiub":
-            raise InvalidInputError(f"{file}: {name} holds {content.dtype}, not numbers")
-        arrays[name] = content.astype(np.float64)
-    return arrays
+def _check_members(file: Path, npz: Npz) -> None:
+    """Refuse what no problem has, what is missing, and what holds no numbers."""
+    known = (*REQUIRED, *OPTIONAL, "horizon")
+    for name in (*npz.headers, *npz.others):
+        if name not in (*known, HEADER):
+            shown = f"{name}.npy" if name in npz.headers else name
+            raise InvalidInputError(f"{file} holds {shown[:80]!r}, which is none of {', '.join(known)}")
+    missing = [name for name in REQUIRED if name not in npz.headers]
+    if missing:
+        raise InvalidInputError(f"{file} has no array {missing[0]!r}; it needs {', '.join(REQUIRED)}")
+    for name, header in npz.headers.items():
+        if header.dtype.kind not in "fiub" or header.dtype.itemsize > 8:
+            raise InvalidInputError(f"{file}: {name} holds {header.dtype}, not numbers")
 
 
-def _header(file: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
+def _check_sizes(file: Path, npz: Npz, horizon: int | None) -> None:
+    """Refuse tables that would be too large once they are repeated over the steps: from headers alone."""
+    if sum(header.size for header in npz.headers.values()) > MAX_NUMBERS:
+        raise InvalidInputError(f"{file} holds more than {MAX_NUMBERS} numbers")
+    transition, cost = npz.headers["transition"].shape, npz.headers["cost"].shape
+    steps = 1 if horizon is None or len(transition) == 4 else horizon
+    cells = math.prod(transition[:-1]) * steps
+    n_constraints = cost[0] if len(cost) in (3, 4) else 1
+    others = max(header.size for name, header in npz.headers.items() if name != "transition")
+    entries = max(cells * (1 + n_constraints), others * steps)
+    if entries > MAX_REPEATED:
+        raise InvalidInputError(
+            f"{file}: its horizon, states, actions and constraints make tables of {entries:.1e} entries, "
+            f"more than {MAX_REPEATED}"
+        )
+
+
+def _plain_number(array: np.ndarray[Any, Any]) -> object:
+    return array.item() if array.size == 1 else array.tolist()
+
+
+def _horizon(file: Path, value: object) -> int:
+    """A whole number of steps, however it was spelt."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    try:
+        return positive_integer("horizon", value)
+    except InvalidInputError:
+        shown = repr(value)
+        raise InvalidInputError(
+            f"{file}: horizon is {shown if len(shown) < 60 else shown[:57] + '...'}, but must be a whole number of at "
+            "least 1"
+        ) from None
+
+
+def _header(file: Path, npz: Npz) -> dict[str, Any]:
     """The header, with only known keys of the right types."""
-    if HEADER not in archive.namelist():
+    if HEADER not in npz.others:
         return {}
     try:
-        header = tomllib.loads(archive.read(HEADER).decode())
+        header = tomllib.loads(npz.content(HEADER, MAX_HEADER_BYTES).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{file}: its header is not TOML: {error}") from None
+    except RecursionError:
+        raise InvalidInputError(f"{file}: its header is not TOML: it is nested too deeply") from None
     for key, value in header.items():
         wanted = HEADER_KEYS.get(key)
         if wanted is None:
             raise InvalidInputError(
-                f"{file}: its header has the key {key!r}, which is none of {', '.join(HEADER_KEYS)}"
+                f"{file}: its header has the key {key[:80]!r}, which is none of {', '.join(HEADER_KEYS)}"
             )
         if type(value) is not wanted:
-            raise InvalidInputError(f"{file}: {key} in its header is {value!r}, but must be a {wanted.__name__}")
-        entry: tuple[type, ...] = (int, float) if key in NUMBER_LISTS else (str,)
-        if isinstance(value, list) and not all(type(item) in entry for item in value):
-            raise InvalidInputError(f"{file}: {key} in its header must be a list of {entry[-1].__name__}")
+            shown = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:77]}..."
+            raise InvalidInputError(f"{file}: {key} in its header is {shown}, but must be a {wanted.__name__}")
+        _check_entries(file, key, value if isinstance(value, list) else [value])
     if header.get("format", FORMAT) != FORMAT:
         raise InvalidInputError(f"{file} has format {header['format']}, but this version reads format {FORMAT}")
     if len(header.get("reward_range", (0, 1))) != 2:
@@ -199,9 +244,25 @@ def _header(file: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     return header
 
 
-def _member(name: str) -> zipfile.ZipInfo:
+def _check_entries(file: Path, key: str, values: Sequence[Any]) -> None:
+    """Refuse numbers that no table holds, and text that a terminal would not show as it is."""
+    if key in NUMBER_LISTS:
+        if not all(type(item) in (int, float) for item in values):
+            raise InvalidInputError(f"{file}: {key} in its header must be a list of float")
+        if not all(abs(item) <= MAX_MAGNITUDE for item in values):
+            raise InvalidInputError(f"{file}: {key} in its header must hold finite numbers up to {MAX_MAGNITUDE:g}")
+    elif HEADER_KEYS[key] in (list, str):
+        if not all(type(item) is str for item in values):
+            raise InvalidInputError(f"{file}: {key} in its header must be a list of str")
+        if not all(item.isprintable() and len(item) <= MAX_LABEL for item in values):
+            raise InvalidInputError(
+                f"{file}: {key} in its header must be printable text of at most {MAX_LABEL} characters"
+            )
+
+
+def _member(name: str, packing: int) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name, DATE)
-    info.compress_type = zipfile.ZIP_DEFLATED
+    info.compress_type = packing
     return info
 
 

@@ -1,18 +1,11 @@
-"""What files hold, as bytes and back: arrays as npz, tables as Parquet.  Sizes are checked before anything is unpacked.
-
-Nothing here unpickles.  An npz file of ours is not compressed, so what it unpacks to is never larger than itself.
-"""
+"""Tables as the content of Parquet files, and back.  Sizes are checked before anything is unpacked."""
 
 from __future__ import annotations
 
-import io
-import math
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -22,47 +15,6 @@ from omdpd.storage.atomic import RecordError
 MOST_TABLE_BYTES = 2**31
 # Rows of a merged table are written in groups of at least this many, so that merging takes little memory.
 GROUP_ROWS = 2**15
-
-Arrays = dict[str, np.ndarray[Any, Any]]
-
-
-def npz_of_arrays(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
-    """Arrays as the content of an npz file, without pickled objects and not compressed."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
-def arrays_of_npz(content: bytes, name: str) -> Arrays:
-    """The arrays of an npz file: sizes are checked first, and pickled objects are refused."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-            if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-                raise RecordError(f"{name} is compressed, which no file of a run is; it is not unpacked")
-            if sum(member.file_size for member in members) > len(content):
-                raise RecordError(f"{name} claims to unpack to more than it holds")
-            return {member.filename.removesuffix(".npy"): _array(archive.read(member)) for member in members}
-    except RecordError:
-        raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise RecordError(f"{name} is damaged: {_one_line(error)}") from None
-
-
-def _array(content: bytes) -> np.ndarray[Any, Any]:
-    """One array, whose size must be the one its header promises."""
-    stream = io.BytesIO(content)
-    version = np.lib.format.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"an array is in version {version[0]}.{version[1]} of its format, which is never written")
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, kind = read(stream)
-    if kind.hasobject:
-        raise ValueError("it holds pickled objects, which are never unpacked")
-    if math.prod(shape) * kind.itemsize != len(content) - stream.tell():
-        raise ValueError("an array does not have the size that its header promises")
-    stream.seek(0)
-    return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 def parquet_of_table(table: pa.Table) -> bytes:
