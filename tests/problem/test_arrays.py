@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -85,3 +87,23 @@ def test_a_policy_is_checked_row_by_row():
     policy[1, 2, 3] = 0.5
     with pytest.raises(InvalidInputError, match=r"policy\[1, 2\] \(step 1, state 2\) = 1.25"):
         policy_table(policy, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [[1.0 + 0.0j, 0.0]], np.array([["1", "0"]]), [["1", 0]], np.array([[b"1", b"0"]]),
+        np.array([[1, 0]], dtype="m8[s]"), np.array([[1, 0]], dtype="M8[s]"),
+        np.ma.masked_array([[1.0, 0.0]], [[0, 1]]),
+        np.array([["1", 0]], dtype=object), [[10**400, 0]], [[1.0, 0.0], [1.0]], [[{}, 1.0]],
+    ],
+    ids=lambda value: type(value).__name__ + str(getattr(value, "dtype", "")),
+)  # fmt: skip
+def test_what_numpy_would_quietly_turn_into_numbers_is_refused(value):
+    with pytest.raises(InvalidInputError, match=r"reward is (not an array of numbers|a masked array)"):
+        as_table("reward", value, ["state", "action"], [None, None])
+
+
+@pytest.mark.parametrize("value", [[[True, False]], np.array([[1, 0]], np.int8), [[Fraction(1, 2), 0]]])
+def test_whole_numbers_truth_values_and_fractions_are_numbers(value):
+    assert as_table("reward", value, ["state", "action"], [1, 2]).dtype == np.float64

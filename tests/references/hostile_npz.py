@@ -250,8 +250,10 @@ def _headers() -> Iterator[Hostile]:
         f"horizon = 3\nreward_range = [0, {'9' * 400}]", 'horizon = 3\nname = "\\u001b[2J"', "horizon = 3\nname = 1",
         f'horizon = 3\nname = "{"x" * 5000}"', 'horizon = 3\nname = "a\\nb"', 'horizon = 3\nstates = ["a"]',
         'horizon = 3\nstates = ["a", 1]', 'horizon = 3\nactions = ["a", "\\u0007"]', "horizon = 3\nlayout = [1]",
-        'horizon = 3\nlayout = ["abc"]', 'horizon = 3\nconstraints = ["a", "b"]', 'horizon = 3\nscenarios = ["a"]\nx = 1',
-        "horizon = 3\nrescale = 1", "horizon = 3\nrescale = []", 'horizon = 3\n"../x" = 1', "horizon = 3\n__class__ = 1",
+        'horizon = 3\nlayout = ["abc"]', 'horizon = 3\nconstraints = ["a", "b"]',
+        'horizon = 3\nscenarios = ["a"]\nx = 1',
+        "horizon = 3\nrescale = 1", "horizon = 3\nrescale = []", 'horizon = 3\n"../x" = 1',
+        "horizon = 3\n__class__ = 1",
     )  # fmt: skip
     for i, text in enumerate(texts):
         yield Hostile(f"header {i} {str(text)[:25]!r}", lambda t=text: with_header(t))

@@ -120,7 +120,7 @@ def test_a_wrong_file_is_named(tmp_path, changes, words):
 
 def test_nothing_is_unpickled(tmp_path):
     np.savez(tmp_path / "x.npz", **TABLES, initial=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(InvalidInputError, match="initial.npy holds pickled objects, which are never unpacked"):
+    with pytest.raises(InvalidInputError, match=r"initial\.npy holds pickled objects, which are never unpacked"):
         load_problem(tmp_path / "x.npz")
 
 

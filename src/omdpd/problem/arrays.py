@@ -32,8 +32,8 @@ def as_table(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequen
     (1, 2)
     """
     try:
-        array = np.array(value, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
+        array = np.array(numbers(name, value), dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
     if array.ndim != len(axes):
         wanted = ", ".join(axes)
@@ -47,6 +47,25 @@ def as_table(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequen
                 f"{name} has length {length} along its {label} axis (axis {axis}), but needs {size}"
             )
     refuse_where(~np.isfinite(array), name, array, "is not a finite number", axes)
+    return array
+
+
+def numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """Return `value` as an array of real numbers; what NumPy would quietly turn into numbers is refused.
+
+    >>> numbers("reward", [[0, 1]]).shape
+    (1, 2)
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        raise InvalidInputError(f"{name} is a masked array; fill in what is masked")
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
+    if array.dtype.kind not in "fiubO":
+        raise InvalidInputError(f"{name} is not an array of numbers: it holds {array.dtype}")
+    if array.dtype.kind == "O" and any(isinstance(item, str | bytes | complex) for item in array.flat):
+        raise InvalidInputError(f"{name} is not an array of numbers: it holds text")
     return array
 
 

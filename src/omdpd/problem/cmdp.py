@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, InvalidInputError, as_law, as_table, positive_integer, within
+from omdpd.problem.arrays import Floats, InvalidInputError, as_law, as_table, numbers, positive_integer, within
 from omdpd.problem.setting import FeedbackKind, Setting
 
 Noise = Literal["exact", "two-point", "beta"]
@@ -109,7 +109,7 @@ class CMDP:
         c = as_table("cost", cost, ["constraint", "step", "state", "action"], [None, H, S, A])
         start = np.full(S, 1.0 / S) if initial is None else initial
         mu = as_law("initial", start, ["state"], [S])
-        limits = np.atleast_1d(_numbers("budget", budget))
+        limits = np.atleast_1d(numbers("budget", budget))
         limits = np.repeat(limits, c.shape[0]) if limits.shape == (1,) else limits
         b = as_table("budget", limits, ["constraint"], [c.shape[0]])
         scale = _cost_scale(c, b, rescale)
@@ -190,7 +190,7 @@ def _by_step(
     transition: npt.ArrayLike, reward: npt.ArrayLike, cost: npt.ArrayLike, horizon: int | None
 ) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic], npt.NDArray[np.generic]]:
     """Repeat stationary tables over the steps; give the cost its constraint axis."""
-    p, r, c = _numbers("transition", transition), _numbers("reward", reward), _numbers("cost", cost)
+    p, r, c = numbers("transition", transition), numbers("reward", reward), numbers("cost", cost)
     if p.ndim == 3:
         if horizon is None:
             raise InvalidInputError("transition has axes (state, action, next state), so a horizon is needed")
@@ -218,14 +218,6 @@ def _by_step(
     return p, r, c
 
 
-def _numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
-    """`value` as an array, or a sentence if its rows have different lengths."""
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
-
-
 def _kernel(transition: npt.NDArray[np.generic], shape: tuple[int, int, int]) -> Floats:
     """The checked kernel (H, S, A, S); a large stationary one stays a view of its one step."""
     H, S, A = shape
@@ -237,7 +229,7 @@ def _kernel(transition: npt.NDArray[np.generic], shape: tuple[int, int, int]) ->
 
 def _cost_by_step(cost: npt.ArrayLike, shape: tuple[int, int, int]) -> npt.NDArray[np.generic]:
     """A cost table in any of the accepted shapes as (I, H, S, A): by step if its last three axes are (H, S, A)."""
-    c = np.asarray(cost)
+    c = numbers("cost", cost)
     if c.shape[-3:] == shape and c.ndim in (3, 4):
         return c if c.ndim == 4 else c[None]
     if c.shape[-2:] == shape[1:] and c.ndim in (2, 3):

@@ -78,7 +78,7 @@ class Npz:
         """An array, exactly as large as its header promised."""
         header = self.headers[name]
         flat = np.empty(header.size, header.dtype)
-        room = memoryview(flat.view(np.uint8))
+        room = flat.view(np.uint8).data
         with self._archive.open(self._members[f"{name}.npy"]) as stream:
             stream.read(header.start)
             for place in range(0, len(room), PIECE):
