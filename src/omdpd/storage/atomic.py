@@ -13,6 +13,7 @@ import secrets
 import stat
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -92,7 +93,7 @@ def read_bounded(file: Path, most: int = MOST_FILE_BYTES, size: int | None = Non
 
 
 @contextmanager
-def opened_plain(file: Path, follow: bool = False) -> Iterator[BinaryIO]:
+def opened_plain(file: Path, follow: bool = False) -> Iterator[BufferedReader]:
     """A plain file to read; links are followed only if asked, and nothing else that has a name is opened."""
     flags = READ_FLAGS & ~getattr(os, "O_NOFOLLOW", 0) if follow else READ_FLAGS
     try:

@@ -1,9 +1,11 @@
 """Sessions on disk, killed with SIGKILL between and within updates, damaged, and opened twice."""
 
 import os
+import shutil
 import signal
 import struct
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from real_commands import start_program, wait_until
 
 from omdpd import InvalidInputError, ProximalOMDPD, Session
 from omdpd.storage.atomic import RecordError
-from omdpd.storage.journal import HEADER_SIZE, SessionLockedError
+from omdpd.storage.journal import SessionLockedError, verify_session
+from omdpd.storage.log import HEADER_SIZE, MARK_SIZE
 
 H, S, A = 4, 3, 2
 
@@ -140,7 +143,13 @@ def test_damage_before_the_tail_is_refused_and_nothing_is_dropped(tmp_path, plac
         teach(session, 3)
     log = journal(tmp_path)
     content = bytearray(log.read_bytes())
-    at = {"episode": 0, "length": 8, "checksum": 20, "content": HEADER_SIZE + 60, "last content": len(content) - 60}
+    at = {
+        "episode": MARK_SIZE,
+        "length": MARK_SIZE + 8,
+        "checksum": MARK_SIZE + 20,
+        "content": MARK_SIZE + HEADER_SIZE + 60,
+        "last content": len(content) - 60,
+    }
     content[at[place]] ^= 0x40
     log.write_bytes(content)
     with pytest.raises(RecordError, match=r"journal-000000000\.log is damaged at episode [02] \(byte \d+\)"):
@@ -153,8 +162,8 @@ def test_an_entry_that_is_missing_from_the_middle_is_noticed(tmp_path):
         teach(session, 3)
     log = journal(tmp_path)
     content = log.read_bytes()
-    first = HEADER_SIZE + struct.unpack_from("<Q", content, 8)[0] + 1
-    log.write_bytes(content[first:])
+    first = HEADER_SIZE + struct.unpack_from("<Q", content, MARK_SIZE + 8)[0] + 1
+    log.write_bytes(content[:MARK_SIZE] + content[MARK_SIZE + first :])
     with pytest.raises(RecordError, match="an entry of episode 1 stands in its place"):
         opened(tmp_path, 100)
 
@@ -209,7 +218,7 @@ def test_an_update_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch)
         teach(session, 2)
         before = session.policy()
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", _full)
+            patch.setattr(os, "fdatasync", _full)
             with pytest.raises(OSError, match="no space"):
                 teach(session, 1)
         assert session.episodes == 2
@@ -219,31 +228,23 @@ def test_an_update_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch)
         assert np.array_equal(session.policy(), policy_after(3))
 
 
-class HalfWritten:
-    """A log whose disk fails in the middle of an entry, and again when that is to be undone."""
-
-    def __init__(self, log):
-        self.log = log
-
-    def write(self, entry):
-        self.log.write(entry[: len(entry) // 2])
+def test_after_a_write_that_could_not_be_undone_no_update_is_acknowledged(tmp_path, monkeypatch):
+    def half(handle, content, place):
+        real(handle, content[: len(content) // 2], place)
         raise OSError(5, "input/output error")
 
-    def truncate(self, size):
+    def stuck(handle, size):
         raise OSError(5, "input/output error")
 
-    def __getattr__(self, name):
-        return getattr(self.log, name)
-
-
-def test_after_a_write_that_could_not_be_undone_no_update_is_acknowledged(tmp_path):
     session = opened(tmp_path, 100)
     teach(session, 2)
-    log = session._journal._log
-    session._journal._log = HalfWritten(log)
-    with pytest.raises(OSError, match="input/output"):
-        teach(session, 1)
-    session._journal._log = log  # the disk is well again, but half an entry is on it
+    real = os.pwrite
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", half)
+        patch.setattr(os, "ftruncate", stuck)
+        with pytest.raises(OSError, match="input/output"):
+            teach(session, 1)
+    # The disk is well again, but half an entry is on it.
     for _ in range(2):
         with pytest.raises(RecordError, match="takes no more updates"):
             teach(session, 1)
@@ -281,7 +282,7 @@ def test_a_crash_at_any_step_of_a_snapshot_loses_nothing(tmp_path, monkeypatch, 
             raise Killed
         return real(file, content)
 
-    def begin(self, episodes):
+    def begin(file, session):
         raise Killed
 
     session = opened(tmp_path, 3)
@@ -289,7 +290,7 @@ def test_a_crash_at_any_step_of_a_snapshot_loses_nothing(tmp_path, monkeypatch, 
     with monkeypatch.context() as patch:
         patch.setattr(journals, "write_atomically", write)
         if step == "begin":
-            patch.setattr(journals.Journal, "_begin", begin)
+            patch.setattr(journals.logs, "begin", begin)
         with pytest.raises(Killed):
             teach(session, 1)
     session.close()
@@ -298,10 +299,72 @@ def test_a_crash_at_any_step_of_a_snapshot_loses_nothing(tmp_path, monkeypatch, 
         assert np.array_equal(again.policy(), policy_after(3))
 
 
+def test_a_snapshot_that_is_not_known_to_last_ends_the_session_for_now(tmp_path, monkeypatch):
+    """It has taken its place, but its folder could not be synced: a crash may bring back the one before."""
+    import omdpd.storage.atomic as atomic
+
+    real = atomic.sync_folder
+
+    def sync_folder(folder):
+        if (folder / "snapshot.json").exists():
+            raise OSError(5, "input/output error")
+        real(folder)
+
+    session = opened(tmp_path, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic, "sync_folder", sync_folder)
+        teach(session, 3)
+    with pytest.raises(RecordError, match="takes no more updates"):
+        teach(session, 1)
+    session.close()
+    with opened(tmp_path, 3) as again:
+        assert again.episodes == 3
+        assert np.array_equal(again.policy(), policy_after(3))
+
+
+@pytest.mark.parametrize("name", ["session.json", "snapshot.json", "state-000000003.npz", "journal-000000003.log"])
+def test_no_flipped_bit_of_a_session_goes_unnoticed(tmp_path, name):
+    with opened(tmp_path, 3) as session:
+        teach(session, 5)
+    file = tmp_path / name
+    good = file.read_bytes()
+    unnoticed = []
+    for place in range(0, len(good), max(1, len(good) // 400)):
+        file.write_bytes(good[:place] + bytes([good[place] ^ (1 << (place % 8))]) + good[place + 1 :])
+        try:
+            verify_session(tmp_path)
+            unnoticed.append(place)
+        except RecordError:
+            pass
+    file.write_bytes(good)
+    assert verify_session(tmp_path) == 5
+    assert unnoticed == []
+
+
+@pytest.mark.parametrize("kind", ["session.json", "snapshot.json", "journal-*.log"])
+def test_a_file_of_another_session_of_the_same_learner_is_refused(tmp_path, kind):
+    for name in ("one", "two"):
+        with opened(tmp_path / name, 3) as session:
+            teach(session, 5)
+    file = next(iter((tmp_path / "one").glob(kind)))
+    file.write_bytes((tmp_path / "two" / file.name).read_bytes())
+    with pytest.raises(RecordError, match="belongs to"):
+        opened(tmp_path / "one", 3)
+
+
+def test_a_session_of_version_0_1_is_refused_with_a_sentence_that_says_what_to_do(tmp_path):
+    stored = Path(__file__).parents[2] / "recorded" / "stored" / "session"
+    shutil.copytree(stored, tmp_path / "session")
+    with pytest.raises(RecordError, match="has format 2, .* go on with the version that wrote it, or begin a session"):
+        verify_session(tmp_path / "session")
+
+
 def test_a_session_of_another_version_is_refused(tmp_path):
     opened(tmp_path).close()
     (tmp_path / "session.json").write_text('{"fingerprint": "x"}')
-    with pytest.raises(InvalidInputError, match=r"session\.json has format None, but this version reads format 2"):
+    with pytest.raises(
+        InvalidInputError, match=r"session\.json has format None, but this version reads format 3"
+    ):
         opened(tmp_path)
 
 

@@ -1,0 +1,94 @@
+"""Files that name the run they belong to and carry their own checksum: a changed bit, or another run's file, is seen.
+
+The checksum is that of the file's bytes with zeros in its own place.  In JSON it is the first entry; in TOML it stands
+in a comment in the first line.  Files of format 2 (version 0.1) have none: they are read as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from omdpd.storage.atomic import MOST_JSON_BYTES, RecordError, json_bytes, read_bounded
+
+# The layout of a run folder: what is written, and what can still be read.
+FORMAT, READABLE = 3, (2, 3)
+ZEROS = "0" * 64
+JSON_SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})"')
+TOML_SEAL = re.compile(rb"# run (\S*) sha256 ([0-9a-f]{64})\n")
+MOST_TOML_BYTES = 2**20
+
+
+def sealed_json(run: str, content: Mapping[str, Any]) -> bytes:
+    """A record as JSON with its run, the format and a checksum."""
+    marks = {"sha256": ZEROS, "format": FORMAT} | ({"run": run} if run else {})
+    text = json_bytes(marks | dict(content))
+    return text.replace(ZEROS.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
+
+
+def sealed_toml(run: str, toml: str) -> bytes:
+    """TOML with its run and a checksum in the first line."""
+    text = f"# run {run} sha256 {ZEROS}\n{toml}".encode()
+    return text.replace(ZEROS.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
+
+
+def read_sealed(file: Path, run: str = "") -> dict[str, Any] | None:
+    """A record that is what was written, and this run's if one is given; None if there is no such file."""
+    if not os.path.lexists(file):
+        return None
+    text = read_bounded(file, MOST_JSON_BYTES)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{file} is damaged: it does not hold JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise RecordError(f"{file} does not hold a record")
+    seal = JSON_SEAL.match(text)
+    if seal is not None:
+        _check_sum(file, text, seal, 1)
+    elif content.get("format", 2) != 2 or "sha256" in content:
+        raise RecordError(f"{file} is damaged: its checksum is missing")
+    content.pop("sha256", None)
+    _check_format(file, content.get("format", 2))
+    _check_run(file, content.get("run", run if seal is None else ""), run)
+    return content
+
+
+def read_toml(file: Path, run: str = "") -> tuple[dict[str, Any], bool]:
+    """The content of a small TOML file that is what was written, and whether it has a checksum."""
+    text = read_bounded(file, MOST_TOML_BYTES)
+    seal = TOML_SEAL.match(text)
+    if seal is not None:
+        _check_sum(file, text, seal, 2)
+        _check_run(file, seal[1].decode("ascii", "replace"), run)
+    elif text.startswith(b"#"):
+        raise RecordError(f"{file} is damaged: its checksum is missing")
+    try:
+        return tomllib.loads(text.decode()), seal is not None
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{file} is damaged: it does not hold TOML ({error})") from None
+
+
+def _check_sum(file: Path, text: bytes, seal: re.Match[bytes], group: int) -> None:
+    start, stop = seal.span(group)
+    if hashlib.sha256(text[:start] + ZEROS.encode() + text[stop:]).hexdigest().encode() != seal[group]:
+        raise RecordError(f"{file} is damaged: its checksum is not the one that was written")
+
+
+def _check_format(file: Path, found: Any) -> None:
+    if found not in READABLE or isinstance(found, bool):
+        raise RecordError(
+            f"{file} has format {found!r}, but this version reads the formats {' and '.join(map(str, READABLE))}: use "
+            "the version that wrote it, or move the folder away to run it anew"
+        )
+
+
+def _check_run(file: Path, found: Any, run: str) -> None:
+    if run and found != run:
+        raise RecordError(f"{file} belongs to the run {str(found)[:80]!r}, not to {run!r}")
