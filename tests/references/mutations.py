@@ -196,30 +196,31 @@ def json_spoilers(file: str) -> dict[str, Any]:
 
 
 def manifest_spoilers() -> dict[str, Any]:
-    """Ways to make a manifest say something wrong while it stays JSON."""
+    """Ways to make a manifest say something wrong while it stays JSON with a right checksum."""
 
     def changed(**values: Any) -> Any:
-        return lambda c: json.dumps(json.loads(c) | values).encode()
+        return lambda c: sealed(json.loads(c) | values)
 
     def without(key: str) -> Any:
-        return lambda c: json.dumps({k: v for k, v in json.loads(c).items() if k != key}).encode()
+        return lambda c: sealed({k: v for k, v in json.loads(c).items() if k != key})
 
     def part(kind: str, **values: Any) -> Any:
         def spoil(c: bytes) -> bytes:
             content = json.loads(c)
             entry = content[kind] if kind == "state" else content[kind][0]
             entry.update(values)
-            return json.dumps(content).encode()
+            return sealed(content)
 
         return spoil
 
-    keys = ("format", "number", "episodes", "columns", "rows", "values", "state", "tree")
+    keys = ("format", "run", "number", "episodes", "columns", "rows", "values", "state", "tree")
     paths = ("../../secret", "/etc/passwd", "..", "", "state-000001.npz\0", "rows-1.parquet", "commit.json")
     return (
         {f"without {key}": without(key) for key in keys}
         | {f"{key} is text": changed(**{key: "x"}) for key in keys if key != "tree"}
-        | {f"format {n}": changed(format=n) for n in (0, 1, 3, 999, -1, None, "2")}
+        | {f"format {n}": changed(format=n) for n in (0, 1, 4, 999, -1, None, "2", True)}
         | {f"episodes {n}": changed(episodes=n) for n in (-1, 1.5, 10**30)}
+        | {"another run": changed(run="0" * 20), "unsealed": lambda c: json.dumps(json.loads(c), indent=2).encode()}
         | {"unknown key": changed(extra=1), "number 0": changed(number=0), "tree is a number": changed(tree=1)}
         | {f"state at {path!r}": part("state", file=path) for path in paths}
         | {f"rows at {path!r}": part("rows", file=path) for path in paths[:3]}
@@ -312,7 +313,14 @@ def agree(folder: Any, kind: str) -> None:
     entry = manifest[kind] if kind == "state" else manifest[kind][0]
     content = (folder / entry["file"]).read_bytes()
     entry.update(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
-    file.write_bytes(json.dumps(manifest).encode())
+    file.write_bytes(sealed(manifest))
+
+
+def sealed(content: dict[str, Any]) -> bytes:
+    """A record with a right checksum, whatever it says: as somebody writes it who knows how."""
+    zeros = "0" * 64
+    text = json.dumps({"sha256": zeros} | {k: v for k, v in content.items() if k != "sha256"}, indent=1).encode()
+    return text.replace(zeros.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
 
 
 def digest(folder: Any) -> str:

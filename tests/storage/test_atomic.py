@@ -115,8 +115,9 @@ import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (3_000_000 * 1024, 3_000_000 * 1024))
 from pathlib import Path
 from omdpd.experiments.one_run import run
-from omdpd.experiments.specs import LEARNERS, NATURES, WORLDS, RunSpec
-spec = RunSpec(WORLDS["cyclic"](), NATURES["noisy"](), LEARNERS["Uniform"](), 3, 0)
+from omdpd.experiments.registry import Registry, run_of
+parts = {"world": {"name": "cyclic"}, "nature": {"name": "noisy"}, "learner": {"name": "Uniform"}}
+spec = run_of(parts | {"episodes": 3, "seed": 0}, Registry.installed())
 print(run(spec, Path(sys.argv[1]))["episodes"])
 """
 

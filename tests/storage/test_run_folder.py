@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from omdpd.storage.atomic import RecordError, write_atomically
+from omdpd.storage.manifest import Commit
 from omdpd.storage.npz import arrays_of_npz, npz_of_arrays
-from omdpd.storage.run_folder import Commit, RunFolder
+from omdpd.storage.run_folder import RunFolder
 
 
 def rows(first, n):
@@ -162,18 +163,18 @@ def test_a_number_that_is_not_finite_is_never_written_as_json(tmp_path):
 
 def test_finishing_removes_the_error_and_clearing_keeps_the_spec(tmp_path):
     folder = RunFolder(tmp_path)
-    folder.create("episodes = 3\n")
+    folder.create("episodes = 3\n", {})
     folder.fail({"error": "x"})
     folder.finish({"regret": 1.0})
     assert folder.error is None
     assert folder.summary == {"regret": 1.0}
     folder.clear()
     assert folder.summary is None
-    assert (tmp_path / "spec.toml").read_text() == "episodes = 3\n"
+    assert folder.spec() == {"episodes": 3}
 
 
 def test_provenance_names_the_versions_a_result_may_depend_on(tmp_path):
-    RunFolder(tmp_path).create("episodes = 3\n")
+    RunFolder(tmp_path).create("episodes = 3\n", {})
     stored = json.loads((tmp_path / "provenance.json").read_text())
     assert {"omdpd", "numpy", "numba", "highspy"} <= set(stored["packages"])
     assert stored["python"].count(".") == 2

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd import __version__
-from omdpd.cli import experiments, learners, suites, worlds
+from omdpd.cli import experiments, learners, suites, verify, worlds
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.experiments.spec import Kind
 from omdpd.problem.arrays import InvalidInputError
@@ -31,6 +31,7 @@ for command in (
     experiments.ls,
     experiments.table,
     experiments.plot,
+    verify.verify,
     learners.learners,
     worlds.worlds,
     worlds.show,

@@ -16,7 +16,8 @@ from omdpd.experiments.one_run import advance, failure
 from omdpd.experiments.registry import received
 from omdpd.play.scene import Metric
 from omdpd.storage.atomic import RecordError, read_bounded, write_atomically
-from omdpd.storage.run_folder import PART_NAME, RunFolder
+from omdpd.storage.manifest import PART_NAME
+from omdpd.storage.run_folder import RunFolder
 
 # Files beside the parts, in the order in which they are written: the last one makes a run count as finished.
 PLAIN_FILES = ("provenance.json", "spec.toml", "commit.json", "summary.json")
@@ -55,7 +56,7 @@ def play_away(plain: Mapping[str, Any], parcel: Parcel, metrics: Mapping[str, Me
     """Play a run for some seconds in a temporary folder: in a worker."""
     spec = received(plain)
     with tempfile.TemporaryDirectory(prefix="omdpd-") as scratch:
-        record = RunFolder(Path(scratch))
+        record = RunFolder(Path(scratch), spec.id)
         unpack_parcel(parcel, record)
         try:
             advance(spec, record, metrics, seconds, seconds)

@@ -25,6 +25,7 @@ from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import make_folder, write_atomically
+from omdpd.storage.sealed import sealed_toml
 
 # What `omdpd paper` runs: ours, the uniform policy, and two rivals to measure against.
 PAPER_LEARNERS = (
@@ -49,7 +50,7 @@ def run_experiment(
     are those of the grid that are wanted, all if None.
     """
     make_folder(folder)
-    write_atomically(folder / "experiment.toml", toml_of(experiment).encode())
+    write_atomically(folder / "experiment.toml", sealed_toml("", toml_of(experiment)))
     summaries = run_all(
         experiment.runs() if runs is None else runs, folder / "runs", executor, watch, metrics, shared_disk
     )

@@ -16,6 +16,7 @@ import numpy as np
 from omdpd.experiments.registry import Registry, UnknownNameError
 from omdpd.experiments.spec import KINDS, MAX_ENTRIES, Experiment, Kind, Record
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.storage.sealed import read_toml
 from omdpd.worlds.files import file_digest
 
 # A file of specs is small; a larger one is refused unread.
@@ -69,7 +70,7 @@ def load_experiment(file: str | Path, plugins: Sequence[str | Path] = ()) -> Exp
 def stored_experiment(file: Path) -> Experiment | None:
     """The experiment whose results a folder holds; None where it takes names from code that is not here."""
     try:
-        return parse_experiment(_decoded(file), str(file), Registry.installed(), file.parent)
+        return parse_experiment(read_toml(file)[0], str(file), Registry.installed(), file.parent)
     except UnknownNameError:
         return None
 

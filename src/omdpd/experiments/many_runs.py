@@ -87,7 +87,7 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) ->
                     summary = way.receive(spec, future.result())
                 except Exception as error:  # whatever a run raises is reported at the end
                     errors[spec.id] = error
-                    _keep(RunFolder(folder / spec.id), error)
+                    _keep(RunFolder(folder / spec.id, spec.id), error)
                 else:
                     if summary is None:
                         pending[way.send(spec)] = spec
@@ -133,7 +133,7 @@ class _Away:
     metrics: Mapping[str, Metric] | None
 
     def send(self, spec: RunSpec) -> Future[Any]:
-        record = RunFolder(self.folder / spec.id)
+        record = RunFolder(self.folder / spec.id, spec.id)
         future: Future[Any] = Future()
         try:
             before, done = record.error, record.summary
@@ -149,7 +149,7 @@ class _Away:
         return future
 
     def receive(self, spec: RunSpec, result: Any) -> dict[str, Any] | None:
-        record = RunFolder(self.folder / spec.id)
+        record = RunFolder(self.folder / spec.id, spec.id)
         if result is None:
             return record.summary
         with record.owned():

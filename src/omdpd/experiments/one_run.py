@@ -39,9 +39,10 @@ def run(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None
 
     Ctrl-C commits what was played and stops.  While another process plays the same run this one waits for it.
     """
-    record = RunFolder(folder)
+    record = RunFolder(folder, spec.id)
     done = record.summary
     if done is not None:
+        record.check()
         check_metrics(record, metrics, finished=True)
         return done
     with record.owned():
@@ -55,7 +56,7 @@ def run_safely(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None
 
     Trouble with files is not the run's failure: it is raised, and the same command may go on once it is mended.
     """
-    before = RunFolder(folder).error
+    before = RunFolder(folder, spec.id).error
     if before is not None:
         raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
     try:
@@ -63,7 +64,7 @@ def run_safely(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None
     except (RecordError, OSError):
         raise
     except Exception as error:
-        RunFolder(folder).fail(failure(error))
+        RunFolder(folder, spec.id).fail(failure(error))
         raise
 
 
@@ -75,6 +76,7 @@ def advance(
     seconds: float | None = None,
 ) -> dict[str, Any] | None:
     """Play a run in a folder that is ours: to its end, or for about `seconds`, and then None is returned."""
+    record = RunFolder(record.path, spec.id)
     done = record.summary
     check_metrics(record, metrics, finished=done is not None)
     if done is not None:

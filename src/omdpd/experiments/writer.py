@@ -17,8 +17,9 @@ from omdpd.play.loop import Progress, Row
 from omdpd.play.scene import Metric, Scene
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
+from omdpd.storage.manifest import Commit
 from omdpd.storage.packing import pack, unpack
-from omdpd.storage.run_folder import Commit, RunFolder
+from omdpd.storage.run_folder import RunFolder
 
 # How often a run commits, in seconds: what a kill can cost.  The environment variable of this name changes it.
 COMMIT_SECONDS = 3.0

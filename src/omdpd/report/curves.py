@@ -68,7 +68,7 @@ def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str
     violations, regrets = [], []
     episodes = np.zeros(0)
     for summary in group:
-        rows = RunFolder(folder / summary["run"]).rows()
+        rows = RunFolder(folder / summary["run"], summary["run"]).rows()
         if rows is None:
             raise RecordError(f"{folder / summary['run']} has a summary, but no rows")
         episodes = rows["episode"].to_numpy().astype(np.float64)

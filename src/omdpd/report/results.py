@@ -16,7 +16,7 @@ from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError, run
 from omdpd.experiments.spec import RunSpec, label_of
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
-from omdpd.storage.run_folder import RunFolder, read_toml
+from omdpd.storage.run_folder import RunFolder
 
 KEYS = ("world", "nature", "learner")
 # What tables show of a summary.
@@ -60,7 +60,7 @@ def stored_runs(folder: Path) -> list[StoredRun]:
     runs = folder / "runs"
     if not runs.is_dir():
         raise InvalidInputError(f"{folder} holds no results: there is no folder {runs}")
-    found = [_stored(RunFolder(path)) for path in sorted(runs.iterdir()) if _holds_run(path)]
+    found = [_stored(RunFolder(path, path.name)) for path in sorted(runs.iterdir()) if _holds_run(path)]
     return sorted(found, key=lambda run: (run.world, run.nature, run.learner, run.seed))
 
 
@@ -116,7 +116,8 @@ def _holds_run(path: Path) -> bool:
 
 def _stored(folder: RunFolder) -> StoredRun:
     file = folder.path / "spec.toml"
-    content = read_toml(file)
+    folder.check()
+    content = folder.spec()
     try:
         plain = msgspec.convert(content, PlainRun)
         spec = _known(content)

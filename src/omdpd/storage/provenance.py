@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("omdpd", "numpy", "scipy", "numba", "highspy", "piqp", "pyarrow")
+# What makes a resume one by another version or another machine.
+DECISIVE = ("packages", "python", "platform", "machine", "node", "library_commit")
 # Asking for a commit takes milliseconds; a folder where it takes longer goes without.
 GIT_SECONDS = 5.0
 
@@ -30,10 +32,20 @@ def provenance(plugins: Mapping[str, str]) -> dict[str, Any]:
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "machine": platform.machine(),
+        "node": platform.node(),
         "plugins": dict(plugins),
         "commit": commit_of(Path.cwd()),
         "library_commit": commit_of(Path(__file__).resolve().parent),
     }
+
+
+def with_resume(before: Mapping[str, Any], now: Mapping[str, Any], episodes: int) -> dict[str, Any]:
+    """The provenance of a run that goes on: a version or machine other than the last one is added to `resumed`."""
+    resumed = list(before.get("resumed", ()))
+    last = resumed[-1] if resumed else before
+    if all(last.get(key) == now[key] for key in DECISIVE):
+        return dict(before)
+    return {**before, "resumed": [*resumed, {"episodes": episodes, **now}]}
 
 
 @lru_cache(maxsize=8)

@@ -9,6 +9,8 @@ One folder per run:
     summary.json       the scores, once the run is finished        error.json   why it failed, if it did
     lock               held by the process that plays the run
 
+Every file but the lock bears a checksum or has one in `commit.json`, and names its run (see `storage.sealed`).
+
 Files are written beside their name, synced and moved into place; a file that `commit.json` does not name does not
 count.  So a run that is killed at any moment loses only the work since its last commit.
 """
@@ -17,7 +19,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import tomllib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,89 +35,58 @@ from omdpd.problem.arrays import Floats
 from omdpd.storage.atomic import (
     MOST_JSON_BYTES,
     RecordError,
-    json_bytes,
     make_folder,
     read_bounded,
-    read_json,
     replacing,
     sweep,
     write_atomically,
 )
 from omdpd.storage.locks import Lock
-from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
-from omdpd.storage.packing import Tree
+from omdpd.storage.manifest import PART_NAME, Commit, Manifest, Part
+from omdpd.storage.npz import arrays_of_npz, npz_of_arrays
 from omdpd.storage.parquet import parquet_of_table, pieces_of_parquet, table_of_parquet, write_merged
-from omdpd.storage.provenance import provenance
+from omdpd.storage.provenance import provenance, with_resume
+from omdpd.storage.sealed import FORMAT, read_sealed, read_toml, sealed_json, sealed_toml
 
-# The layout of a run folder; another number is refused.
-FORMAT = 2
 # With this many parts the next commit first merges them: a long run stays a handful of files.
 MOST_PARTS = 64
-PART_NAME = re.compile(r"(rows-\d{6,}\.parquet|values-\d{6,}\.parquet|state-\d{6,}\.npz)")
-
-
-@dataclass(frozen=True, eq=False)
-class Commit:
-    """What a run had done when it last committed: episodes played, and its state as a tree with arrays."""
-
-    episodes: int
-    tree: Tree
-    arrays: Arrays
-
-
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file that counts: its name, checksum and size."""
-
-    file: str
-    sha256: str
-    size: int
-
-    def __post_init__(self) -> None:
-        if not PART_NAME.fullmatch(self.file):
-            raise ValueError(f"it names {self.file!r}, which is not the name of a part")
-
-
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of commit.json."""
-
-    format: int
-    number: int
-    episodes: int
-    columns: tuple[str, ...]
-    rows: tuple[Part, ...]
-    values: tuple[Part, ...]
-    state: Part
-    tree: Any
-
-    @property
-    def files(self) -> set[str]:
-        """Everything that counts."""
-        return {part.file for part in (*self.rows, *self.values, self.state)}
+# A run that is being played replaces its files while they are read; a reader tries again this often.
+READING_TRIES = 20
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The files of one run."""
+    """The files of one run; with its name, everything that is written bears it and everything that is read must."""
 
     path: Path
+    run: str = ""
 
     def create(self, spec_toml: str, plugins: Mapping[str, str]) -> None:
         """Make the folder with its spec and provenance; what is there already is kept, if it is the same run.
 
         `plugins` are the checksums of the plugin files that the run needs: begun with others, it is not gone on with.
+        A run that goes on in another version or on another machine has that added to its provenance.
         """
         make_folder(self.path)
         file = self.path / "spec.toml"
         if not os.path.lexists(file):
-            write_atomically(self.path / "provenance.json", json_bytes(provenance(plugins)))
-            write_atomically(file, spec_toml.encode())
-        elif read_toml(file) != tomllib.loads(spec_toml):
+            self._seal("provenance.json", provenance(plugins))
+            write_atomically(file, sealed_toml(self.run, spec_toml))
+            return
+        stored, sealed = read_toml(file, self.run)
+        if stored != tomllib.loads(spec_toml):
             raise RecordError(f"{file} is not the spec of this run; move the folder away to run it anew")
-        elif (before := (read_json(self.path / "provenance.json") or {}).get("plugins", {})) != plugins:
-            names = ", ".join(sorted({*before, *plugins}))
+        before = self.provenance() or {"plugins": {}}
+        if before.get("plugins", {}) != plugins:
+            names = ", ".join(sorted({*before.get("plugins", {}), *plugins}))
             raise RecordError(
                 f"{self.path} was begun with another version of {names}: put that version back, or --fresh runs it anew"
             )
+        after = with_resume(before, provenance(plugins), self.episodes)
+        if after != before or not sealed:
+            self._seal("provenance.json", after)
+        if not sealed:  # version 0.1 wrote it: from now on it is checked
+            write_atomically(file, sealed_toml(self.run, spec_toml))
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -143,13 +113,22 @@ class RunFolder:
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """The scores, if the run is finished."""
-        return read_json(self.path / "summary.json")
+        """The scores, if the run is finished; refused if they belong to another run, or to another commit of it."""
+        content = self._record("summary.json")
+        if content is None or "commit" not in content:
+            return content
+        if content.pop("commit") != self._commit_digest():
+            raise RecordError(f"{self.path / 'summary.json'} is damaged: it sums up something else than commit.json")
+        return content
 
     @property
     def error(self) -> dict[str, Any] | None:
         """Why the run failed, if it did."""
-        return read_json(self.path / "error.json")
+        return self._record("error.json")
+
+    def provenance(self) -> dict[str, Any] | None:
+        """Where the run comes from."""
+        return self._record("provenance.json")
 
     @property
     def episodes(self) -> int:
@@ -165,19 +144,13 @@ class RunFolder:
 
     def manifest(self) -> Manifest | None:
         """What counts, checked; None if nothing was committed."""
-        file = self.path / "commit.json"
-        content = read_json(file)
-        if content is None:
-            return None
-        if content.get("format") != FORMAT:
-            raise RecordError(f"{file} has format {content.get('format')!r}, but this version reads format {FORMAT}")
-        try:
-            manifest = msgspec.convert(content, Manifest)
-        except (msgspec.ValidationError, ValueError) as error:
-            raise RecordError(f"{file} is damaged: {error}") from None
-        if manifest.episodes < 0 or manifest.number < 1:
-            raise RecordError(f"{file} is damaged: it counts {manifest.episodes} episodes in {manifest.number} commits")
-        return manifest
+        return Manifest.read(self.path / "commit.json", self.run)
+
+    def spec(self) -> dict[str, Any]:
+        """What ran, as its file says it."""
+        content, sealed = read_toml(self.path / "spec.toml", self.run)
+        self._refuse_unsealed("spec.toml", sealed)
+        return content
 
     def commit(self, rows: pa.Table, values: pa.Table, done: Commit) -> None:
         """Add a part of rows and of values and replace the state, all or nothing."""
@@ -186,7 +159,6 @@ class RunFolder:
             before = self.manifest()
         number = 1 if before is None else before.number + 1
         new = Manifest(
-            format=FORMAT,
             number=number,
             episodes=done.episodes,
             columns=tuple(rows.column_names),
@@ -194,6 +166,7 @@ class RunFolder:
             values=(*(() if before is None else before.values), *self._part("values", number, values)),
             state=self._write(f"state-{number:06d}.npz", npz_of_arrays(done.arrays)),
             tree=done.tree,
+            run=self.run,
         )
         self._replace(before, new)
 
@@ -205,7 +178,10 @@ class RunFolder:
         number = before.number + 1
         rows = (self._merged(f"rows-{number:06d}.parquet", before.rows, before.episodes),) if before.rows else ()
         values = self._merged(f"values-{number:06d}.parquet", before.values, before.episodes)
-        self._replace(before, msgspec.structs.replace(before, number=number, rows=rows, values=(values,)))
+        self._replace(
+            before,
+            msgspec.structs.replace(before, number=number, rows=rows, values=(values,), run=self.run or before.run),
+        )
 
     def last_commit(self) -> Commit | None:
         """The state to go on from, checked; None if nothing was committed."""
@@ -213,10 +189,22 @@ class RunFolder:
         if manifest is None:
             return None
         file = str(self.path / manifest.state.file)
-        return Commit(manifest.episodes, manifest.tree, arrays_of_npz(self._checked(manifest.state), file))
+        return Commit(manifest.episodes, manifest.tree, arrays_of_npz(manifest.state.content(self.path), file))
+
+    def check(self) -> None:
+        """Refuse the folder if any file in it is not what was written, or is another run's."""
+        for left in reversed(range(READING_TRIES)):
+            before = self._commit_digest()
+            try:
+                return self._check_once()
+            except RecordError:
+                # Whoever plays the run has replaced what was being read; otherwise it is damage.
+                if not left or self._commit_digest() == before:
+                    raise
 
     def verify(self) -> None:
-        """Read everything that counts once, so that damage is seen before more work is built on it."""
+        """`check`, and read every table: so that damage is seen before more work is built on it."""
+        self.check()
         manifest = self.manifest()
         if manifest is None:
             return
@@ -254,23 +242,49 @@ class RunFolder:
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the scores; from now on the run counts as finished."""
-        write_atomically(self.path / "summary.json", json_bytes(summary))
+        self._seal("summary.json", {"commit": self._commit_digest(), **summary})
         (self.path / "error.json").unlink(missing_ok=True)
 
     def fail(self, error: Mapping[str, Any]) -> None:
         """Write why the run failed."""
         make_folder(self.path)
-        write_atomically(self.path / "error.json", json_bytes(error))
+        self._seal("error.json", error)
 
     def _replace(self, before: Manifest | None, new: Manifest) -> None:
         """From now on `new` counts; what only `before` named goes."""
-        content = json_bytes(msgspec.to_builtins(new))
-        if len(content) > MOST_JSON_BYTES:
-            raise RecordError(f"the state of {self.path} takes {len(content)} bytes of JSON, more than can be kept")
-        write_atomically(self.path / "commit.json", content)
+        write_atomically(self.path / "commit.json", new.sealed(self.path))
         for name in set() if before is None else before.files - new.files:
             with suppress(OSError):
                 (self.path / name).unlink()
+
+    def _check_once(self) -> None:
+        manifest = self.manifest()
+        for part in () if manifest is None else manifest.parts:
+            part.content(self.path)
+        if os.path.lexists(self.path / "spec.toml"):
+            self.spec()
+            if manifest is not None and manifest.format == FORMAT and self.provenance() is None:
+                raise RecordError(f"{self.path / 'provenance.json'} is missing")
+        _ = self.provenance(), self.summary, self.error
+
+    def _record(self, name: str) -> dict[str, Any] | None:
+        """A record of the run without the marks that all of them bear."""
+        content = read_sealed(self.path / name, self.run)
+        if content is not None:
+            self._refuse_unsealed(name, content.pop("format", 2) == FORMAT)
+        return content
+
+    def _refuse_unsealed(self, name: str, sealed: bool) -> None:
+        """In a folder of this format every file has its checksum; one without it was put there."""
+        if not sealed and (manifest := self.manifest()) is not None and manifest.format == FORMAT:
+            raise RecordError(f"{self.path / name} is damaged: its checksum is missing")
+
+    def _seal(self, name: str, content: Mapping[str, Any]) -> None:
+        write_atomically(self.path / name, sealed_json(self.run, content))
+
+    def _commit_digest(self) -> str | None:
+        file = self.path / "commit.json"
+        return hashlib.sha256(read_bounded(file, MOST_JSON_BYTES)).hexdigest() if os.path.lexists(file) else None
 
     def _part(self, kind: str, number: int, table: pa.Table) -> Sequence[Part]:
         """A part of the table; none for a table without rows."""
@@ -290,26 +304,11 @@ class RunFolder:
 
     def _tables(self, parts: Sequence[Part], most_rows: int) -> Iterator[pa.Table]:
         for part in parts:
-            yield table_of_parquet(self._checked(part), str(self.path / part.file), most_rows)
+            yield table_of_parquet(part.content(self.path), str(self.path / part.file), most_rows)
 
     def _pieces(self, parts: Sequence[Part], most_rows: int) -> Iterator[pa.Table]:
         for part in parts:
-            yield from pieces_of_parquet(self._checked(part), str(self.path / part.file), most_rows)
-
-    def _checked(self, part: Part) -> bytes:
-        file = self.path / part.file
-        content = read_bounded(file, size=part.size)
-        if hashlib.sha256(content).hexdigest() != part.sha256:
-            raise RecordError(f"{file} is damaged: its checksum is not the one that was committed")
-        return content
-
-
-def read_toml(file: Path) -> dict[str, Any]:
-    """The content of a small TOML file."""
-    try:
-        return tomllib.loads(read_bounded(file, 2**20).decode())
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{file} is damaged: it does not hold TOML ({error})") from None
+            yield from pieces_of_parquet(part.content(self.path), str(self.path / part.file), most_rows)
 
 
 def _joined(tables: Sequence[pa.Table], path: Path) -> pa.Table:

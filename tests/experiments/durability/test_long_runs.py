@@ -15,7 +15,8 @@ from omdpd.experiments.one_run import run
 from omdpd.experiments.spec import RunSpec
 from omdpd.play.judging import MAX_NUMBERS
 from omdpd.play.loop import record_grid, with_key
-from omdpd.storage.run_folder import Commit, RunFolder
+from omdpd.storage.manifest import Commit
+from omdpd.storage.run_folder import RunFolder
 
 WORLD = WORLDS["random_dirichlet"](n_states=3, n_actions=2, horizon=3, binding=False)
 

@@ -21,6 +21,7 @@ from mutations import (
     manifest_spoilers,
     npz_spoilers,
     parquet_spoilers,
+    sealed,
     spoilt_experiments,
 )
 
@@ -154,7 +155,7 @@ def test_a_summary_without_what_tables_need_is_refused(finished, change):
     file = folder / "summary.json"
     content = json.loads(file.read_text())
     edits = {"no run": {"run": None}, "run is a path": {"run": "../../x"}, "regret is text": {"regret": "low"}}
-    file.write_text(json.dumps(content | edits[change] if change in edits else {}))
+    file.write_bytes(sealed(content | edits[change] if change in edits else {}))
     refused(lambda: stored_runs(out), str(file))
 
 

@@ -1,0 +1,96 @@
+"""What a commit says: which files of a run count, with their sizes and checksums, and the state they lead to."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omdpd.storage.atomic import MOST_JSON_BYTES, RecordError, read_bounded
+from omdpd.storage.npz import Arrays
+from omdpd.storage.packing import Tree
+from omdpd.storage.sealed import FORMAT, read_sealed, sealed_json
+
+PART_NAME = re.compile(r"(rows-\d{6,}\.parquet|values-\d{6,}\.parquet|state-\d{6,}\.npz)")
+
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """What a run had done when it last committed: episodes played, and its state as a tree with arrays."""
+
+    episodes: int
+    tree: Tree
+    arrays: Arrays
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that counts: its name, checksum and size."""
+
+    file: str
+    sha256: str
+    size: int
+
+    def __post_init__(self) -> None:
+        if not PART_NAME.fullmatch(self.file):
+            raise ValueError(f"it names {self.file!r}, which is not the name of a part")
+
+    def content(self, folder: Path) -> bytes:
+        """What the file holds, if that is what was committed."""
+        file = folder / self.file
+        content = read_bounded(file, size=self.size)
+        if hashlib.sha256(content).hexdigest() != self.sha256:
+            raise RecordError(f"{file} is damaged: its checksum is not the one that was committed")
+        return content
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of commit.json, beside its checksum, its run and its format."""
+
+    number: int
+    episodes: int
+    columns: tuple[str, ...]
+    rows: tuple[Part, ...]
+    values: tuple[Part, ...]
+    state: Part
+    tree: Any
+    run: str = ""
+    format: int = FORMAT
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Everything that counts."""
+        return (*self.rows, *self.values, self.state)
+
+    @property
+    def files(self) -> set[str]:
+        """The names of everything that counts."""
+        return {part.file for part in self.parts}
+
+    @staticmethod
+    def read(file: Path, run: str) -> Manifest | None:
+        """What counts, checked; None if nothing was committed."""
+        content = read_sealed(file, run)
+        if content is None:
+            return None
+        if "format" not in content:
+            raise RecordError(f"{file} is damaged: it names no format")
+        try:
+            manifest = msgspec.convert(content, Manifest)
+        except (msgspec.ValidationError, ValueError) as error:
+            raise RecordError(f"{file} is damaged: {error}") from None
+        if manifest.episodes < 0 or manifest.number < 1:
+            raise RecordError(f"{file} is damaged: it counts {manifest.episodes} episodes in {manifest.number} commits")
+        return manifest
+
+    def sealed(self, folder: Path) -> bytes:
+        """The content of commit.json."""
+        facts = msgspec.to_builtins(self)
+        del facts["format"], facts["run"]
+        content = sealed_json(self.run, facts)
+        if len(content) > MOST_JSON_BYTES:
+            raise RecordError(f"the state of {folder} takes {len(content)} bytes of JSON, more than can be kept")
+        return content
