@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
+import re
 import sys
 from collections.abc import Mapping
-from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from omdpd.storage.atomic import RecordError, read_bounded
+
 PACKAGES = ("omdpd", "numpy", "scipy", "numba", "highspy", "piqp", "pyarrow")
 # What makes a resume one by another version or another machine.
 DECISIVE = ("packages", "python", "platform", "machine", "node", "library_commit")
-# Asking for a commit takes milliseconds; a folder where it takes longer goes without.
-GIT_SECONDS = 5.0
+# A commit, and the name of a reference; a file of Git's that is larger than this is not read.
+COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+REFERENCE = re.compile(r"refs/[\w./+@-]+")
+MAX_GIT_BYTES = 2**24
 
 
 def provenance(plugins: Mapping[str, str]) -> dict[str, Any]:
@@ -24,8 +27,8 @@ def provenance(plugins: Mapping[str, str]) -> dict[str, Any]:
 
     `plugins` are the files of own code that its parts come from, with their checksums.
 
-    `commit` belongs to the folder that the command was given in, `library_commit` to a checkout of this library; both
-    end in ``-dirty`` if there were changes that no commit has.
+    `commit` belongs to the folder that the command was given in, `library_commit` to a checkout of this library.  They
+    say nothing of changes that were not committed.
     """
     return {
         "packages": {name: _version(name) for name in PACKAGES},
@@ -48,18 +51,51 @@ def with_resume(before: Mapping[str, Any], now: Mapping[str, Any], episodes: int
     return {**before, "resumed": [*resumed, {"episodes": episodes, **now}]}
 
 
-@lru_cache(maxsize=8)
 def commit_of(folder: Path) -> str | None:
-    """The Git commit that is checked out in a folder; None if there is none."""
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        said = subprocess.run(
-            command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True,
-            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},
-        )  # fmt: skip
-    except (OSError, subprocess.SubprocessError):
+    """The Git commit that is checked out in a folder or above it; None if there is none.
+
+    Git itself is not asked: it would run what the folder's configuration names (`core.fsmonitor`, filters), and the
+    folder may be a stranger's.
+    """
+    for place in (folder, *folder.parents):
+        mark = place / ".git"
+        if os.path.lexists(mark):
+            return _head(_git_folder(mark))
+    return None
+
+
+def _git_folder(mark: Path) -> Path:
+    """The folder that ``.git`` is, or that it names (a worktree, a submodule)."""
+    named = _line(mark) if mark.is_file() else ""
+    return mark.parent / named.removeprefix("gitdir:").strip() if named.startswith("gitdir:") else mark
+
+
+def _head(git: Path) -> str | None:
+    """What HEAD names, by way of the references as Git keeps them: one file each, or all in ``packed-refs``."""
+    head = _line(git / "HEAD")
+    if not head.startswith("ref:"):
+        return head if COMMIT.fullmatch(head) else None
+    name = head.removeprefix("ref:").strip()
+    common = git / (_line(git / "commondir") or ".")
+    if not REFERENCE.fullmatch(name) or ".." in name:
         return None
-    return said.stdout.strip() or None
+    for loose in (_line(git / name), _line(common / name)):
+        if COMMIT.fullmatch(loose):
+            return loose
+    packed = (line.split() for line in _text(common / "packed-refs").splitlines())
+    return next((words[0] for words in packed if words[1:] == [name] and COMMIT.fullmatch(words[0])), None)
+
+
+def _line(file: Path) -> str:
+    return (_text(file).splitlines() or [""])[0].strip()
+
+
+def _text(file: Path) -> str:
+    """A small text file; nothing if it cannot be read."""
+    try:
+        return read_bounded(file, MAX_GIT_BYTES).decode()
+    except (RecordError, OSError, ValueError):
+        return ""
 
 
 def _version(name: str) -> str | None:

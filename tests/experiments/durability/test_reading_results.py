@@ -170,13 +170,3 @@ def test_provenance_says_versions_platform_and_commit(results, tmp_path):
     assert stored["platform"]
     assert {"commit", "library_commit"} <= set(stored)
     assert commit_of(tmp_path) is None
-
-
-def test_the_commit_is_the_one_that_is_checked_out(tmp_path):
-    import subprocess
-
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@localhost"]
-    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
-        subprocess.run([*git, *words], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    assert commit_of(tmp_path) == head

@@ -355,16 +355,14 @@ def test_a_file_of_another_session_of_the_same_learner_is_refused(tmp_path, kind
 def test_a_session_of_version_0_1_is_refused_with_a_sentence_that_says_what_to_do(tmp_path):
     stored = Path(__file__).parents[2] / "recorded" / "stored" / "session"
     shutil.copytree(stored, tmp_path / "session")
-    with pytest.raises(RecordError, match="has format 2, .* go on with the version that wrote it, or begin a session"):
+    with pytest.raises(RecordError, match=r"has format 2, .* go on with the version that wrote it, or begin a session"):
         verify_session(tmp_path / "session")
 
 
 def test_a_session_of_another_version_is_refused(tmp_path):
     opened(tmp_path).close()
     (tmp_path / "session.json").write_text('{"fingerprint": "x"}')
-    with pytest.raises(
-        InvalidInputError, match=r"session\.json has format None, but this version reads format 3"
-    ):
+    with pytest.raises(InvalidInputError, match=r"session\.json has format None, but this version reads format 3"):
         opened(tmp_path)
 
 
