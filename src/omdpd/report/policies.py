@@ -1,0 +1,124 @@
+"""Policies over time, occupancies, visits and widths of single runs, against the best policy: values for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from omdpd.beliefs.confidence import log_term
+from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.cmdp import CMDP
+from omdpd.report.reading import RunView, array_of, state_of, totals_of
+from omdpd.report.thinning import shares, written
+from omdpd.report.truth import Truths
+from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.programs import Plan
+
+# Bytes that the policies of one run, and of a whole study, may take on a page.
+MAX_RUN_BYTES, MAX_STUDY_BYTES = 200_000, 1_000_000
+# Two bytes for a share, and a third more in base64.
+SHARE_BYTES = 8.0 / 3.0
+# The confidence level of widths on the page; learners multiply widths by a scale of their own.
+DELTA = 0.01
+
+
+def cost_of(view: RunView, cmdp: CMDP) -> int:
+    """About how many bytes `run_policies` takes."""
+    H, S, A = cmdp.shape
+    n = min(max(int(MAX_RUN_BYTES / (H * S * (A + 1) * SHARE_BYTES)), 2), 1 + len(_snapshots(view).get("episodes", ())))
+    return int(n * H * S * (A + 1) * SHARE_BYTES) + 8 * H * S * A
+
+
+def run_policies(view: RunView, cmdp: CMDP) -> dict[str, Any] | None:
+    """What a run played: policies on a logarithmic grid of episodes, if it kept them, and its average play."""
+    arrays = view.read_arrays()
+    occupancy = array_of(totals_of(view.tree), "occupancy", arrays)
+    if occupancy is None or not view.episodes:
+        return None
+    average = np.asarray(occupancy, dtype=np.float64) / view.episodes
+    value: dict[str, Any] = {
+        "run": view.id, "episodes": [], "policies": "", "states": "", "average": shares(average.sum(axis=2)),
+        "average_policy": shares(policy_of_occupancy(average)), "k": view.episodes,
+    }  # fmt: skip
+    kept = _snapshots(view)
+    if "episodes" in kept:
+        places = _affordable(kept["episodes"], cmdp)
+        policies = kept["policies"][places].astype(np.float64)
+        policies /= policies.sum(axis=-1, keepdims=True)
+        met = np.stack([occupancy_of_policy(pi, cmdp.transition, cmdp.initial).sum(axis=2) for pi in policies])
+        value |= {
+            "episodes": kept["episodes"][places].astype(int).tolist(), "policies": shares(policies),
+            "states": shares(met),
+        }  # fmt: skip
+    return value | _visits(view, cmdp, arrays)
+
+
+def snapshot_series(view: RunView, best: float | None) -> dict[str, Any] | None:
+    """Multipliers, solver counts and the two parts of regret at the kept episodes, where a run kept them.
+
+    V* - V(pi) = (V* - V~(pi)) + (V~(pi) - V(pi)): what the learner's own belief says is still to be gained, and by
+    how much the belief flatters the policy in play.
+    """
+    kept = _snapshots(view)
+    if "episodes" not in kept:
+        return None
+    value: dict[str, Any] = {"x": kept["episodes"].astype(int).tolist()}
+    for name in ("lam", "iterations", "solves", "failures", "saturations", "max_gap"):
+        if name in kept and not np.isnan(kept[name]).all():
+            column = kept[name].astype(np.float64)
+            value[name] = written(column.T if column.ndim > 1 else column)
+    believed = kept.get("believed_value")
+    if best is not None and believed is not None and not np.isnan(believed).all():
+        value["optimisation"] = written(best - believed)
+        value["estimation"] = written(believed - kept["value"])
+    return value
+
+
+def optimum(plan: Plan) -> dict[str, Any]:
+    """The best policy and where it goes."""
+    return {
+        "policy": shares(plan.policy), "states": shares(plan.occupancy.sum(axis=2)), "feasible": plan.feasible,
+    }  # fmt: skip
+
+
+def affordable_runs(views: Sequence[RunView], truths: Truths) -> list[RunView]:
+    """The runs whose policies fit on the page: the first seed of everybody, then the second, as long as there is room."""
+    left = MAX_STUDY_BYTES
+    chosen = []
+    turn: dict[Any, int] = {}
+    ranked = []
+    for view in views:
+        if view.spec is not None and view.episodes:
+            group = (view.spec.world, view.spec.nature, view.spec.learner)
+            turn[group] = turn.get(group, -1) + 1
+            ranked.append((turn[group], len(ranked), view))
+    for _, _, view in sorted(ranked, key=lambda item: item[:2]):
+        cmdp = None if view.spec is None else truths.of(view.spec).cmdp
+        cost = 0 if cmdp is None else cost_of(view, cmdp)
+        if cmdp is not None and cost <= left:
+            left -= cost
+            chosen.append(view)
+    return chosen
+
+
+def _visits(view: RunView, cmdp: CMDP, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
+    """How often every (step, state, action) was visited, as the learner counted, and sqrt(L / n)."""
+    visits = array_of(state_of(view.tree), "visits", arrays)
+    if visits is None or visits.shape != cmdp.shape or view.spec is None:
+        return {}
+    L = log_term(cmdp.setting(view.spec.episodes, "bandit"), 0, DELTA)
+    return {"visits": visits.astype(int).ravel().tolist(), "log_term": round(L, 4)}
+
+
+def _affordable(episodes: Floats, cmdp: CMDP) -> Integers:
+    """The snapshots that fit: all of them, or every so many with both ends."""
+    H, S, A = cmdp.shape
+    most = max(int(MAX_RUN_BYTES / (H * S * (A + 1) * SHARE_BYTES)), 2)
+    return np.unique(np.linspace(0, len(episodes) - 1, min(most, len(episodes))).round().astype(np.int64))
+
+
+def _snapshots(view: RunView) -> dict[str, np.ndarray[Any, Any]]:
+    """What a run kept on the way; empty if it kept nothing."""
+    return view.read_snapshots()

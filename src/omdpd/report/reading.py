@@ -1,0 +1,178 @@
+"""A run as the page reads it: from its files alone, whatever the learner was, read again only when it committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from omdpd.experiments.specs import RunSpec
+from omdpd.play.loop import KeyRanges
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.storage.run_folder import RunFolder, read_toml
+
+# Columns of rows that are not a user's own metrics.
+KNOWN = (
+    "episode", "value", "excess", "value_sum", "violation_sum", "step_size", "weight", "certified_regret",
+    "certified_violation", "good_event",
+)  # fmt: skip
+# A state larger than this is not opened for a picture of its visits.
+MAX_STATE_BYTES = 2**25
+
+
+@dataclass
+class RunView:
+    """One run: what it is, how far it is, and its numbers; `refresh` reads what has changed."""
+
+    path: Path
+    spec: RunSpec | None = None
+    state: str = "waiting"
+    episodes: int = 0
+    fault: Mapping[str, Any] | None = None
+    summary: Mapping[str, Any] | None = None
+    committed: float | None = None
+    seconds: float | None = None
+    tree: Any = None
+    columns: dict[str, Floats] = field(default_factory=dict)
+    stamp: tuple[Any, ...] = ()
+    rows_stamp: Any = None
+
+    @property
+    def id(self) -> str:
+        """The name of the run's folder."""
+        return self.path.name
+
+    @property
+    def keys(self) -> KeyRanges:
+        """The tables that the run has met, as ranges."""
+        progress = _progress(self.tree)
+        return tuple((int(first), int(stop)) for first, stop in progress[2]) if progress is not None else ()
+
+    def refresh(self) -> bool:
+        """Look at the run's files; whether anything changed since the last look.  Rows are read by `read_rows`."""
+        stamp = tuple(_stamp(self.path / name) for name in ("spec.toml", "commit.json", "summary.json", "error.json"))
+        if stamp == self.stamp:
+            return False
+        self.stamp = stamp
+        try:
+            self._look()
+        except (InvalidInputError, OSError) as error:
+            self.state, self.fault = "damaged", {"error": str(error)}
+        return True
+
+    def read_rows(self) -> None:
+        """Read the committed rows, if there are new ones."""
+        if self.rows_stamp == self.stamp[1:2] or self.state == "damaged" or not self.episodes:
+            return
+        try:
+            rows = RunFolder(self.path).rows()
+        except (InvalidInputError, OSError) as error:
+            self.state, self.fault = "damaged", {"error": str(error)}
+            return
+        self.rows_stamp = self.stamp[1:2]
+        self.columns = {} if rows is None else _columns(rows)
+
+    def read_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The arrays of the stored state; none where it is damaged or too large to open for a picture."""
+        folder = RunFolder(self.path)
+        try:
+            manifest = folder.manifest()
+            if manifest is None or manifest.state.size > MAX_STATE_BYTES:
+                return {}
+            last = folder.last_commit()
+        except (InvalidInputError, OSError):
+            return {}
+        return {} if last is None else dict(last.arrays)
+
+    def read_snapshots(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What the run kept on the way: policies and numbers on a grid of episodes; empty if it kept nothing."""
+        return {}
+
+    def _look(self) -> None:
+        folder = RunFolder(self.path)
+        if self.spec is None and (self.path / "spec.toml").exists():
+            self.spec = _spec(self.path / "spec.toml")
+        self.summary = folder.summary
+        manifest = folder.manifest()
+        if manifest is not None:
+            self.episodes, self.tree = manifest.episodes, manifest.tree
+            self.committed = (self.path / "commit.json").stat().st_mtime
+            progress = _progress(self.tree)
+            self.seconds = None if progress is None else float(progress[3])
+        self.fault = folder.error
+        if self.summary is not None:
+            self.state = "finished"
+        elif self.fault is not None:
+            self.state = "failed"
+        elif self.spec is not None:
+            self.state = "unfinished" if self.episodes else "started"
+
+
+def field_of(tree: Any, name: str) -> Any:
+    """The first field of this name in a stored state, however deep; None without one."""
+    if isinstance(tree, dict):
+        fields = tree.get("fields", {})
+        if name in fields:
+            return fields[name]
+        for inner in fields.values():
+            found = field_of(inner, name)
+            if found is not None:
+                return found
+    return None
+
+
+def array_of(tree: Any, name: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
+    """The array that a stored state has under this name."""
+    found = field_of(tree, name)
+    return arrays.get(found["array"]) if isinstance(found, dict) and "array" in found else None
+
+
+def state_of(tree: Any) -> Any:
+    """The learner's state in a commit's tree."""
+    progress = _progress(tree)
+    return None if progress is None else progress[0]
+
+
+def totals_of(tree: Any) -> Any:
+    """The sums over a run's episodes in a commit's tree."""
+    progress = _progress(tree)
+    return None if progress is None else progress[1]
+
+
+def _progress(tree: Any) -> Any:
+    progress = tree.get("progress") if isinstance(tree, dict) else None
+    return progress if isinstance(progress, list) and len(progress) == 4 else None
+
+
+def _spec(file: Path) -> RunSpec:
+    try:
+        return msgspec.convert(read_toml(file), RunSpec)
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(f"{file} does not hold a run of this version: {error}") from None
+
+
+def _stamp(file: Path) -> Any:
+    """What changes when a file is replaced."""
+    try:
+        known = file.stat()
+    except OSError:
+        return None
+    return known.st_mtime_ns, known.st_ino, known.st_size
+
+
+def _columns(rows: pa.Table) -> dict[str, Floats]:
+    """Rows as arrays; `excess` becomes (rows, constraints), what is undefined becomes nan."""
+    made: dict[str, Floats] = {}
+    for name in rows.column_names:
+        column = rows[name].combine_chunks()
+        if name == "excess":
+            flat = pa.chunked_array([column]).combine_chunks().flatten().to_numpy().astype(np.float64)
+            made[name] = flat.reshape(rows.num_rows, -1)
+        else:
+            made[name] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return made

@@ -1,0 +1,271 @@
+"""A study for the eye: everything that a page, a figure or a player shows, computed once, in parts that can be renewed.
+
+    head          title, version, the command that reproduces it, learners and places in their order
+    problems      what was asked                         progress      every run: state, episodes, speed, error
+    group-<i>     one learner in one place: curves, bursts, health, final points
+    policies-<i>  what its runs played                   place-<i>     the best policies of a world and nature
+    comparison    paired differences
+
+A part is a value of plain JSON.  Reading needs no learner's code.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import omdpd.experiments.files as experiment_files
+from omdpd.experiments.specs import Experiment, RunSpec
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.comparison import FEW_SEEDS, compared
+from omdpd.report.groups import RunCurves, group_value, run_curves
+from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
+from omdpd.report.problems import problem_values
+from omdpd.report.reading import RunView
+from omdpd.report.truth import Truths
+
+# Points of a curve: as many as a wide screen shows, fewer where there are many curves.
+MAX_POINTS, MIN_POINTS, ALL_POINTS = 320, 120, 120_000
+# An unfinished run that committed this recently counts as running, in seconds.
+RECENT = 30.0
+KNOWN_AT_THE_END = "The best policy safe in every episode is known when the run ends."
+NOT_SAFE = "No policy is safe in every episode, so there is nothing to regret against."
+
+Part = dict[str, Any]
+GroupKey = tuple[str, str, str]
+
+
+@dataclass
+class Study:
+    """The runs of a folder, and the parts made of them."""
+
+    folder: Path
+    views: dict[str, RunView] = field(default_factory=dict)
+    truths: Truths = field(default_factory=Truths)
+    experiment: Experiment | None = None
+    planned: list[RunSpec] = field(default_factory=list)
+    live: bool = False
+
+    def refresh(self) -> list[RunView]:
+        """Look for new runs and new commits; the runs that changed."""
+        self._read_experiment()
+        runs = self.folder / "runs"
+        if runs.is_dir():
+            for path in sorted(runs.iterdir()):
+                if path.name not in self.views and path.is_dir() and not path.is_symlink():
+                    self.views[path.name] = RunView(path)
+        return [view for view in self.views.values() if view.refresh()]
+
+    def parts(self) -> dict[str, Part]:
+        """All parts."""
+        parts = {"head": self.head(), "progress": self.progress(), "problems": self.problems()}
+        for i in range(len(self.groups())):
+            parts[f"group-{i}"] = self.group(i)
+        for i in range(len(self.places())):
+            parts[f"place-{i}"] = self.place(i)
+        chosen = self.shown_policies()
+        for i in range(len(self.groups())):
+            parts[f"policies-{i}"] = self.policies(i, chosen)
+        return parts | {"comparison": self.comparison()}
+
+    def ordered(self) -> list[RunView]:
+        """The runs that can be named, in the order of the experiment."""
+        order = {spec.id: i for i, spec in enumerate(self.planned)}
+        named = [view for view in self.views.values() if view.spec is not None]
+        return sorted(named, key=lambda view: (order.get(view.id, len(order)), view.id))
+
+    def groups(self) -> dict[GroupKey, list[RunView]]:
+        """Runs by world, nature and learner; those that only wait to be run are named too."""
+        groups: dict[GroupKey, list[RunView]] = {_key(spec): [] for spec in self.planned}
+        for view in self.ordered():
+            if view.spec is not None:
+                groups.setdefault(_key(view.spec), []).append(view)
+        return groups
+
+    def places(self) -> list[tuple[str, str]]:
+        """The pairs of world and nature."""
+        return list(dict.fromkeys(key[:2] for key in self.groups()))
+
+    def head(self) -> Part:
+        """What the page is about."""
+        from omdpd import __version__
+
+        groups = list(self.groups())
+        places = self.places()
+        several = len({world for world, _ in places}) > 1
+        return {
+            "title": self.folder.resolve().name, "folder": str(self.folder), "version": __version__,
+            "written": time.time(), "live": self.live, "few": FEW_SEEDS,
+            "learners": list(dict.fromkeys(key[2] for key in groups)),
+            "places": [
+                {"world": world, "nature": nature, "label": f"{world}, {nature}" if several else nature}
+                for world, nature in places
+            ],
+            "groups": [{"place": places.index(key[:2]), "learner": key[2]} for key in groups],
+            "commands": self._commands(), "specs": self._specs(),
+        }  # fmt: skip
+
+    def problems(self) -> Part:
+        """The cards of the worlds."""
+        return {"worlds": problem_values(self._known_specs(), self.truths)}
+
+    def progress(self) -> Part:
+        """How far every run is."""
+        now = time.time()
+        rows = [_progress_row(view, view.spec, now) for view in self.ordered()]
+        there = set(self.views)
+        rows += [_progress_row(None, spec, now) for spec in self.planned if spec.id not in there]
+        broken = [view for view in self.views.values() if view.spec is None and view.state == "damaged"]
+        rows += [_progress_row(view, None, now) for view in broken]
+        return {"runs": rows, "now": now}
+
+    def group(self, i: int) -> Part:
+        """Curves of one learner in one place."""
+        key, views = list(self.groups().items())[i]
+        curves = [c for view in views if (c := self._curves(view)) is not None]
+        lacking = [c for c in curves if c.regret is None]
+        why = ""
+        if lacking:
+            why = NOT_SAFE if all(_unsafe(c) for c in lacking) else KNOWN_AT_THE_END
+        K = max((view.spec.episodes for view in views if view.spec is not None), default=0)
+        names = dict(zip(("world", "nature", "learner"), key, strict=True))
+        provisional = any(c.view.state != "finished" and c.regret is not None for c in curves)
+        value = {**names, "K": K, "n_runs": len(views), "provisional": provisional}
+        if curves:
+            value |= group_value(curves, K, self._points(), why)
+            value["kept"] = self._kept(curves)
+        return value
+
+    def place(self, i: int) -> Part:
+        """The best policies of a world and nature, by seed."""
+        views = [view for key, group in self.groups().items() if key[:2] == self.places()[i] for view in group]
+        best: dict[str, Any] = {}
+        for view in views:
+            if view.spec is not None and view.episodes and str(view.spec.seed) not in best and len(best) < 10:
+                plan = self.truths.plan(view.spec, view.keys, view.episodes)
+                if plan is not None:
+                    best[str(view.spec.seed)] = optimum(plan)
+        return {"best": best}
+
+    def shown_policies(self) -> set[str]:
+        """The runs whose policies fit on the page."""
+        return {view.id for view in affordable_runs(self.ordered(), self.truths)}
+
+    def policies(self, i: int, chosen: set[str]) -> Part:
+        """What the runs of a group played."""
+        views = [view for view in list(self.groups().values())[i] if view.id in chosen]
+        made = []
+        for view in views:
+            cmdp = None if view.spec is None else self.truths.of(view.spec).cmdp
+            value = None if cmdp is None else run_policies(view, cmdp)
+            if value is not None and view.spec is not None:
+                made.append(value | {"seed": view.spec.seed})
+        return {"runs": made}
+
+    def comparison(self) -> Part:
+        """Paired differences between learners, of finished runs."""
+        records = [view.summary for view in self.ordered() if view.summary is not None]
+        return {"families": compared(records)}
+
+    def _curves(self, view: RunView) -> RunCurves | None:
+        view.read_rows()
+        return run_curves(view, self._best(view))
+
+    def _best(self, view: RunView) -> float | None:
+        """The value of a run's comparator: of a finished one as it found it, else over what it has met so far."""
+        if view.summary is not None:
+            best = view.summary.get("comparator_value")
+            return None if best is None else float(best)
+        if view.spec is None or not view.episodes:
+            return None
+        truth = self.truths.of(view.spec)
+        if truth.nature is None or not truth.nature.repeats:
+            return None
+        plan = self.truths.plan(view.spec, view.keys, view.episodes)
+        return plan.value if plan is not None and plan.feasible else None
+
+    def _kept(self, curves: Sequence[RunCurves]) -> Any:
+        """Numbers at the kept episodes of the group's first run that kept any."""
+        for run in curves:
+            value = snapshot_series(run.view, self._best(run.view))
+            if value is not None:
+                return value | {"seed": run.seed}
+        return None
+
+    def _points(self) -> int:
+        """Points per curve: fewer where there are many curves, so that the page stays small."""
+        return int(min(max(ALL_POINTS / max(len(self.views), 1) / 3.0, MIN_POINTS), MAX_POINTS))
+
+    def _known_specs(self) -> list[RunSpec]:
+        there = [view.spec for view in self.ordered() if view.spec is not None]
+        return list(dict.fromkeys([*self.planned, *there])) if self.planned else there
+
+    def _read_experiment(self) -> None:
+        file = self.folder / "experiment.toml"
+        if self.experiment is None and file.exists():
+            try:
+                self.experiment = experiment_files.load_experiment(file)
+            except InvalidInputError:  # of another version, or with parts that are not installed: its runs remain
+                return
+            self.planned = self.experiment.runs()
+
+    def _commands(self) -> list[str]:
+        file = self.folder / "experiment.toml"
+        if not file.exists():
+            return []
+        return [f"omdpd run {shlex.quote(str(file))} --out {shlex.quote(str(self.folder) + '-again')}"]
+
+    def _specs(self) -> str:
+        file = self.folder / "experiment.toml"
+        try:
+            return file.read_text()[:20_000] if file.exists() else ""
+        except (OSError, ValueError):
+            return ""
+
+
+def load_study(folder: str | Path) -> Study:
+    """The study of a folder of results; refused where there is none."""
+    path = Path(folder)
+    if not (path / "runs").is_dir() and not (path / "experiment.toml").is_file():
+        raise InvalidInputError(f"{path} holds no results: there is no folder {path / 'runs'}")
+    study = Study(path)
+    study.refresh()
+    return study
+
+
+def _key(spec: RunSpec) -> GroupKey:
+    return spec.world.label, spec.nature.label, spec.learner.label
+
+
+def _unsafe(curves: RunCurves) -> bool:
+    return curves.view.summary is not None and not curves.view.summary.get("comparator_exists", True)
+
+
+def _progress_row(view: RunView | None, spec: RunSpec | None, now: float) -> dict[str, Any]:
+    """One run's line; without a view it has not begun."""
+    row: dict[str, Any] = {
+        "run": view.id if view is not None else spec.id if spec is not None else "", "state": "waiting", "k": 0,
+        "K": 0, "seed": None, "world": "", "nature": "", "learner": "", "rate": None, "to_go": None, "error": None,
+        "traceback": None, "age": None,
+    }  # fmt: skip
+    if spec is not None:
+        names = dict(zip(("world", "nature", "learner"), _key(spec), strict=True))
+        row |= names | {"K": spec.episodes, "seed": spec.seed}
+    if view is None:
+        return row
+    row |= {"state": view.state, "k": view.episodes}
+    if view.seconds and view.episodes:
+        row["rate"] = float(f"{view.episodes / view.seconds:.4g}")
+        row["to_go"] = float(f"{(row['K'] - view.episodes) / row['rate']:.4g}")
+    if view.committed is not None:
+        row["age"] = round(max(now - view.committed, 0.0), 1)
+    if view.state == "unfinished" and (row["age"] or 0.0) < RECENT:
+        row["state"] = "running"
+    if view.fault is not None:
+        row["error"] = str(view.fault.get("error", ""))
+        row["traceback"] = None if view.fault.get("traceback") is None else str(view.fault["traceback"])[:20_000]
+    return row

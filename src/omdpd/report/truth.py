@@ -1,0 +1,84 @@
+"""What the runs of a study were measured against, worked out once for each world, nature and seed.
+
+A world is built from its spec; where that is not possible here (a file that is gone, a package that is not installed)
+the reason is kept instead, and the page says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from omdpd.experiments.specs import RunSpec
+from omdpd.natures.protocol import Nature, Safety
+from omdpd.play.loop import KeyRanges, seed_of
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.programs import Plan, best_policy_against
+from omdpd.worlds.card import ProblemCard, problem_card
+
+# A comparator over more table entries than this is left to the run itself, which finds it when it ends.
+MAX_ENTRIES = 2**22
+# Tables are handed to the program this many at a time.
+CHUNK = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A world with its nature and its card; or, where they cannot be built here, only `fault` says why."""
+
+    cmdp: CMDP | None
+    nature: Nature | None
+    card: ProblemCard | None
+    safety: Safety | None
+    fault: str = ""
+
+    def best_plan(self, keys: KeyRanges, n_episodes: int) -> Plan | None:
+        """The best policy that is safe for every table met so far; None where it is not worked out here."""
+        if self.cmdp is None or self.nature is None:
+            return None
+        met: Sequence[int] = (
+            [key for first, stop in keys for key in range(first, stop)] if self.nature.repeats else range(n_episodes)
+        )
+        if not met or len(met) * self.cmdp.excess.size > MAX_ENTRIES:
+            return None
+        tables = [self.nature.table(key) for key in met]
+        chunks = [np.concatenate(tables[i : i + CHUNK]) for i in range(0, len(tables), CHUNK)]
+        return best_policy_against(self.cmdp.transition, self.cmdp.initial, self.cmdp.reward, lambda: chunks).plan
+
+
+@dataclass
+class Truths:
+    """The truths of a study, each worked out when it is first asked for."""
+
+    known: dict[Any, Truth] = field(default_factory=dict)
+    plans: dict[Any, Plan | None] = field(default_factory=dict)
+
+    def of(self, spec: RunSpec) -> Truth:
+        """The truth that a run is measured against."""
+        key = (spec.world, spec.nature, spec.seed)
+        if key not in self.known:
+            self.known[key] = _built(spec)
+        return self.known[key]
+
+    def plan(self, spec: RunSpec, keys: KeyRanges, n_episodes: int) -> Plan | None:
+        """The best policy that is safe for every table that a run met in its first `n_episodes`."""
+        truth = self.of(spec)
+        if truth.nature is None:
+            return None
+        key = (spec.world, spec.nature, spec.seed, keys if truth.nature.repeats else n_episodes)
+        if key not in self.plans:
+            self.plans[key] = truth.best_plan(keys, n_episodes)
+        return self.plans[key]
+
+
+def _built(spec: RunSpec) -> Truth:
+    """Build a world and its nature, and solve it."""
+    try:
+        cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
+        nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
+        return Truth(cmdp, nature, problem_card(cmdp), nature.safety())
+    except Exception as error:  # a stranger's world may raise anything, and a report is drawn without it
+        return Truth(None, None, None, None, f"{type(error).__name__}: {error}")
