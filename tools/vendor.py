@@ -1,8 +1,8 @@
 """Renew or check the libraries that the page draws with: pinned by version and checksum in `vendor/pins.json`.
 
-    python tools/vendor.py            fetch the pinned versions from the npm registry and check them
-    python tools/vendor.py --check    check the files that are here, without the network
-    python tools/vendor.py --newest   fetch the newest versions and pin them
+python tools/vendor.py            fetch the pinned versions from the npm registry and check them
+python tools/vendor.py --check    check the files that are here, without the network
+python tools/vendor.py --newest   fetch the newest versions and pin them
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ PLOT_CLASS = "omdpd-plot"
 
 
 def main(words: list[str]) -> int:
+    """The command line."""
     if words not in ([], ["--check"], ["--newest"]):
         print(__doc__, file=sys.stderr)
         return 2
@@ -93,6 +94,7 @@ def source(text: str) -> str:
 
 
 def digest(content: bytes) -> bytes:
+    """The checksum."""
     return hashlib.sha256(content).digest()
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd import __version__
-from omdpd.cli import experiments, learners, suites, verify, worlds
+from omdpd.cli import experiments, learners, report, suites, verify, worlds
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.experiments.spec import Kind
 from omdpd.problem.arrays import InvalidInputError
@@ -32,6 +32,8 @@ for command in (
     experiments.table,
     experiments.plot,
     verify.verify,
+    report.report,
+    report.watch,
     learners.learners,
     worlds.worlds,
     worlds.show,

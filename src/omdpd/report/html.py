@@ -60,6 +60,11 @@ def policy(scripts: Sequence[str], style: str, live: bool) -> str:
     return "; ".join(rules)
 
 
+def page_policy(live: bool) -> str:
+    """The content security policy of the page."""
+    return policy([_text(name) for name in (*LIBRARIES, *PAGE)], _text("page.css"), live)
+
+
 def data_text(value: Any) -> str:
     """JSON that can stand inside a script element: it holds no `<`, so it cannot end it."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)

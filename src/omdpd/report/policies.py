@@ -84,11 +84,11 @@ def optimum(plan: Plan) -> dict[str, Any]:
 
 
 def affordable_runs(views: Sequence[RunView], truths: Truths) -> list[RunView]:
-    """The runs whose policies fit on the page: the first seed of everybody, then the second, as long as there is room."""
+    """The runs whose policies fit on the page: everybody's first seed, then the second, as long as there is room."""
     left = MAX_STUDY_BYTES
     chosen = []
     turn: dict[Any, int] = {}
-    ranked = []
+    ranked: list[tuple[int, int, RunView]] = []
     for view in views:
         if view.spec is not None and view.episodes:
             group = (view.spec.world, view.spec.nature, view.spec.learner)

@@ -12,6 +12,8 @@ from omdpd.worlds.card import ConstraintCard, ProblemCard
 
 # Names of states on a page; a larger world shows numbers.
 MAX_NAMES = 200
+# Smaller numbers are what linear programs leave of zero.
+ROUNDING = 1e-12
 # Cards are worked out for at most this many seeds.
 MAX_SEEDS = 30
 
@@ -54,11 +56,11 @@ def _card(truth: Truth, card: ProblemCard) -> dict[str, Any]:
 
 
 def _constraint(card: ConstraintCard) -> dict[str, Any]:
-    high = card.multiplier_high
+    less = None if card.multiplier_high is None else _number(card.multiplier_high * card.unit)
     return {
         "name": card.name, "budget": _number(card.budget), "scale": _number(card.scale), "cost": _number(card.cost),
         "least": _number(card.least_cost), "free": _number(card.free_cost), "binds": card.binds,
-        "price": _number(card.multiplier * card.unit), "price_less": None if high is None else _number(high * card.unit),
+        "price": _number(card.multiplier * card.unit), "price_less": less,
     }  # fmt: skip
 
 
@@ -77,4 +79,6 @@ def _nature(label: str, truth: Truth) -> dict[str, Any]:
 
 
 def _number(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.6g}")
+    if value is None:
+        return None
+    return 0.0 if abs(value) < ROUNDING else float(f"{value:.6g}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,8 @@ KNOWN = (
 )  # fmt: skip
 # A state larger than this is not opened for a picture of its visits.
 MAX_STATE_BYTES = 2**25
+# An unfinished run that committed this recently counts as running, in seconds.
+RECENT = 30.0
 
 
 @dataclass
@@ -52,6 +55,10 @@ class RunView:
         """The tables that the run has met, as ranges."""
         progress = _progress(self.tree)
         return tuple((int(first), int(stop)) for first, stop in progress[2]) if progress is not None else ()
+
+    def recent(self) -> bool:
+        """Whether the run is not finished and committed a moment ago."""
+        return self.state == "unfinished" and self.committed is not None and time.time() - self.committed < RECENT
 
     def refresh(self) -> bool:
         """Look at the run's files; whether anything changed since the last look.  Rows are read by `read_rows`."""

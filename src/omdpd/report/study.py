@@ -15,6 +15,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,6 @@ from omdpd.report.truth import Truths
 
 # Points of a curve: as many as a wide screen shows, fewer where there are many curves.
 MAX_POINTS, MIN_POINTS, ALL_POINTS = 320, 120, 120_000
-# An unfinished run that committed this recently counts as running, in seconds.
-RECENT = 30.0
 KNOWN_AT_THE_END = "The best policy safe in every episode is known when the run ends."
 NOT_SAFE = "No policy is safe in every episode, so there is nothing to regret against."
 
@@ -47,7 +46,7 @@ class Study:
     views: dict[str, RunView] = field(default_factory=dict)
     truths: Truths = field(default_factory=Truths)
     experiment: Experiment | None = None
-    planned: list[RunSpec] = field(default_factory=list)
+    planned: dict[str, RunSpec] = field(default_factory=dict)
     live: bool = False
 
     def refresh(self) -> list[RunView]:
@@ -74,13 +73,13 @@ class Study:
 
     def ordered(self) -> list[RunView]:
         """The runs that can be named, in the order of the experiment."""
-        order = {spec.id: i for i, spec in enumerate(self.planned)}
+        order = {name: i for i, name in enumerate(self.planned)}
         named = [view for view in self.views.values() if view.spec is not None]
         return sorted(named, key=lambda view: (order.get(view.id, len(order)), view.id))
 
     def groups(self) -> dict[GroupKey, list[RunView]]:
         """Runs by world, nature and learner; those that only wait to be run are named too."""
-        groups: dict[GroupKey, list[RunView]] = {_key(spec): [] for spec in self.planned}
+        groups: dict[GroupKey, list[RunView]] = {_key(spec): [] for spec in self.planned.values()}
         for view in self.ordered():
             if view.spec is not None:
                 groups.setdefault(_key(view.spec), []).append(view)
@@ -99,7 +98,7 @@ class Study:
         several = len({world for world, _ in places}) > 1
         return {
             "title": self.folder.resolve().name, "folder": str(self.folder), "version": __version__,
-            "written": time.time(), "live": self.live, "few": FEW_SEEDS,
+            "written": round(time.time()), "live": self.live, "few": FEW_SEEDS,
             "learners": list(dict.fromkeys(key[2] for key in groups)),
             "places": [
                 {"world": world, "nature": nature, "label": f"{world}, {nature}" if several else nature}
@@ -117,8 +116,7 @@ class Study:
         """How far every run is."""
         now = time.time()
         rows = [_progress_row(view, view.spec, now) for view in self.ordered()]
-        there = set(self.views)
-        rows += [_progress_row(None, spec, now) for spec in self.planned if spec.id not in there]
+        rows += [_progress_row(None, spec, now) for name, spec in self.planned.items() if name not in self.views]
         broken = [view for view in self.views.values() if view.spec is None and view.state == "damaged"]
         rows += [_progress_row(view, None, now) for view in broken]
         return {"runs": rows, "now": now}
@@ -202,7 +200,7 @@ class Study:
 
     def _known_specs(self) -> list[RunSpec]:
         there = [view.spec for view in self.ordered() if view.spec is not None]
-        return list(dict.fromkeys([*self.planned, *there])) if self.planned else there
+        return list(dict.fromkeys([*self.planned.values(), *there])) if self.planned else there
 
     def _read_experiment(self) -> None:
         file = self.folder / "experiment.toml"
@@ -211,7 +209,7 @@ class Study:
                 self.experiment = experiment_files.load_experiment(file)
             except InvalidInputError:  # of another version, or with parts that are not installed: its runs remain
                 return
-            self.planned = self.experiment.runs()
+            self.planned = {spec.id: spec for spec in self.experiment.runs()}
 
     def _commands(self) -> list[str]:
         file = self.folder / "experiment.toml"
@@ -237,7 +235,9 @@ def load_study(folder: str | Path) -> Study:
     return study
 
 
+@cache
 def _key(spec: RunSpec) -> GroupKey:
+    """The names of a run's group; a label is costly to make, and asked for often."""
     return spec.world.label, spec.nature.label, spec.learner.label
 
 
@@ -263,7 +263,7 @@ def _progress_row(view: RunView | None, spec: RunSpec | None, now: float) -> dic
         row["to_go"] = float(f"{(row['K'] - view.episodes) / row['rate']:.4g}")
     if view.committed is not None:
         row["age"] = round(max(now - view.committed, 0.0), 1)
-    if view.state == "unfinished" and (row["age"] or 0.0) < RECENT:
+    if view.recent():
         row["state"] = "running"
     if view.fault is not None:
         row["error"] = str(view.fault.get("error", ""))

@@ -7,6 +7,7 @@ highest and the lowest point of the mean, and the highest and the lowest point o
 from __future__ import annotations
 
 import base64
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ def kept_places(episodes: Floats, curves: Floats, points: int) -> Integers:
     spread = np.searchsorted(episodes, np.geomspace(episodes[0], episodes[-1], share))
     edges = np.linspace(0, n, share + 1).astype(np.int64)
     mean = curves.mean(axis=0)
-    high = [a + int(np.argmax(mean[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-    low = [a + int(np.argmin(mean[a:b])) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    high = [a + int(np.argmax(mean[a:b])) for a, b in pairwise(edges)]
+    low = [a + int(np.argmin(mean[a:b])) for a, b in pairwise(edges)]
     ends = np.concatenate([curves.argmax(axis=1), curves.argmin(axis=1)])
     return np.unique(np.concatenate([even, np.minimum(spread, n - 1), high, low, ends, [0, n - 1]]))
 

@@ -144,14 +144,17 @@
       return [omdpd.empty(why || "No run is finished yet.")];
     }
     const w = omdpd.width(width, 860);
-    const extent = (a, d) => d3.extent([0, ...points.flatMap((p) => [p[a] - p[d], p[a] + p[d]])]);
-    const axis = (label, [low, high]) => { const constant = 10; return { type: "symlog", constant, label, grid: true, domain: [low, high * 1.15], ticks: omdpd.symlogTicks(low, high * 1.15, constant), tickFormat: omdpd.tick }; };
+    const extent = (a, d) => d3.extent(points.flatMap((p) => [p[a] - p[d], p[a] + p[d]]));
+    // The axis begins at zero only where somebody comes near it.
+    const axis = (label, [low, high]) => {
+      const constant = 10, domain = [low > 30 ? low * 0.6 : Math.min(low * 1.15, 0), high * 1.3];
+      const ticks = omdpd.symlogTicks(domain[0], domain[1], constant).filter((t) => t >= domain[0]);
+      return { type: "symlog", constant, label, grid: true, domain, ticks, tickFormat: omdpd.tick };
+    };
     const least = d3.least(points, (p) => p.y);
     const height = Math.max(320, Math.min(480, w * 0.55));
     const [xs, ys] = [axis("regret →", extent("x", "dx")), axis("↑ strong violation", extent("y", "dy"))];
     ys.domain[0] = Math.max(ys.domain[0], -1);
-    xs.domain[0] = xs.domain[0] < 0 ? xs.domain[0] * 1.15 : 0;
-    xs.ticks = xs.ticks.filter((t) => t >= xs.domain[0]);
     ys.ticks = ys.ticks.filter((t) => t >= 0);
     // Names move apart where they would cover one another: the page's only arithmetic, in pixels.
     const px = d3.scaleSymlog(xs.domain, [56, w - 20]).constant(10), py = d3.scaleSymlog(ys.domain, [height - 40, 20]).constant(10);
@@ -182,8 +185,8 @@
   };
 
   // A small chart of one line per learner.
-  const small = (name, title, note, lines, width, log) => {
-    let data = lines.flatMap((l) => l.x.map((x, i) => ({ x, y: l.y[i], look: l.look, learner: l.learner, z: l.z || l.learner }))).filter((d) => d.y !== null && Number.isFinite(d.y) && (!log || d.y > 0));
+  const small = (name, title, note, lines, width, log, domain) => {
+    const data = lines.flatMap((l) => l.x.map((x, i) => ({ x, y: l.y[i], look: l.look, learner: l.learner, z: l.z || l.learner }))).filter((d) => d.y !== null && Number.isFinite(d.y) && (!log || d.y > 0));
     if (!data.length) return null;
     const groups = [...d3.group(data, (d) => d.z).values()];
     return omdpd.figure({
@@ -191,7 +194,7 @@
       rows: groups.map((g) => [g[0].z, number(g[0].y), number(g.at(-1).y), number(d3.max(g, (d) => d.y))]),
       drawings: [omdpd.plot({
         width, height: 220, marginLeft: 54, x: { label: "episode →", ticks: 4, tickFormat: omdpd.tick },
-        y: { label: null, grid: true, type: log ? "log" : "linear", ...(log ? { ticks: 5, tickFormat: (d) => (Math.abs(Math.log10(d) % 1) < 1e-9 ? (d >= 0.01 && d <= 1e4 ? number(d) : `1e${Math.round(Math.log10(d))}`) : "") } : { tickFormat: omdpd.tick }) },
+        y: { label: null, grid: true, type: log ? "log" : "linear", ...(domain ? { domain } : {}), ...(log ? { ticks: 5, tickFormat: (d) => (Math.abs(Math.log10(d) % 1) < 1e-9 ? (d >= 0.01 && d <= 1e4 ? number(d) : `1e${Math.round(Math.log10(d))}`) : "") } : { tickFormat: omdpd.tick }) },
         marks: [
           ...groups.map((g) => Plot.line(g, { x: "x", y: "y", stroke: g[0].look.colour, strokeDasharray: g[0].look.dash, strokeWidth: 1.6 })),
           Plot.tip(data, Plot.pointer(omdpd.tip({ x: "x", y: "y", title: (d) => `${d.z}\nepisode ${number(d.x)}: ${number(d.y)}` })))],
@@ -200,11 +203,16 @@
     });
   };
   const spans = (ys) => { const seen = ys.filter((y) => y > 0); return seen.length > 1 && d3.max(seen) / d3.min(seen) > 50; };
-  const grid = (figures, none) => { const there = figures.filter(Boolean); return there.length ? el("div", { class: "thirds" }, there) : omdpd.empty(none); };
-  const third = (width) => omdpd.width(width > 1000 ? width / 3 - 16 : width > 640 ? width / 2 - 12 : width, 560);
+  // Small charts beside one another, as wide as their number lets them be.
+  const grid = (charts, width, none) => {
+    const there = charts.filter(([, , , lines]) => lines.some((l) => l.y.some((y) => y !== null && Number.isFinite(y))));
+    const beside = Math.min(Math.max(there.length, 2), width > 1000 ? 3 : width > 640 ? 2 : 1);
+    const w = omdpd.width(width / beside - 18, 560);
+    return there.length ? el("div", { class: "thirds" }, there.map(([name, title, note, lines, log, domain]) => small(name, title, note, lines, w, log, domain))) : omdpd.empty(none);
+  };
 
   omdpd.health = (groups, width) => {
-    const w = third(width), with_ = groups.filter((g) => g.value.health);
+    const with_ = groups.filter((g) => g.value.health);
     const line = (key) => with_.filter((g) => g.value.health[key]).map((g) => ({ x: g.value.x, y: g.value.health[key], look: g.look, learner: g.learner }));
     const kept = (key) => with_.filter((g) => g.value.kept?.[key]).map((g) => ({ x: g.value.kept.x, y: g.value.kept[key], look: g.look, learner: g.learner, seed: g.value.kept.seed }));
     const multipliers = with_.filter((g) => g.value.kept?.lam).flatMap((g) => g.value.kept.lam.map((y, i) => ({ x: g.value.kept.x, y, look: g.look, learner: g.learner, z: g.value.kept.lam.length > 1 ? `${g.learner}, constraint ${i}` : g.learner })));
@@ -212,7 +220,7 @@
       const solves = with_.find((g) => g.learner === l.learner).value.kept.solves;
       return { ...l, y: l.y.map((v, i) => { const d = solves[i] - (solves[i - 1] || 0); return d > 0 ? (v - (l.y[i - 1] || 0)) / d : null; }) };
     });
-    const auto = (name, title, note, lines) => small(name, title, note, lines, w, spans(lines.flatMap((l) => l.y)));
+    const auto = (name, title, note, lines) => [name, title, note, lines, spans(lines.flatMap((l) => l.y))];
     const words = with_.flatMap((g) => g.value.health.warnings.map((text) => el("p", { class: "warn" }, el("strong", { text: `${g.learner}: ` }), text)));
     const head = ["learner", "solves", "failed", "iterations per solve", "largest gap", "saturated episodes", "infeasible"];
     const rows = with_.map((g) => { const h = g.value.health; return [g.learner, number(h.solves), number(h.failures), h.solves ? number(h.iterations / h.solves, 3) : "–", h.solves ? h.max_gap.toExponential(1) : "–", number(h.saturations), number(h.infeasible)]; });
@@ -223,24 +231,25 @@
       auto("iterations", "Iterations per solve", "between kept episodes", perStep),
       auto("gap", "Largest relative duality gap so far", "of the first seed", kept("max_gap")),
     ];
-    return [...words, grid(charts, "None of these learners reports weights or step sizes."),
+    return [...words, grid(charts, width, "None of these learners reports weights or step sizes."),
       rows.length ? omdpd.figure({ name: "health", title: "Solver health", drawings: [omdpd.table(head, rows, [1, 2, 3, 4, 5, 6], "solver health")], head, rows }) : null];
   };
 
   const TITLES = { certified_regret: "Certified regret bound", certified_violation: "Certified violation bound", good_event: "Share of seeds whose belief covers the truth" };
+  const NOTES = { good_event: "its set of kernels holds the true one and its tables are optimistic; never so for a learner that plans in one empirical kernel" };
   omdpd.errors = (groups, width) => {
-    const w = third(width), figures = [];
+    const figures = [];
     const parts = groups.filter((g) => g.value.kept?.estimation);
     for (const g of parts) {
       const k = g.value.kept;
-      figures.push(small(`errors-${g.learner}`, `${g.learner}: two parts of an episode's regret`, "optimisation: what its own belief says is still to be gained; estimation: how much that belief flatters its policy", [
-        { x: k.x, y: k.optimisation, learner: "optimisation", look: omdpd.look(1) }, { x: k.x, y: k.estimation, learner: "estimation", look: omdpd.look(3) }], w, false));
+      figures.push([`errors-${g.learner}`, `${g.learner}: two parts of an episode's regret`, "optimisation: what its own belief says is still to be gained; estimation: how much that belief flatters its policy", [
+        { x: k.x, y: k.optimisation, learner: "optimisation", look: omdpd.look(1) }, { x: k.x, y: k.estimation, learner: "estimation", look: omdpd.look(3) }], false]);
     }
     const names = [...new Set(groups.flatMap((g) => (g.value.recorded || []).map((r) => r.name)))];
     for (const name of names) {
       const lines = groups.flatMap((g) => (g.value.recorded || []).filter((r) => r.name === name).map((r) => ({ x: g.value.x, y: r.mean, look: g.look, learner: g.learner })));
-      figures.push(small(`recorded-${name}`, TITLES[name] || name, "mean over seeds", lines, w, false));
+      figures.push([`recorded-${name}`, TITLES[name] || name, NOTES[name] || "mean over seeds", lines, false, name === "good_event" ? [0, 1] : null]);
     }
-    return [grid(figures, "Nothing of this was recorded: no learner here reports its belief or a certificate, and no metric was asked for.")];
+    return [grid(figures, width, "Nothing of this was recorded: no learner here reports its belief or a certificate, and no metric was asked for.")];
   };
 })();

@@ -132,15 +132,17 @@ const omdpd = {};
       tools.append(
         button("CSV", "Save the numbers as CSV", () => omdpd.save(`${name}.csv`, omdpd.csv(head, made()), "text/csv")),
         button("LaTeX", "Save the numbers as LaTeX", () => omdpd.save(`${name}.tex`, omdpd.latex(head, made()), "text/x-tex")));
+      if (!holder.querySelector("svg") && holder.querySelector("table")) return frame(name, title, note, holder, tools);
       const inside = el("details", {}, el("summary", { text: "The numbers as a table" }));
       inside.addEventListener("toggle", () => {
         if (inside.open && inside.children.length === 1) inside.append(omdpd.table(head, made(), numeric || head.map((_, i) => i).slice(1), title));
       });
       tools.append(inside);
     }
-    return el("figure", { "data-figure": name },
-      title ? el("figcaption", {}, title, note ? el("div", { class: "quiet", text: note }) : null) : null, holder, tools);
+    return frame(name, title, note, holder, tools);
   };
+  const frame = (name, title, note, holder, tools) => el("figure", { "data-figure": name },
+    title ? el("figcaption", {}, title, note ? el("div", { class: "quiet", text: note }) : null) : null, holder, tools);
   omdpd.empty = (text) => el("p", { class: "empty", text });
 
   // Plot with our class and colours; a drawing is a picture for a screen reader, with a sentence.
@@ -159,11 +161,14 @@ const omdpd = {};
 
   // Ticks of a symmetric logarithmic axis: zero and powers of ten, not closer than a reader can tell.
   omdpd.symlogTicks = (low, high, constant) => {
-    const ticks = [0];
-    for (let p = Math.floor(Math.log10(constant)); 10 ** p <= Math.max(Math.abs(low), high); p += 1) {
-      if (10 ** p < constant) continue;
-      if (10 ** p <= high) ticks.push(10 ** p);
-      if (-(10 ** p) >= low) ticks.unshift(-(10 ** p));
+    const ticks = [0], most = Math.max(Math.abs(low), high);
+    const between = most / constant < 2000 && (low >= 0 || high <= 0) ? [1, 3] : [1];
+    for (let p = Math.floor(Math.log10(constant)); 10 ** p <= most; p += 1) {
+      for (const size of between.map((m) => m * 10 ** p)) {
+        if (size < 0.99 * constant) continue;
+        if (size <= high) ticks.push(size);
+        if (-size >= low) ticks.unshift(-size);
+      }
     }
     return ticks;
   };

@@ -44,6 +44,7 @@
         const p = policy[omdpd.at(world, step, s, a)], [dx, dy] = ARROWS[name] || [0, 0];
         if (p < 0.05 || (!dx && !dy)) return;
         const [cx, cy, length] = [x + cell / 2, y + cell / 2, 0.42 * cell * p];
+        box.append(svg("line", { x1: cx, y1: cy, x2: cx + dx * length, y2: cy + dy * length, stroke: omdpd.ground(), "stroke-width": 5, "stroke-opacity": mass > 0.0005 ? 0.75 : 0, "stroke-linecap": "round" }));
         box.append(svg("line", { x1: cx, y1: cy, x2: cx + dx * length, y2: cy + dy * length, stroke: arrow, "stroke-width": 2.2, "stroke-opacity": mass > 0.0005 ? 1 : 0.35, "stroke-linecap": "round" }));
         box.append(svg("circle", { cx: cx + dx * length, cy: cy + dy * length, r: 2.6, fill: arrow, "fill-opacity": mass > 0.0005 ? 1 : 0.35 }));
       });

@@ -131,7 +131,7 @@
     select("baseline", "with", here().map((g) => [g.learner, g.learner]), switches.baseline ?? here()[0]?.learner, (v) => { switches.baseline = v; redraw(["comparison"]); }));
 
   const build = () => {
-    document.title = `${study.head.title} – omdpd`;
+    document.title = `${study.head.title}: omdpd`;
     const n = study.progress.runs.length;
     const cards = SECTIONS.map(([name, title]) => {
       bodies[name] = el("div", { class: "body" });

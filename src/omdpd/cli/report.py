@@ -1,0 +1,74 @@
+"""`omdpd report`, `watch`, `animate`: look at a study, in a file or live."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.html import write_page
+from omdpd.report.study import load_study
+
+Folder = Annotated[Path, typer.Argument(help="A folder of results.")]
+Report = Annotated[bool, typer.Option("--report", help="End with report.html in the folder of results.")]
+# The server gives way to the runs it watches.
+NICENESS = 10
+
+
+def report(
+    folder: Folder,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (DIR/report.html).")] = None,
+) -> None:
+    """Write a study as one HTML page that opens from disk and makes no request."""
+    file = write_report(folder, out)
+    print(f"wrote {file} ({file.stat().st_size / 1e6:.1f} MB)")
+
+
+def write_report(folder: Path, out: Path | None = None) -> Path:
+    """The page of a folder of results."""
+    study = load_study(folder)
+    file = folder / "report.html" if out is None else out
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return write_page(study.parts(), f"{folder.resolve().name}: omdpd", file)
+
+
+def watch(
+    folder: Folder,
+    port: Annotated[int, typer.Option(help="The port; 0: any free one.")] = 8765,
+    address: Annotated[str, typer.Option(help="Where to listen; another than this machine's own needs --public.")] = (
+        "127.0.0.1"
+    ),
+    public: Annotated[
+        bool, typer.Option("--public", help="Let other machines look on; the address that is printed holds a token.")
+    ] = False,
+    name: Annotated[
+        list[str] | None, typer.Option(help="A further name under which browsers ask for this machine.")
+    ] = None,
+) -> None:
+    """Serve the same page live: it fills itself while runs commit, and changes nothing."""
+    try:
+        import uvicorn
+
+        from omdpd.report.server import application, known_hosts, listening, loopback
+    except ImportError:
+        raise InvalidInputError("omdpd watch needs starlette and uvicorn: pip install 'omdpd[watch]'") from None
+    if not 0 <= port <= 65535:
+        raise InvalidInputError(f"--port is {port}, but must be between 0 and 65535")
+    if not loopback(address) and not public:
+        raise InvalidInputError(f"{address} can be reached from other machines: say --public if that is wanted")
+    token = secrets.token_urlsafe(24) if public else None
+    hosts = [*known_hosts(address), *(name or [])]
+    with suppress(OSError):
+        os.nice(NICENESS)
+    with listening(address, port) as socket:
+        where = f"http://{hosts[0]}:{socket.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
+        print(f"watching {folder}{'' if folder.is_dir() else ' (not there yet)'} at {where}", flush=True)
+        config = uvicorn.Config(
+            application(folder, token, hosts), log_level="warning", access_log=False, timeout_graceful_shutdown=1
+        )
+        uvicorn.Server(config).run(sockets=[socket])

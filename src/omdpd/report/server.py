@@ -1,0 +1,255 @@
+"""The page, live: a small server that reads a study's folder and sends what changed to whoever looks on.
+
+Read-only.  Progress is looked at every second; curves and figures are worked out anew for what changed, and only as
+often as a small share of one core allows, so that the study itself is not slowed down.  Parts go out as server-sent
+events; a page that lost its connection asks again by itself and is sent everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import json
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.html import page, page_policy
+from omdpd.report.reading import RunView
+from omdpd.report.study import Study
+
+# Seconds between two looks at the folder.
+LOOK_EVERY = 1.0
+# The share of one core that working out figures may take while a study runs.
+MAX_SHARE = 0.02
+# A line that keeps a silent connection open, in seconds.
+KEEP_ALIVE = 15.0
+
+
+@dataclass
+class Feed:
+    """The newest parts of a study, each with a version, and how they are renewed."""
+
+    study: Study
+    texts: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    version: int = 0
+    fault: str | None = None
+    stale: set[str] = field(default_factory=set)
+    rested: float = 0.0
+    guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def look(self) -> None:
+        """Look at the folder once: progress is renewed at once, figures are marked as stale."""
+        try:
+            moved = self.study.refresh()
+            self.stale.update(_touched(self.study, moved))
+            if moved or "head" not in self.texts:
+                self._put({"progress": self.study.progress(), "head": self.study.head()})
+            if "problems" not in self.texts:
+                self._put({"problems": self.study.problems(), "comparison": self.study.comparison()})
+            self.fault = None
+        except (InvalidInputError, OSError) as error:
+            self.fault = str(error)
+
+    def work(self) -> bool:
+        """Renew one stale part, if it is time; whether there is another that need not wait.
+
+        What was never drawn is drawn at once.  A figure that is there already waits until the last one has been paid
+        for: after t seconds of work the next renewal is t / MAX_SHARE seconds later, while runs are going.
+        """
+        fresh = [name for name in self.stale if name not in self.texts]
+        if not self.stale or (not fresh and time.monotonic() < self.rested):
+            return False
+        began = time.process_time()
+        name = min(fresh or self.stale, key=lambda part: (self.versions.get(part, 0), part))
+        self.stale.discard(name)
+        try:
+            made = {name: _part(self.study, name)}
+            if not self.stale:
+                made["comparison"] = self.study.comparison()
+            self._put(made)
+        except (InvalidInputError, OSError) as error:
+            self.fault = str(error)
+        if any(view.recent() for view in self.study.views.values()):
+            self.rested = time.monotonic() + (time.process_time() - began) / MAX_SHARE
+        return bool(self.stale)
+
+    def since(self, version: int) -> tuple[dict[str, str], int]:
+        """The parts that are newer than a version, and the version they make up."""
+        with self.guard:
+            return {name: text for name, text in self.texts.items() if self.versions[name] > version}, self.version
+
+    def _put(self, parts: dict[str, Any]) -> None:
+        for name, value in parts.items():
+            text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+            with self.guard:
+                if self.texts.get(name) != text:
+                    self.version += 1
+                    self.texts[name], self.versions[name] = text, self.version
+
+
+def _touched(study: Study, moved: Iterable[RunView]) -> set[str]:
+    """The parts that a commit of these runs changes."""
+    ids = {view.id for view in moved}
+    names = set()
+    places = study.places()
+    for i, (key, views) in enumerate(study.groups().items()):
+        if any(view.id in ids for view in views):
+            names |= {f"group-{i}", f"policies-{i}", f"place-{places.index(key[:2])}"}
+    return names
+
+
+def _part(study: Study, name: str) -> Any:
+    kind, _, number = name.partition("-")
+    if kind == "policies":
+        return study.policies(int(number), study.shown_policies())
+    return study.group(int(number)) if kind == "group" else study.place(int(number))
+
+
+def application(folder: Path, token: str | None = None, hosts: Iterable[str] = ()) -> Starlette:
+    """The server of one folder: `/` is the page, `/events` its parts.
+
+    `hosts` are the names under which it may be asked for; another Host header is refused, so that a page from
+    elsewhere cannot reach it by a name of its own.  With a token every request must carry it.
+    """
+    feed, bell = Feed(Study(folder, live=True)), Bell()
+    known = {name.lower() for name in hosts}
+    text = page(None, f"{folder.resolve().name}: omdpd")
+    headers = {
+        "Content-Security-Policy": page_policy(live=True) + "; frame-ancestors 'none'", "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }  # fmt: skip
+
+    def refusal(request: Request) -> Response | None:
+        host = request.headers.get("host", "").lower()
+        name = host if host.endswith("]") else host.rsplit(":", 1)[0]
+        if name not in known:
+            return PlainTextResponse("This server is not known by that name.\n", 421)
+        if token is not None and not hmac.compare_digest(
+            request.query_params.get("token", "").encode(), token.encode()
+        ):
+            return PlainTextResponse("The token is missing or wrong: open the address that omdpd watch printed.\n", 403)
+        return None
+
+    async def home(request: Request) -> Response:
+        return refusal(request) or Response(text, media_type="text/html", headers=headers)
+
+    async def events(request: Request) -> Response:
+        return refusal(request) or StreamingResponse(
+            _stream(feed, bell), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
+
+    @asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        looking = asyncio.create_task(_keep_looking(feed, bell))
+        yield
+        looking.cancel()
+
+    return Starlette(routes=[Route("/", home), Route("/events", events)], lifespan=life)
+
+
+async def _keep_looking(feed: Feed, bell: Bell) -> None:
+    while True:
+        before = (feed.version, feed.fault)
+        await asyncio.to_thread(feed.look)
+        looked = time.monotonic()
+        more = True
+        while more and time.monotonic() - looked < LOOK_EVERY:
+            if (feed.version, feed.fault) != before:
+                bell.ring()
+            before = (feed.version, feed.fault)
+            more = await asyncio.to_thread(feed.work)
+        if (feed.version, feed.fault) != before:
+            bell.ring()
+        await asyncio.sleep(max(LOOK_EVERY - (time.monotonic() - looked), 0.0))
+
+
+class Bell:
+    """Wakes everybody who waits, once per ring."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    def ring(self) -> None:
+        """Wake them."""
+        self.event.set()
+        self.event = asyncio.Event()
+
+
+async def _stream(feed: Feed, bell: Bell) -> AsyncIterator[str]:
+    """Everything at first, then what changes; a comment now and then keeps the connection open."""
+    seen, fault = 0, None
+    yield "retry: 1000\n\n"
+    while True:
+        event = bell.event
+        parts, seen = feed.since(seen)
+        if parts:
+            yield "event: parts\ndata: {" + ",".join(f'"{name}":{text}' for name, text in parts.items()) + "}\n\n"
+        if feed.fault is not None and feed.fault != fault:
+            yield f"event: fault\ndata: {json.dumps(feed.fault)}\n\n"
+        fault = feed.fault
+        try:
+            await asyncio.wait_for(event.wait(), KEEP_ALIVE)
+        except TimeoutError:
+            yield ": still here\n\n"
+
+
+def loopback(address: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    >>> loopback("127.0.0.1"), loopback("localhost"), loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def known_hosts(address: str) -> list[str]:
+    """The names under which a server at an address may be asked for, the best one first.
+
+    >>> known_hosts("127.0.0.1")
+    ['127.0.0.1', 'localhost', '[::1]']
+    """
+    if loopback(address):
+        return list(dict.fromkeys([_in_brackets(address), "127.0.0.1", "localhost", "[::1]"]))
+    if address not in ("0.0.0.0", "::"):
+        return [_in_brackets(address).lower()]
+    own = socket.gethostname()
+    with suppress(OSError):
+        found = [str(known[4][0]) for known in socket.getaddrinfo(own, None)]
+        return list(dict.fromkeys([own.lower(), *map(_in_brackets, found), "127.0.0.1", "localhost", "[::1]"]))
+    return [own.lower(), "127.0.0.1", "localhost", "[::1]"]
+
+
+@contextmanager
+def listening(address: str, port: int) -> Iterator[socket.socket]:
+    """A socket that listens; a port that is taken is refused with a sentence."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        made = socket.create_server((address, port), family=family)
+    except OSError as error:
+        raise InvalidInputError(f"cannot listen at {address}, port {port}: {error.strerror}") from None
+    with made:
+        yield made
+
+
+def _in_brackets(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
