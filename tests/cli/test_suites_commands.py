@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from matplotlib import pyplot as plt
 from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.experiments.spec import RunSpec
@@ -134,4 +133,3 @@ def test_the_plane_shows_every_learner_that_has_a_regret():
     (axes,) = draw_plane(records, "title").axes
     assert sorted(text.get_text() for text in axes.texts) == ["1", "2"]
     assert axes.lines[0].get_xydata().tolist() == [[12.0, 3.0]]
-    plt.close("all")

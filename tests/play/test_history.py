@@ -66,8 +66,9 @@ def test_an_unknown_nature_and_no_episodes_are_refused():
 def test_histories_are_drawn_into_one_file(tmp_path):
     cmdp = world()
     histories = [run(cmdp, Uniform(), "noisy", n_episodes=K, seed=seed) for seed in range(2)]
-    file = plot(histories, tmp_path / "x.svg", "a title")
-    text = file.read_text()
+    figure = plot(histories, tmp_path / "x.svg", "a title")
+    assert len(figure.axes) == 3
+    text = (tmp_path / "x.svg").read_text()
     assert text.startswith("<?xml")
     assert "a title" in text
 

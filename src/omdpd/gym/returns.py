@@ -17,16 +17,15 @@ if TYPE_CHECKING:
 
 def plot_learned(learned: Learned, file: str | Path, title: str = "") -> Path:
     """Draw the returns of `learn`: reward and costs of every episode, their running means, and the budgets."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
     panels: list[tuple[str, Floats, float | None]] = [("reward", learned.rewards, None)]
     panels += [(f"cost {i}", learned.costs[:, i], float(b)) for i, b in enumerate(learned.budget)]
-    with plt.rc_context({"font.size": 9, "svg.hashsalt": "omdpd"}):
+    with rc_context({"font.size": 9, "svg.hashsalt": "omdpd"}):
         size = (4.5 * len(panels), 3.2)
-        figure, grid = plt.subplots(1, len(panels), figsize=size, squeeze=False, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(1, len(panels), squeeze=False)
         for axes, (name, values, budget) in zip(grid.flat, panels, strict=True):
             _returns(axes, values, budget)
             axes.set(title=f"{name} per episode", xlabel="episode")

@@ -1,4 +1,8 @@
-"""Curves to axes: the figure of an experiment, readable in greyscale and by colour-blind readers."""
+"""Curves to axes: the figure of an experiment, readable in greyscale and by colour-blind readers.
+
+Left, learners in the order of their violation, with the regret they pay for it; right, the curves behind it.  Figures
+are made without pyplot: nobody's backend, open figures or settings are touched.
+"""
 
 from __future__ import annotations
 
@@ -32,50 +36,59 @@ STYLES = (
     ("#E69F00", "-.", "P"),
     ("#56B4E9", "-.", "*"),
 )
+Style = tuple[str, str, str]
 
 # Formats, and the time stamps to leave out so that the same run gives the same file.
 METADATA: dict[str, dict[str, None] | None] = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-
-
-# Inches that a line of a legend takes.
+# Inches that a line of text takes in a list of learners.
 LEGEND_LINE = 0.15
+RANKING_LINE = 0.23
+# Where the numbers beside a ranking end: violation, its exponent, regret, its exponent, in widths of the panel.
+COLUMNS = (1.17, 1.34, 1.52, 1.68)
+LOOK = {
+    "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10,
+    "lines.markersize": 4, "lines.linewidth": 1.4,
+}  # fmt: skip
 
 
 def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None = None) -> Figure:
-    """One row per nature: cumulative violation left, cumulative regret right; mean and 95 % band over seeds.
+    """One row per nature: who violates least and at what regret, then cumulative violation and regret over episodes.
 
+    The list on the left names every learner once, with its marker; curves are means with 95 % bands over seeds.
     `floors` gives natures a violation per episode that nobody can go below; it is drawn as a line.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
 
     natures = list(dict.fromkeys(c.nature for c in curves))
-    learners = list(dict.fromkeys(c.learner for c in curves))
-    style = {name: STYLES[i % len(STYLES)] for i, name in enumerate(learners)}
-    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        height = max(3.1, LEGEND_LINE * (len(learners) + 4))
-        figure, grid = plt.subplots(
-            len(natures), 2, figsize=(14.0, height * len(natures)), squeeze=False, layout="constrained"
-        )
-        for (left, right), nature in zip(grid, natures, strict=True):
+    style = styles_of(curves)
+    with rc_context(LOOK):
+        height = max(2.7, RANKING_LINE * (len(style) + 3))
+        figure = Figure(figsize=(15.0, height * len(natures) + 0.4), layout="constrained")
+        grid = figure.subplots(len(natures), 3, squeeze=False, width_ratios=(1.0, 1.3, 1.3))
+        for (ranking, left, right), nature in zip(grid, natures, strict=True):
             group = [c for c in curves if c.nature == nature]
-            safe = any(c.regret is not None for c in group)
-            _panel(left, [(c.learner, c.violation) for c in group], style, safe)
-            _panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style, safe)
-            left.set(title=f"{nature}: cumulative strong violation", yscale="symlog", ylim=(0.0, None))
+            floor = (floors or {}).get(nature)
+            _ranking(ranking, group, style, nature, floor)
+            panel(left, [(c.learner, c.violation) for c in group], style)
+            panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style)
+            left.set(title="cumulative strong violation", yscale="symlog", ylim=(0.0, None))
             right.set_yscale("symlog", linthresh=10.0)
             if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
                 right.set_ylim(0.0, None)
-            right.set(title=f"{nature}: cumulative regret (0: the best policy safe in every episode)")
-            floor = (floors or {}).get(nature)
+            right.set(title="cumulative regret (0: the best policy safe in every episode)")
             if floor is not None:
                 _floor(left, floor)
             if all(c.regret is None for c in group):
-                _nobody(right, floor)
+                _nothing_to_regret(right, floor)
         figure.suptitle(title)
     return figure
+
+
+def styles_of(curves: Sequence[Curves]) -> dict[str, Style]:
+    """Colour, line and marker of every learner."""
+    learners = dict.fromkeys(c.learner for c in curves)
+    return {name: STYLES[i % len(STYLES)] for i, name in enumerate(learners)}
 
 
 def save(figure: Figure, folder: Path, name: str = "figure") -> list[Path]:
@@ -91,7 +104,8 @@ def write_figure(figure: Figure, file: Path) -> Path:
     from matplotlib import rc_context
 
     buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "omdpd"}):  # the same figure gives the same file
+    # The same figure gives the same file, and text in it stays text.
+    with rc_context({"svg.hashsalt": "omdpd", "pdf.fonttype": 42}):
         figure.savefig(buffer, format=kind, dpi=110, metadata=METADATA[kind], bbox_inches="tight")
     write_atomically(file, buffer.getvalue())
     return file
@@ -112,35 +126,79 @@ def floors_of(experiment: Experiment) -> dict[str, float]:
     return {"independent": violation_floor(sizes["horizon"], sizes["n_states"], sizes["n_actions"])}
 
 
-def plot(histories: Sequence[History], file: str | Path, title: str = "") -> Path:
-    """Draw cumulative violation and regret of some histories; the file's ending chooses the format (png, svg, pdf).
+def plot(histories: Sequence[History], file: str | Path | None = None, title: str = "") -> Figure:
+    """Draw cumulative violation and regret of some histories, and return the figure.
 
-    Histories with one label and nature are seeds of one curve.
+    With a file it is written too; its ending chooses the format (png, svg, pdf).  Histories with one label and nature
+    are seeds of one curve.
     """
     if not histories:
         raise InvalidInputError("there is nothing to plot: the list of histories is empty")
     groups: dict[tuple[str, str], list[History]] = {}
     for history in histories:
         groups.setdefault((history.label, history.nature), []).append(history)
-    curves = [curves_of(label, nature, group) for (label, nature), group in groups.items()]
-    return write_figure(draw(curves, title), Path(file))
+    figure = draw([curves_of(label, nature, group) for (label, nature), group in groups.items()], title)
+    if file is not None:
+        write_figure(figure, Path(file))
+    return figure
 
 
-def _panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: dict[str, tuple[str, str, str]], safe: bool) -> None:
-    """Mean lines with bands, a sqrt(K) reference, and the exponents in the legend; zero is the best safe policy."""
+def panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: Mapping[str, Style]) -> None:
+    """Mean lines with bands and a sqrt(K) reference; zero is the best safe policy."""
     for place, (name, band) in enumerate(bands):
         colour, line, marker = style[name]
-        exponent = "" if band.exponent is None else f"  $K^{{{band.exponent:.2f}}}$"
         axes.fill_between(band.episodes, band.low, band.high, color=colour, alpha=0.15, linewidth=0)
         axes.plot(
-            band.episodes, band.mean, color=colour, linestyle=line, marker=marker, markersize=4, linewidth=1.4,
-            markevery=(place * 4 % 30, 30), label=f"{name}{exponent}",
+            band.episodes, band.mean, color=colour, linestyle=line, marker=marker, label=name,
+            markevery=(place * 4 % 30, 30),
         )  # fmt: skip
     if bands:
         _reference(axes, [band for _, band in bands])
-        axes.axhline(0.0, color="#000000", linewidth=0.8, label="best safe policy" if safe else None)
-        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+        axes.axhline(0.0, color="#000000", linewidth=0.8)
     axes.set_xlabel("episode")
+
+
+def exponent_text(band: Band | None) -> str:
+    """How a curve grows, in words of mathematics; a dash where it has no exponent."""
+    return "-" if band is None or band.exponent is None else f"$K^{{{band.exponent:.2f}}}$"
+
+
+def _ranking(
+    axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], nature: str, floor: float | None
+) -> None:
+    """Learners from the least violation down, with its 95 % interval, and what they regret in words."""
+    ranked = sorted(group, key=lambda c: float(c.violation.mean[-1]))
+    for place, c in enumerate(ranked):
+        colour, _, marker = style[c.learner]
+        mean, low, high = (float(x[-1]) for x in (c.violation.mean, c.violation.low, c.violation.high))
+        axes.plot([low, high], [place, place], color=colour, linewidth=1.4)
+        axes.plot([mean], [place], color=colour, marker=marker, markersize=6)
+        weight = "bold" if place == 0 else "normal"
+        regret = "-" if c.regret is None else _rounded(float(c.regret.mean[-1]))
+        _beside(axes, place, (_rounded(mean), exponent_text(c.violation), regret, exponent_text(c.regret)), weight)
+    _beside(axes, -0.75, ("violation", "", "regret", ""), "normal")
+    if floor is not None:
+        axes.axvline(floor * float(ranked[0].violation.episodes[-1]), color="#000000", linestyle=(0, (4, 1)))
+    axes.set_yticks(range(len(ranked)), [c.learner for c in ranked])
+    axes.get_yticklabels()[0].set_fontweight("bold")
+    axes.set_ylim(len(ranked) - 0.4, -1.0)
+    axes.set_xscale("symlog", linthresh=10.0)
+    axes.set_xlim(0.0, 1.2 * axes.get_xlim()[1])
+    axes.grid(axis="y", color="#e3e3e3", linewidth=0.6)
+    axes.set_title(f"{nature}: violation after {int(ranked[0].violation.episodes[-1])} episodes", loc="left")
+
+
+def _beside(axes: Axes, place: float, cells: Sequence[str], weight: str) -> None:
+    """Numbers in columns at the right of a line of the ranking."""
+    for x, text in zip(COLUMNS, cells, strict=True):
+        axes.annotate(
+            text, (x, place), xycoords=("axes fraction", "data"), fontsize=8, va="center", ha="right",
+            fontweight=weight, annotation_clip=False,
+        )  # fmt: skip
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.1f}"
 
 
 def _reference(axes: Axes, bands: Sequence[Band]) -> None:
@@ -149,22 +207,24 @@ def _reference(axes: Axes, bands: Sequence[Band]) -> None:
     ends = [band.mean[-1] for band in bands if band.mean[-1] > 0.0]
     if ends:
         c = float(np.median(ends)) / np.sqrt(episodes[-1])
-        axes.plot(
-            episodes, c * np.sqrt(episodes), color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), label=r"$\sqrt{K}$"
-        )
+        axes.plot(episodes, c * np.sqrt(episodes), color="#777777", linewidth=0.9, linestyle=(0, (1, 2)), zorder=1)
+        middle = len(episodes) // 2
+        axes.annotate(
+            r"$\sqrt{K}$", (episodes[middle], c * np.sqrt(episodes[middle])), xytext=(0, 4), fontsize="small",
+            textcoords="offset points", color="#555555",
+        )  # fmt: skip
 
 
 def _floor(axes: Axes, floor: float) -> None:
     """The least violation that any learner can expect."""
-    K = axes.get_xlim()[1]
-    k = np.linspace(1.0, K, 200)
     left, right = axes.get_xlim()
+    k = np.linspace(1.0, right, 200)
     axes.plot(k, floor * k, color="#000000", linewidth=2.0, linestyle=(0, (4, 1)), label=f"nobody below: {floor:.3f} k")
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    axes.text(0.98, 0.04, f"dashed: nobody below {floor:.3f} k", transform=axes.transAxes, ha="right", fontsize=8)
     axes.set_xlim(left, right)
 
 
-def _nobody(axes: Axes, floor: float | None) -> None:
+def _nothing_to_regret(axes: Axes, floor: float | None) -> None:
     """Say why there is nothing to draw."""
     text = "No policy is safe in every episode,\nso there is nothing to regret against."
     if floor is not None:

@@ -56,12 +56,9 @@ def picture(cmdp: CMDP, state: int) -> npt.NDArray[np.uint8]:
 
 def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
     """The optimal policy: where it is at every step and what it does, on the map or by state and step."""
-    import matplotlib
+    from matplotlib import rc_context
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    with plt.rc_context({"font.size": 8, "svg.hashsalt": "omdpd"}):
+    with rc_context({"font.size": 8, "svg.hashsalt": "omdpd"}):
         figure = _maps(cmdp, card) if cmdp.labels.layout else _by_state(cmdp, card)
         best = "no policy meets every budget; shown: the least excess" if card.value is None else (
             f"optimum {card.value:.4f}, without constraints {card.free_value:.4f}"
@@ -72,7 +69,7 @@ def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
 
 def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
     """One panel for the occupancy (state by step), one per action for its probability."""
-    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
     _, S, A = cmdp.shape
     mass = card.plan.occupancy.sum(axis=2)
@@ -80,7 +77,8 @@ def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
     columns = min(n, 4)
     rows = -(-n // columns)
     size = (3.2 * columns, (1.2 + 0.16 * min(S, 30)) * rows + 0.6)
-    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
     panels = [("share of episodes in the state", mass.T)]
     names = cmdp.labels.actions or tuple(f"action {a}" for a in range(A))
     unseen = np.where(mass[..., None] > 1e-9, card.plan.policy, np.nan)
@@ -99,7 +97,7 @@ def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
 
 def _maps(cmdp: CMDP, card: ProblemCard) -> Figure:
     """One map per step: shade for the chance to be in a cell, arrows for what is done there."""
-    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
     H = cmdp.shape[0]
     steps = np.unique(np.linspace(0, H - 1, min(H, MOST_PANELS)).round().astype(int))
@@ -107,7 +105,8 @@ def _maps(cmdp: CMDP, card: ProblemCard) -> Figure:
     rows = -(-len(steps) // columns)
     height, width = len(cmdp.labels.layout), len(cmdp.labels.layout[0])
     size = (2.7 * columns + 0.8, 2.7 * rows * height / width + 0.7)
-    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
     for axes, h in zip(grid.flat, steps, strict=False):
         mass = card.plan.occupancy[h].sum(axis=1)
         image = axes.imshow(mass.reshape(height, width), cmap="Blues", vmin=0.0, vmax=1.0)

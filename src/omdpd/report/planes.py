@@ -22,19 +22,20 @@ AROUND = [
 
 def draw_plane(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
     """A panel per world and nature, a point per learner: final regret and final strong violation with 95 % bars."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     groups = grouped(records)
     places = list(dict.fromkeys(key[:2] for key in groups))
     number = {name: 1 + i for i, name in enumerate(dict.fromkeys(key[2] for key in groups))}
     columns = min(len(places), 3)
     rows = -(-len(places) // columns)
-    with plt.rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+    with rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         size = (5.2 * columns + 2.2, max(4.8 * rows, LEGEND_LINE * (len(number) + 4)))
-        figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)  # numbers are placed in pixels
+        grid = figure.subplots(rows, columns, squeeze=False)
         for axes in grid.flat[len(places) :]:
             axes.set_axis_off()
         for axes, place in zip(grid.flat, places, strict=False):

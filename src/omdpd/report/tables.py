@@ -70,8 +70,8 @@ def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:
     if style == "csv":
         return _csv(records)
     if style == "latex":
-        body = "\n".join(" & ".join(_escaped(cell) for cell in line) + r" \\" for line in rows)
-        top = " & ".join(_escaped(cell) for cell in head) + r" \\"
+        body = "\n".join(" & ".join(latex_text(cell) for cell in line) + r" \\" for line in rows)
+        top = " & ".join(latex_text(cell) for cell in head) + r" \\"
         columns = "lll" + "r" * (len(head) - 3)
         return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{top}\n\\hline\n{body}\n\\hline\n\\end{{tabular}}\n"
     raise InvalidInputError(f"there is no format {style!r}; there are markdown, csv, latex")
@@ -98,6 +98,6 @@ def _csv(records: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _escaped(cell: str) -> str:
+def latex_text(cell: str) -> str:
     """Text as LaTeX takes it."""
     return "".join(LATEX.get(symbol, symbol) for symbol in cell)

@@ -1,0 +1,95 @@
+"""Figures for a paper: one or two columns wide, one legend, fonts as in LaTeX, and the exponents in a table beside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omdpd.report.curves import Band, Curves
+from omdpd.report.figures import panel, save, styles_of
+from omdpd.report.tables import latex_text
+from omdpd.storage.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Inches of a column and of a page of the usual two-column styles.
+ONE_COLUMN, TWO_COLUMNS = 3.25, 6.75
+# Small panels side by side, at most.
+MAX_BESIDE = 4
+# Times, as such styles set it; shipped with Matplotlib, so that the figure is the same everywhere.
+LOOK = {
+    "font.family": "STIXGeneral", "mathtext.fontset": "stix", "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8,
+    "xtick.labelsize": 7, "ytick.labelsize": 7, "legend.fontsize": 7, "axes.linewidth": 0.6, "lines.linewidth": 0.9,
+    "lines.markersize": 2.4,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.formatter.use_mathtext": True,
+}  # fmt: skip
+
+
+def draw_paper(curves: Sequence[Curves], width: float) -> Figure:
+    """Violation above regret for every nature, `width` inches wide, with one legend below."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    natures = list(dict.fromkeys(c.nature for c in curves))
+    style = styles_of(curves)
+    beside = min(len(natures), 2 if width < TWO_COLUMNS else MAX_BESIDE)
+    blocks = -(-len(natures) // beside)
+    with rc_context(LOOK):
+        figure = Figure(figsize=(width, 2.35 * blocks + 0.11 * len(style) + 0.25), layout="constrained")
+        grid = figure.subplots(2 * blocks, beside, squeeze=False, sharex=True)
+        for axes in grid.flat:
+            axes.set_visible(False)
+        for i, nature in enumerate(natures):
+            group = [c for c in curves if c.nature == nature]
+            over, under = grid[2 * (i // beside), i % beside], grid[2 * (i // beside) + 1, i % beside]
+            over.set_visible(True)
+            under.set_visible(True)
+            panel(over, [(c.learner, c.violation) for c in group], style)
+            panel(under, [(c.learner, c.regret) for c in group if c.regret is not None], style)
+            over.set(title=nature, yscale="symlog", ylim=(0.0, None), xlabel="")
+            under.set_yscale("symlog", linthresh=10.0)
+            if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
+                under.set_ylim(0.0, None)
+            if all(c.regret is None for c in group):
+                under.text(0.5, 0.5, "nobody is safe", ha="center", va="center", transform=under.transAxes)
+                under.set_axis_off()
+            if i % beside == 0:
+                over.set_ylabel("violation")
+                under.set_ylabel("regret")
+        handles = {line.get_label(): line for axes in grid.flat for line in axes.get_lines() if line.get_label() in style}
+        columns = 2 if width < TWO_COLUMNS else 4
+        figure.legend(
+            [handles[name] for name in style], list(style), loc="outside lower center", ncols=columns, frameon=False
+        )
+    return figure
+
+
+def exponent_table(curves: Sequence[Curves]) -> str:
+    """Final numbers and growth exponents of every curve, as a LaTeX table."""
+    lines = [r"\begin{tabular}{llrrrr}", r"\hline", _row("nature", "learner", "violation", "exp.", "regret", "exp.")]
+    lines.append(r"\hline")
+    for c in curves:
+        cells = (*_numbers(c.violation), *_numbers(c.regret))
+        lines.append(_row(latex_text(c.nature), latex_text(c.learner), *cells))
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+def write_paper(curves: Sequence[Curves], folder: Path) -> list[Path]:
+    """paper-one and paper-two (columns) in all formats, and exponents.tex beside them."""
+    files = save(draw_paper(curves, ONE_COLUMN), folder, "paper-one")
+    files += save(draw_paper(curves, TWO_COLUMNS), folder, "paper-two")
+    table = folder / "exponents.tex"
+    write_atomically(table, exponent_table(curves).encode())
+    return [*files, table]
+
+
+def _row(*cells: str) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _numbers(band: Band | None) -> tuple[str, str]:
+    if band is None:
+        return "--", "--"
+    return f"{band.mean[-1]:.0f}", "--" if band.exponent is None else f"{band.exponent:.2f}"
