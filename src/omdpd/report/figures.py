@@ -45,7 +45,7 @@ LEGEND_LINE = 0.15
 RANKING_LINE = 0.23
 # Where the numbers beside a ranking end: violation, its exponent, regret, its exponent, in widths of the panel.
 COLUMNS = (1.17, 1.34, 1.52, 1.68)
-LOOK = {
+LOOK: Any = {
     "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10,
     "lines.markersize": 4, "lines.linewidth": 1.4,
 }  # fmt: skip
@@ -163,9 +163,7 @@ def exponent_text(band: Band | None) -> str:
     return "-" if band is None or band.exponent is None else f"$K^{{{band.exponent:.2f}}}$"
 
 
-def _ranking(
-    axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], nature: str, floor: float | None
-) -> None:
+def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], nature: str, floor: float | None) -> None:
     """Learners from the least violation down, with its 95 % interval, and what they regret in words."""
     ranked = sorted(group, key=lambda c: float(c.violation.mean[-1]))
     for place, c in enumerate(ranked):

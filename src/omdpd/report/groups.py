@@ -48,7 +48,7 @@ class RunCurves:
 def run_curves(view: RunView, best: float | None) -> RunCurves | None:
     """The curves of a run that has rows, against the value of its comparator."""
     columns = view.columns
-    if not columns or view.spec is None:
+    if not columns or view.asked is None:
         return None
     k, violation = columns["episode"], columns["violation_sum"]
     regret = None if best is None else k * best - columns["value_sum"]
@@ -59,7 +59,7 @@ def run_curves(view: RunView, best: float | None) -> RunCurves | None:
     weak = None
     if len(k) == int(k[-1]):
         weak = np.maximum(np.cumsum(columns["excess"], axis=0), 0.0).max(axis=1)
-    return RunCurves(view, view.spec.seed, k, regret, violation, weak, burst)
+    return RunCurves(view, view.asked.seed, k, regret, violation, weak, burst)
 
 
 def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: str) -> dict[str, Any]:

@@ -90,12 +90,12 @@ def affordable_runs(views: Sequence[RunView], truths: Truths) -> list[RunView]:
     turn: dict[Any, int] = {}
     ranked: list[tuple[int, int, RunView]] = []
     for view in views:
-        if view.spec is not None and view.episodes:
-            group = (view.spec.world, view.spec.nature, view.spec.learner)
+        if view.asked is not None and view.episodes:
+            group = view.asked.group
             turn[group] = turn.get(group, -1) + 1
             ranked.append((turn[group], len(ranked), view))
     for _, _, view in sorted(ranked, key=lambda item: item[:2]):
-        cmdp = None if view.spec is None else truths.of(view.spec).cmdp
+        cmdp = None if view.asked is None else truths.of(view.asked).cmdp
         cost = 0 if cmdp is None else cost_of(view, cmdp)
         if cmdp is not None and cost <= left:
             left -= cost
@@ -106,9 +106,9 @@ def affordable_runs(views: Sequence[RunView], truths: Truths) -> list[RunView]:
 def _visits(view: RunView, cmdp: CMDP, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
     """How often every (step, state, action) was visited, as the learner counted, and sqrt(L / n)."""
     visits = array_of(state_of(view.tree), "visits", arrays)
-    if visits is None or visits.shape != cmdp.shape or view.spec is None:
+    if visits is None or visits.shape != cmdp.shape or view.asked is None:
         return {}
-    L = log_term(cmdp.setting(view.spec.episodes, "bandit"), 0, DELTA)
+    L = log_term(cmdp.setting(view.asked.episodes, "bandit"), 0, DELTA)
     return {"visits": visits.astype(int).ravel().tolist(), "log_term": round(L, 4)}
 
 

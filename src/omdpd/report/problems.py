@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from omdpd.experiments.specs import RunSpec
+from omdpd.report.reading import Asked
 from omdpd.report.thinning import written
 from omdpd.report.truth import Truth, Truths
 from omdpd.worlds.card import ConstraintCard, ProblemCard
@@ -18,23 +18,23 @@ ROUNDING = 1e-12
 MAX_SEEDS = 30
 
 
-def problem_values(specs: Sequence[RunSpec], truths: Truths) -> list[dict[str, Any]]:
+def problem_values(asked: Sequence[Asked], truths: Truths) -> list[dict[str, Any]]:
     """One value per world, with one card per seed and one sentence per nature."""
     values = []
-    for world in dict.fromkeys(spec.world for spec in specs):
-        here = [spec for spec in specs if spec.world == world]
-        by_seed = {spec.seed: truths.of(spec) for spec in reversed(here)}
+    for world in dict.fromkeys(each.world for each in asked):
+        here = [each for each in asked if each.world == world]
+        by_seed = {each.seed: truths.of(each) for each in reversed(here)}
         seeds = sorted(by_seed)
         first = by_seed[seeds[0]]
-        value: dict[str, Any] = {"world": world.label, "fault": first.fault, "n_seeds": len(seeds)}
+        value: dict[str, Any] = {"world": world, "fault": first.fault, "n_seeds": len(seeds)}
         if first.cmdp is not None and first.card is not None:
             value |= _card(first, first.card)
             cards = [(seed, by_seed[seed].card) for seed in seeds[:MAX_SEEDS]]
             value["seeds"] = [_seed(seed, card) for seed, card in cards if card is not None]
             # Seeds are worlds of their own where their optima differ.
             value["varies"] = len({(s["value"], s["free_value"]) for s in value["seeds"]}) > 1
-        natures = {spec.nature: truths.of(spec) for spec in reversed(here)}
-        value["natures"] = [_nature(nature.label, truth) for nature, truth in reversed(natures.items())]
+        natures = {each.nature: truths.of(each) for each in reversed(here)}
+        value["natures"] = [_nature(nature, truth) for nature, truth in reversed(natures.items())]
         values.append(value)
     return values
 

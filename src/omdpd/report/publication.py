@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omdpd.report.curves import Band, Curves
 from omdpd.report.figures import panel, save, styles_of
@@ -19,7 +19,7 @@ ONE_COLUMN, TWO_COLUMNS = 3.25, 6.75
 # Small panels side by side, at most.
 MAX_BESIDE = 4
 # Times, as such styles set it; shipped with Matplotlib, so that the figure is the same everywhere.
-LOOK = {
+LOOK: Any = {
     "font.family": "STIXGeneral", "mathtext.fontset": "stix", "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8,
     "xtick.labelsize": 7, "ytick.labelsize": 7, "legend.fontsize": 7, "axes.linewidth": 0.6, "lines.linewidth": 0.9,
     "lines.markersize": 2.4,
@@ -58,7 +58,9 @@ def draw_paper(curves: Sequence[Curves], width: float) -> Figure:
             if i % beside == 0:
                 over.set_ylabel("violation")
                 under.set_ylabel("regret")
-        handles = {line.get_label(): line for axes in grid.flat for line in axes.get_lines() if line.get_label() in style}
+        handles = {
+            line.get_label(): line for axes in grid.flat for line in axes.get_lines() if line.get_label() in style
+        }
         columns = 2 if width < TWO_COLUMNS else 4
         figure.legend(
             [handles[name] for name in style], list(style), loc="outside lower center", ncols=columns, frameon=False

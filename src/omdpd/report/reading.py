@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from omdpd.experiments.specs import RunSpec
+from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
+from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_of
 from omdpd.play.loop import KeyRanges
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.storage.run_folder import RunFolder, read_toml
@@ -28,12 +29,40 @@ MAX_STATE_BYTES = 2**25
 RECENT = 30.0
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a run was asked to do, by the names in its spec; a part whose name nobody here knows has no spec."""
+
+    world: str
+    nature: str
+    learner: str
+    seed: int
+    episodes: int
+    world_spec: WorldSpec | None
+    nature_spec: NatureSpec | None
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """The names that its seeds share."""
+        return self.world, self.nature, self.learner
+
+    @staticmethod
+    def of(spec: RunSpec) -> Asked:
+        """What a run that is only planned will be asked."""
+        world, nature, learner = (part.label for part in (spec.world, spec.nature, spec.learner))
+        return Asked(world, nature, learner, spec.seed, spec.episodes, spec.world, spec.nature)
+
+    def stream(self, number: int) -> np.random.SeedSequence:
+        """The run's independent streams, as `RunSpec.stream` has them."""
+        return np.random.SeedSequence(self.seed, spawn_key=(number,))
+
+
 @dataclass
 class RunView:
     """One run: what it is, how far it is, and its numbers; `refresh` reads what has changed."""
 
     path: Path
-    spec: RunSpec | None = None
+    asked: Asked | None = None
     state: str = "waiting"
     episodes: int = 0
     fault: Mapping[str, Any] | None = None
@@ -102,8 +131,8 @@ class RunView:
 
     def _look(self) -> None:
         folder = RunFolder(self.path)
-        if self.spec is None and (self.path / "spec.toml").exists():
-            self.spec = _spec(self.path / "spec.toml")
+        if self.asked is None and (self.path / "spec.toml").exists():
+            self.asked = _asked(self.path / "spec.toml")
         self.summary = folder.summary
         manifest = folder.manifest()
         if manifest is not None:
@@ -116,7 +145,7 @@ class RunView:
             self.state = "finished"
         elif self.fault is not None:
             self.state = "failed"
-        elif self.spec is not None:
+        elif self.asked is not None:
             self.state = "unfinished" if self.episodes else "started"
 
 
@@ -156,11 +185,28 @@ def _progress(tree: Any) -> Any:
     return progress if isinstance(progress, list) and len(progress) == 4 else None
 
 
-def _spec(file: Path) -> RunSpec:
+def _asked(file: Path) -> Asked:
+    """What a stored spec asks for, as far as its names are known here."""
     try:
-        return msgspec.convert(read_toml(file), RunSpec)
-    except msgspec.ValidationError as error:
+        plain = msgspec.convert(read_toml(file), PlainRun)
+        specs = [_known(kind, table) for kind, table in plain.parts]
+    except (msgspec.ValidationError, InvalidInputError) as error:
         raise InvalidInputError(f"{file} does not hold a run of this version: {error}") from None
+    labels = [
+        label_of(str(table.get("name", "?")), {k: v for k, v in table.items() if k != "name"}) if spec is None
+        else spec.label
+        for spec, (_, table) in zip(specs, plain.parts, strict=True)
+    ]  # fmt: skip
+    world, nature, learner = labels
+    return Asked(world, nature, learner, plain.seed, plain.episodes, specs[0], specs[1])
+
+
+def _known(kind: Kind, table: Mapping[str, Any]) -> Any:
+    """The spec of a name that is known here; None for another."""
+    try:
+        return Registry.installed().parse(kind, table)
+    except UnknownNameError:
+        return None
 
 
 def _stamp(file: Path) -> Any:

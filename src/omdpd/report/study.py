@@ -15,18 +15,16 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import omdpd.experiments.files as experiment_files
-from omdpd.experiments.specs import Experiment, RunSpec
+from omdpd.experiments.files import stored_experiment
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
 from omdpd.report.problems import problem_values
-from omdpd.report.reading import RunView
+from omdpd.report.reading import Asked, RunView
 from omdpd.report.truth import Truths
 
 # Points of a curve: as many as a wide screen shows, fewer where there are many curves.
@@ -45,8 +43,7 @@ class Study:
     folder: Path
     views: dict[str, RunView] = field(default_factory=dict)
     truths: Truths = field(default_factory=Truths)
-    experiment: Experiment | None = None
-    planned: dict[str, RunSpec] = field(default_factory=dict)
+    planned: dict[str, Asked] = field(default_factory=dict)
     live: bool = False
 
     def refresh(self) -> list[RunView]:
@@ -74,15 +71,15 @@ class Study:
     def ordered(self) -> list[RunView]:
         """The runs that can be named, in the order of the experiment."""
         order = {name: i for i, name in enumerate(self.planned)}
-        named = [view for view in self.views.values() if view.spec is not None]
+        named = [view for view in self.views.values() if view.asked is not None]
         return sorted(named, key=lambda view: (order.get(view.id, len(order)), view.id))
 
     def groups(self) -> dict[GroupKey, list[RunView]]:
         """Runs by world, nature and learner; those that only wait to be run are named too."""
-        groups: dict[GroupKey, list[RunView]] = {_key(spec): [] for spec in self.planned.values()}
+        groups: dict[GroupKey, list[RunView]] = {asked.group: [] for asked in self.planned.values()}
         for view in self.ordered():
-            if view.spec is not None:
-                groups.setdefault(_key(view.spec), []).append(view)
+            if view.asked is not None:
+                groups.setdefault(view.asked.group, []).append(view)
         return groups
 
     def places(self) -> list[tuple[str, str]]:
@@ -110,14 +107,16 @@ class Study:
 
     def problems(self) -> Part:
         """The cards of the worlds."""
-        return {"worlds": problem_values(self._known_specs(), self.truths)}
+        return {"worlds": problem_values(self._asked(), self.truths)}
 
     def progress(self) -> Part:
         """How far every run is."""
         now = time.time()
-        rows = [_progress_row(view, view.spec, now) for view in self.ordered()]
-        rows += [_progress_row(None, spec, now) for name, spec in self.planned.items() if name not in self.views]
-        broken = [view for view in self.views.values() if view.spec is None and view.state == "damaged"]
+        rows = [_progress_row(view, view.asked, now) for view in self.ordered()]
+        rows += [
+            _progress_row(None, asked, now, name) for name, asked in self.planned.items() if name not in self.views
+        ]
+        broken = [view for view in self.views.values() if view.asked is None and view.state == "damaged"]
         rows += [_progress_row(view, None, now) for view in broken]
         return {"runs": rows, "now": now}
 
@@ -129,7 +128,7 @@ class Study:
         why = ""
         if lacking:
             why = NOT_SAFE if all(_unsafe(c) for c in lacking) else KNOWN_AT_THE_END
-        K = max((view.spec.episodes for view in views if view.spec is not None), default=0)
+        K = max((view.asked.episodes for view in views if view.asked is not None), default=0)
         names = dict(zip(("world", "nature", "learner"), key, strict=True))
         provisional = any(c.view.state != "finished" and c.regret is not None for c in curves)
         value = {**names, "K": K, "n_runs": len(views), "provisional": provisional}
@@ -143,10 +142,11 @@ class Study:
         views = [view for key, group in self.groups().items() if key[:2] == self.places()[i] for view in group]
         best: dict[str, Any] = {}
         for view in views:
-            if view.spec is not None and view.episodes and str(view.spec.seed) not in best and len(best) < 10:
-                plan = self.truths.plan(view.spec, view.keys, view.episodes)
+            asked = view.asked
+            if asked is not None and view.episodes and str(asked.seed) not in best and len(best) < 10:
+                plan = self.truths.plan(asked, view.keys, view.episodes)
                 if plan is not None:
-                    best[str(view.spec.seed)] = optimum(plan)
+                    best[str(asked.seed)] = optimum(plan)
         return {"best": best}
 
     def shown_policies(self) -> set[str]:
@@ -158,10 +158,10 @@ class Study:
         views = [view for view in list(self.groups().values())[i] if view.id in chosen]
         made = []
         for view in views:
-            cmdp = None if view.spec is None else self.truths.of(view.spec).cmdp
+            cmdp = None if view.asked is None else self.truths.of(view.asked).cmdp
             value = None if cmdp is None else run_policies(view, cmdp)
-            if value is not None and view.spec is not None:
-                made.append(value | {"seed": view.spec.seed})
+            if value is not None and view.asked is not None:
+                made.append(value | {"seed": view.asked.seed})
         return {"runs": made}
 
     def comparison(self) -> Part:
@@ -178,12 +178,12 @@ class Study:
         if view.summary is not None:
             best = view.summary.get("comparator_value")
             return None if best is None else float(best)
-        if view.spec is None or not view.episodes:
+        if view.asked is None or not view.episodes:
             return None
-        truth = self.truths.of(view.spec)
+        truth = self.truths.of(view.asked)
         if truth.nature is None or not truth.nature.repeats:
             return None
-        plan = self.truths.plan(view.spec, view.keys, view.episodes)
+        plan = self.truths.plan(view.asked, view.keys, view.episodes)
         return plan.value if plan is not None and plan.feasible else None
 
     def _kept(self, curves: Sequence[RunCurves]) -> Any:
@@ -198,18 +198,19 @@ class Study:
         """Points per curve: fewer where there are many curves, so that the page stays small."""
         return int(min(max(ALL_POINTS / max(len(self.views), 1) / 3.0, MIN_POINTS), MAX_POINTS))
 
-    def _known_specs(self) -> list[RunSpec]:
-        there = [view.spec for view in self.ordered() if view.spec is not None]
-        return list(dict.fromkeys([*self.planned.values(), *there])) if self.planned else there
+    def _asked(self) -> list[Asked]:
+        there = [view.asked for view in self.ordered() if view.asked is not None]
+        return list(dict.fromkeys([*self.planned.values(), *there]))
 
     def _read_experiment(self) -> None:
         file = self.folder / "experiment.toml"
-        if self.experiment is None and file.exists():
+        if not self.planned and file.exists():
             try:
-                self.experiment = experiment_files.load_experiment(file)
-            except InvalidInputError:  # of another version, or with parts that are not installed: its runs remain
+                experiment = stored_experiment(file)
+            except InvalidInputError:  # of another version: its runs remain
                 return
-            self.planned = {spec.id: spec for spec in self.experiment.runs()}
+            if experiment is not None:
+                self.planned = {spec.id: Asked.of(spec) for spec in experiment.runs()}
 
     def _commands(self) -> list[str]:
         file = self.folder / "experiment.toml"
@@ -235,26 +236,19 @@ def load_study(folder: str | Path) -> Study:
     return study
 
 
-@cache
-def _key(spec: RunSpec) -> GroupKey:
-    """The names of a run's group; a label is costly to make, and asked for often."""
-    return spec.world.label, spec.nature.label, spec.learner.label
-
-
 def _unsafe(curves: RunCurves) -> bool:
     return curves.view.summary is not None and not curves.view.summary.get("comparator_exists", True)
 
 
-def _progress_row(view: RunView | None, spec: RunSpec | None, now: float) -> dict[str, Any]:
+def _progress_row(view: RunView | None, asked: Asked | None, now: float, name: str = "") -> dict[str, Any]:
     """One run's line; without a view it has not begun."""
     row: dict[str, Any] = {
-        "run": view.id if view is not None else spec.id if spec is not None else "", "state": "waiting", "k": 0,
-        "K": 0, "seed": None, "world": "", "nature": "", "learner": "", "rate": None, "to_go": None, "error": None,
-        "traceback": None, "age": None,
+        "run": name if view is None else view.id, "state": "waiting", "k": 0, "K": 0, "seed": None, "world": "",
+        "nature": "", "learner": "", "rate": None, "to_go": None, "error": None, "traceback": None, "age": None,
     }  # fmt: skip
-    if spec is not None:
-        names = dict(zip(("world", "nature", "learner"), _key(spec), strict=True))
-        row |= names | {"K": spec.episodes, "seed": spec.seed}
+    if asked is not None:
+        row |= dict(zip(("world", "nature", "learner"), asked.group, strict=True))
+        row |= {"K": asked.episodes, "seed": asked.seed}
     if view is None:
         return row
     row |= {"state": view.state, "k": view.episodes}

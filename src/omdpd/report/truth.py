@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from omdpd.experiments.specs import RunSpec
 from omdpd.natures.protocol import Nature, Safety
 from omdpd.play.loop import KeyRanges, seed_of
 from omdpd.problem.cmdp import CMDP
+from omdpd.report.reading import Asked
 from omdpd.solvers.programs import Plan, best_policy_against
 from omdpd.worlds.card import ProblemCard, problem_card
 
@@ -56,29 +56,34 @@ class Truths:
     known: dict[Any, Truth] = field(default_factory=dict)
     plans: dict[Any, Plan | None] = field(default_factory=dict)
 
-    def of(self, spec: RunSpec) -> Truth:
+    def of(self, asked: Asked) -> Truth:
         """The truth that a run is measured against."""
-        key = (spec.world, spec.nature, spec.seed)
+        key = (asked.world_spec or asked.world, asked.nature_spec or asked.nature, asked.seed)
         if key not in self.known:
-            self.known[key] = _built(spec)
+            self.known[key] = _built(asked)
         return self.known[key]
 
-    def plan(self, spec: RunSpec, keys: KeyRanges, n_episodes: int) -> Plan | None:
+    def plan(self, asked: Asked, keys: KeyRanges, n_episodes: int) -> Plan | None:
         """The best policy that is safe for every table that a run met in its first `n_episodes`."""
-        truth = self.of(spec)
+        truth = self.of(asked)
         if truth.nature is None:
             return None
-        key = (spec.world, spec.nature, spec.seed, keys if truth.nature.repeats else n_episodes)
+        key = (asked.world_spec, asked.nature_spec, asked.seed, keys if truth.nature.repeats else n_episodes)
         if key not in self.plans:
             self.plans[key] = truth.best_plan(keys, n_episodes)
         return self.plans[key]
 
 
-def _built(spec: RunSpec) -> Truth:
+def _built(asked: Asked) -> Truth:
     """Build a world and its nature, and solve it."""
+    for name, spec in ((asked.world, asked.world_spec), (asked.nature, asked.nature_spec)):
+        if spec is None:
+            return Truth(None, None, None, None, f"nobody here knows the name {name}")
+    assert asked.world_spec is not None
+    assert asked.nature_spec is not None
     try:
-        cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
-        nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
+        cmdp = asked.world_spec.build(np.random.default_rng(asked.stream(0)))
+        nature = asked.nature_spec.build(cmdp, seed_of(asked.stream(1)))
         return Truth(cmdp, nature, problem_card(cmdp), nature.safety())
     except Exception as error:  # a stranger's world may raise anything, and a report is drawn without it
         return Truth(None, None, None, None, f"{type(error).__name__}: {error}")
