@@ -16,7 +16,7 @@ from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
 from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_of
 from omdpd.play.loop import KeyRanges
 from omdpd.problem.arrays import Floats, InvalidInputError
-from omdpd.storage.run_folder import RunFolder, read_toml
+from omdpd.storage.run_folder import RunFolder
 
 # Columns of rows that are not a user's own metrics.
 KNOWN = (
@@ -106,7 +106,7 @@ class RunView:
         if self.rows_stamp == self.stamp[1:2] or self.state == "damaged" or not self.episodes:
             return
         try:
-            rows = RunFolder(self.path).rows()
+            rows = RunFolder(self.path, self.path.name).rows()
         except (InvalidInputError, OSError) as error:
             self.state, self.fault = "damaged", {"error": str(error)}
             return
@@ -115,7 +115,7 @@ class RunView:
 
     def read_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The arrays of the stored state; none where it is damaged or too large to open for a picture."""
-        folder = RunFolder(self.path)
+        folder = RunFolder(self.path, self.path.name)
         try:
             manifest = folder.manifest()
             if manifest is None or manifest.state.size > MAX_STATE_BYTES:
@@ -130,9 +130,9 @@ class RunView:
         return {}
 
     def _look(self) -> None:
-        folder = RunFolder(self.path)
+        folder = RunFolder(self.path, self.path.name)
         if self.asked is None and (self.path / "spec.toml").exists():
-            self.asked = _asked(self.path / "spec.toml")
+            self.asked = _asked(folder)
         self.summary = folder.summary
         manifest = folder.manifest()
         if manifest is not None:
@@ -185,10 +185,11 @@ def _progress(tree: Any) -> Any:
     return progress if isinstance(progress, list) and len(progress) == 4 else None
 
 
-def _asked(file: Path) -> Asked:
+def _asked(folder: RunFolder) -> Asked:
     """What a stored spec asks for, as far as its names are known here."""
+    content, file = folder.spec(), folder.path / "spec.toml"
     try:
-        plain = msgspec.convert(read_toml(file), PlainRun)
+        plain = msgspec.convert(content, PlainRun)
         specs = [_known(kind, table) for kind, table in plain.parts]
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise InvalidInputError(f"{file} does not hold a run of this version: {error}") from None
