@@ -34,6 +34,7 @@ for command in (
     verify.verify,
     report.report,
     report.watch,
+    report.animate,
     learners.learners,
     worlds.worlds,
     worlds.show,

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.animation import animated_runs, write_gif, write_player
 from omdpd.report.html import write_page
 from omdpd.report.study import load_study
 
@@ -72,3 +73,22 @@ def watch(
             application(folder, token, hosts), log_level="warning", access_log=False, timeout_graceful_shutdown=1
         )
         uvicorn.Server(config).run(sockets=[socket])
+
+
+def animate(
+    folder: Folder,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The page to write (DIR/animation.html).")] = None,
+    run: Annotated[
+        str | None, typer.Option(help="A run (the beginning of its name is enough); else a seed of every learner.")
+    ] = None,
+    gif: Annotated[bool, typer.Option("--gif", help="Also write a GIF of the first of these runs.")] = False,
+    step: Annotated[int, typer.Option(help="The step of the episode that the GIF shows, from 1.")] = 1,
+) -> None:
+    """Write a player that shows how policy and occupancy moved over the episodes."""
+    study = load_study(folder)
+    views = animated_runs(study, run)
+    file = folder / "animation.html" if out is None else out
+    file.parent.mkdir(parents=True, exist_ok=True)
+    print(f"wrote {write_player(study, views, file)}")
+    if gif:
+        print(f"wrote {write_gif(study, views[0], file.with_suffix('.gif'), step - 1)}")

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from omdpd.experiments.registry import Registry, UnknownNameError
-from omdpd.experiments.spec import KINDS, MAX_ENTRIES, Experiment, Kind, Record
+from omdpd.experiments.spec import KINDS, MAX_ENTRIES, Experiment, Kind, Policies, Record
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.sealed import read_toml
 from omdpd.worlds.files import file_digest
@@ -34,6 +34,7 @@ episodes = 3000          # K, episodes per run
 seeds = 5                # how many seeds; each seed is a world of its own
 first_seed = 0
 record = "thinned"       # rows for all of up to 10000 episodes, then on a logarithmic grid; "all": every episode
+policies = "log"         # keep some 40 policies of every run for the report, at most 4 MB; "none": keep none
 
 [[worlds]]               # `omdpd worlds` lists them with their facts
 name = "random_dirichlet"
@@ -116,6 +117,7 @@ class _Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: int = 5
     first_seed: int = 0
     record: Record = "thinned"
+    policies: Policies = msgspec.UNSET
 
 
 def _decoded(file: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.experiments.interrupts import noting_interrupts
+from omdpd.experiments.snapshots import Snapshots
 from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
 from omdpd.learners.protocol import check_storable
@@ -88,7 +89,8 @@ def advance(
     begin = first(scene)
     check_storable(scene.learner, begin.learner_state)
     now = start = resumed(record, scene.learner, begin, rng)
-    writer = Writer(record, scene, rng, every)
+    kept = None if spec.policies == "none" else Snapshots.resumed(record, scene, start.k)
+    writer = Writer(record, scene, rng, every, kept)
     began = time.perf_counter()
     with noting_interrupts() as stop:
         for value, row, now in play(scene, start, rng, record_grid(spec.episodes, spec.record == "all")):

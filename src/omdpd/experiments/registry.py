@@ -27,7 +27,18 @@ from typing import Any
 import msgspec
 
 from omdpd.experiments.plugins import PluginModule, checked_factory, read_plugin
-from omdpd.experiments.spec import KINDS, Kind, LearnerSpec, NatureSpec, Plugin, Record, RunSpec, Spec, WorldSpec
+from omdpd.experiments.spec import (
+    KINDS,
+    Kind,
+    LearnerSpec,
+    NatureSpec,
+    Plugin,
+    Policies,
+    Record,
+    RunSpec,
+    Spec,
+    WorldSpec,
+)
 from omdpd.learners import LEARNERS
 from omdpd.natures import NATURES
 from omdpd.problem.arrays import InvalidInputError
@@ -166,7 +177,7 @@ def run_of(content: Mapping[str, Any], registry: Registry) -> RunSpec:
     """A run from decoded TOML or JSON; errors of its settings are msgspec's."""
     plain = msgspec.convert(content, PlainRun)
     world, nature, learner = (registry.parse(kind, table) for kind, table in plain.parts)
-    return RunSpec(world, nature, learner, plain.episodes, plain.seed, plain.record)
+    return RunSpec(world, nature, learner, plain.episodes, plain.seed, plain.record, plain.policies)
 
 
 class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -178,6 +189,7 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     episodes: int
     seed: int
     record: Record = "thinned"
+    policies: Policies = msgspec.UNSET
 
     @property
     def parts(self) -> tuple[tuple[Kind, dict[str, Any]], ...]:

@@ -41,6 +41,8 @@ ALWAYS_NEW = ("anchored", "drifting", "independent")
 Kind = Literal["worlds", "natures", "learners"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Record = Literal["thinned", "all"]
+# Whether a run keeps a thin sequence of its policies ("log": on a logarithmic grid of episodes); left unset it does.
+Policies = Literal["log", "none"] | msgspec.UnsetType
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     """One run: everything its result depends on.
 
     `record`: rows for every episode, or (beyond ten thousand episodes) on a grid that is logarithmic in the end.
+    `policies` came later: it is part of a run's name only where it is "none".
     """
 
     world: WorldSpec
@@ -148,12 +151,15 @@ class RunSpec(msgspec.Struct, frozen=True):
     episodes: int
     seed: int
     record: Record = "thinned"
+    policies: Policies = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if not 1 <= self.episodes <= MAX_INTEGER:
             raise InvalidInputError(f"episodes is {self.episodes}, but must be between 1 and {MAX_INTEGER}")
         if not 0 <= self.seed <= 2 * MAX_INTEGER:
             raise InvalidInputError(f"seed is {self.seed}, but must be between 0 and {2 * MAX_INTEGER}")
+        if self.policies == "log":
+            msgspec.structs.force_setattr(self, "policies", msgspec.UNSET)
 
     @property
     def id(self) -> str:
@@ -183,8 +189,11 @@ class Experiment(msgspec.Struct, frozen=True):
     seeds: int = 5
     first_seed: int = 0
     record: Record = "thinned"
+    policies: Policies = msgspec.UNSET
 
     def __post_init__(self) -> None:
+        if self.policies == "log":
+            msgspec.structs.force_setattr(self, "policies", msgspec.UNSET)
         for name, least in (("episodes", 1), ("seeds", 1), ("first_seed", 0)):
             value = getattr(self, name)
             if not least <= value <= MAX_INTEGER:
@@ -193,7 +202,7 @@ class Experiment(msgspec.Struct, frozen=True):
     def runs(self) -> list[RunSpec]:
         """Every run of the grid, once."""
         runs = (
-            RunSpec(world, nature, learner, self.episodes, seed, self.record)
+            RunSpec(world, nature, learner, self.episodes, seed, self.record, self.policies)
             for world in self.worlds
             for nature in self.natures
             for seed in range(self.first_seed, self.first_seed + self.seeds)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omdpd.experiments.snapshots import Snapshots
 from omdpd.learners.protocol import Learner, stored_classes
 from omdpd.play.judging import Totals
 from omdpd.play.loop import Progress, Row
@@ -53,6 +54,7 @@ class Writer:
     scene: Scene
     rng: np.random.Generator
     every: float
+    kept: Snapshots | None = None
     rows: list[Row] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     committed: float = field(default_factory=time.perf_counter)
@@ -62,6 +64,8 @@ class Writer:
         self.values.append(value)
         if row is not None:
             self.rows.append(row)
+        if self.kept is not None:
+            self.kept.look(now, self.scene)
         waited = time.perf_counter() - self.committed > self.every
         if now.k == self.scene.episodes or waited or len(self.values) >= MOST_WAITING:
             self.commit(now)
@@ -73,7 +77,8 @@ class Writer:
         tree, arrays = pack((now.learner_state, now.totals, now.keys, now.seconds))
         done = Commit(now.k, {"progress": tree, "rng": self.rng.bit_generator.state}, arrays)
         values = pa.table({"value": pa.array(self.values, pa.float64())})
-        self.record.commit(table_of_rows(self.rows, list(self.scene.metrics)), values, done)
+        fresh = None if self.kept is None else self.kept.unwritten()
+        self.record.commit(table_of_rows(self.rows, list(self.scene.metrics)), values, done, fresh)
         self.rows, self.values, self.committed = [], [], time.perf_counter()
 
 

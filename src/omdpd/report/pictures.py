@@ -67,6 +67,23 @@ def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
     return figure
 
 
+def draw_cells(axes: Axes, cmdp: CMDP, policy: Floats, occupancy: Floats, step: int) -> None:
+    """A policy at one step: on the map with the chance to be in a cell, or as probabilities by state and action."""
+    if cmdp.labels.layout:
+        height, width = len(cmdp.labels.layout), len(cmdp.labels.layout[0])
+        mass = occupancy[step].sum(axis=1)
+        axes.imshow(mass.reshape(height, width), cmap="Blues", vmin=0.0, vmax=1.0)
+        _marks(axes, cmdp.labels.layout)
+        _arrows(axes, cmdp, mass, policy[step])
+        axes.set(xticks=[], yticks=[])
+        return
+    axes.imshow(policy[step], cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
+    _, S, A = cmdp.shape
+    axes.set_xticks(range(A), cmdp.labels.actions or [f"action {a}" for a in range(A)])
+    if S <= 30:
+        axes.set_yticks(range(S), cmdp.labels.states or [f"state {s}" for s in range(S)])
+
+
 def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
     """One panel for the occupancy (state by step), one per action for its probability."""
     from matplotlib.figure import Figure

@@ -127,7 +127,11 @@ class RunView:
 
     def read_snapshots(self) -> dict[str, np.ndarray[Any, Any]]:
         """What the run kept on the way: policies and numbers on a grid of episodes; empty if it kept nothing."""
-        return {}
+        try:
+            kept = RunFolder(self.path).policies()
+        except (InvalidInputError, OSError):
+            return {}
+        return kept or {}
 
     def _look(self) -> None:
         folder = RunFolder(self.path, self.path.name)

@@ -15,7 +15,7 @@ from omdpd.storage.npz import Arrays
 from omdpd.storage.packing import Tree
 from omdpd.storage.sealed import FORMAT, read_sealed, sealed_json
 
-PART_NAME = re.compile(r"(rows-\d{6,}\.parquet|values-\d{6,}\.parquet|state-\d{6,}\.npz)")
+PART_NAME = re.compile(r"(rows-\d{6,}\.parquet|values-\d{6,}\.parquet|(state|policies)-\d{6,}\.npz)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +57,14 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     values: tuple[Part, ...]
     state: Part
     tree: Any
+    policies: Part | None = None
     run: str = ""
     format: int = FORMAT
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """Everything that counts."""
-        return (*self.rows, *self.values, self.state)
+        return (*self.rows, *self.values, self.state, *(() if self.policies is None else (self.policies,)))
 
     @property
     def files(self) -> set[str]:

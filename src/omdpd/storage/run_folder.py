@@ -4,7 +4,7 @@ One folder per run:
 
     spec.toml          what ran                        provenance.json   versions, platform, commit
     rows-<n>.parquet   recorded episodes, in parts     values-<n>.parquet   the true value of every episode
-    state-<n>.npz      arrays of the state
+    state-<n>.npz      arrays of the state             policies-<n>.npz   policies and numbers on a grid of episodes
     commit.json        the one truth: which parts and which state belong together, with checksums
     summary.json       the scores, once the run is finished        error.json   why it failed, if it did
     lock               held by the process that plays the run
@@ -43,7 +43,7 @@ from omdpd.storage.atomic import (
 )
 from omdpd.storage.locks import Lock
 from omdpd.storage.manifest import PART_NAME, Commit, Manifest, Part
-from omdpd.storage.npz import arrays_of_npz, npz_of_arrays
+from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.parquet import parquet_of_table, pieces_of_parquet, table_of_parquet, write_merged
 from omdpd.storage.provenance import provenance, with_resume
 from omdpd.storage.sealed import FORMAT, read_sealed, read_toml, sealed_json, sealed_toml
@@ -152,8 +152,8 @@ class RunFolder:
         self._refuse_unsealed("spec.toml", sealed)
         return content
 
-    def commit(self, rows: pa.Table, values: pa.Table, done: Commit) -> None:
-        """Add a part of rows and of values and replace the state, all or nothing."""
+    def commit(self, rows: pa.Table, values: pa.Table, done: Commit, policies: Arrays | None = None) -> None:
+        """Add a part of rows and of values and replace the state (and the policies, if given), all or nothing."""
         if (before := self.manifest()) is not None and len(before.values) >= MOST_PARTS:
             self.compact()
             before = self.manifest()
@@ -167,6 +167,9 @@ class RunFolder:
             state=self._write(f"state-{number:06d}.npz", npz_of_arrays(done.arrays)),
             tree=done.tree,
             run=self.run,
+            policies=(None if before is None else before.policies)
+            if policies is None
+            else self._write(f"policies-{number:06d}.npz", npz_of_arrays(policies)),
         )
         self._replace(before, new)
 
@@ -239,6 +242,13 @@ class RunFolder:
         if len(values) != manifest.episodes:
             raise RecordError(f"{self.path} is damaged: it has {len(values)} values of {manifest.episodes} episodes")
         return np.frombuffer(values)
+
+    def policies(self) -> Arrays | None:
+        """The policies and numbers that were kept on the way, checked; None if there are none."""
+        manifest = self.manifest()
+        if manifest is None or manifest.policies is None:
+            return None
+        return arrays_of_npz(manifest.policies.content(self.path), str(self.path / manifest.policies.file))
 
     def finish(self, summary: Mapping[str, Any]) -> None:
         """Write the scores; from now on the run counts as finished."""

@@ -225,7 +225,7 @@
     const head = ["learner", "solves", "failed", "iterations per solve", "largest gap", "saturated episodes", "infeasible"];
     const rows = with_.map((g) => { const h = g.value.health; return [g.learner, number(h.solves), number(h.failures), h.solves ? number(h.iterations / h.solves, 3) : "–", h.solves ? h.max_gap.toExponential(1) : "–", number(h.saturations), number(h.infeasible)]; });
     const charts = [
-      auto("lambda", "λ: sum of violations the learner saw", "of the first seed, at the kept episodes", multipliers),
+      auto("lambda", "λ: violation that the learner has seen", "of the first seed, at the kept episodes", multipliers),
       auto("weight", "Largest weight of a constraint", "mean over seeds", line("weight")),
       auto("step", "Step size η", "mean over seeds", line("step_size")),
       auto("iterations", "Iterations per solve", "between kept episodes", perStep),

@@ -70,7 +70,7 @@
     const played = omdpd.unpacked(run, world);
     const i = Math.min(switches.snapshot, played.n - 1), h = Math.min(switches.step, world.H - 1), now = played.at(i);
     const w = half(width), reference = best ? { policy: omdpd.shares(best.policy), states: omdpd.shares(best.states) } : null;
-    const when = now.episode === null ? "averaged over all episodes" : `before episode ${number(now.episode)}`;
+    const when = now.episode === null ? "averaged over all episodes" : `after ${number(now.episode)} episodes`;
     const differs = switches.difference && reference;
     const drawings = [];
     const name = { learned: `learned, ${when}, step ${h + 1}`, best: `best safe policy, step ${h + 1}` };
@@ -99,7 +99,7 @@
     if (!world?.S || !run) return [omdpd.empty("Nothing to draw yet.")];
     const played = omdpd.unpacked(run, world), now = played.at(Math.min(switches.snapshot, played.n - 1)), w = half(width);
     const heat = { columns: d3.range(world.H).map((h) => String(h + 1)), rows: omdpd.stateNames(world), width: w, xlabel: "step →" };
-    const when = now.episode === null ? "averaged over all episodes" : `policy before episode ${number(now.episode)}`;
+    const when = now.episode === null ? "averaged over all episodes" : `policy after ${number(now.episode)} episodes`;
     const drawings = [omdpd.heat({ ...heat, cells: omdpd.byStep(world, now.states), title: `learned, ${when}` })];
     if (best) drawings.push(omdpd.heat({ ...heat, cells: omdpd.byStep(world, omdpd.shares(best.states)), title: "best safe policy" }));
     const reference = best ? omdpd.shares(best.states) : null;

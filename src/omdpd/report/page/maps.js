@@ -34,15 +34,17 @@
       const mass = states ? states[step * world.S + s] : 0;
       const likely = world.actions.map((name, a) => `${name} ${Math.round(100 * policy[omdpd.at(world, step, s, a)])} %`).join(", ");
       const box = svg("g", {}, said(`${omdpd.stateName(world, s)}: chance to be here ${number(mass, 3)}; ${likely}`));
-      box.append(svg("rect", { x, y, width: cell - 1, height: cell - 1, fill: mark === "#" ? MARKS["#"] : mass > 0.0005 ? shade(Math.sqrt(mass / largest)) : omdpd.ground(), stroke: MARKS[mark] || omdpd.faint(), "stroke-width": MARKS[mark] ? 2.5 : 1 }));
+      const fill = mark === "#" ? MARKS["#"] : mass > 0.0005 ? shade(Math.sqrt(mass / largest)) : omdpd.ground();
+      box.append(svg("rect", { x, y, width: cell - 1, height: cell - 1, fill, stroke: MARKS[mark] || omdpd.faint(), "stroke-width": MARKS[mark] ? 2.5 : 1 }));
       if (mark !== "F" && mark !== ".") {
-        const text = svg("text", { x: x + 4, y: y + 13, "font-size": 11, fill: omdpd.soft() });
+        const text = svg("text", { x: x + 4, y: y + 13, "font-size": 11, fill: d3.lab(fill).l > 55 ? "#4a505a" : "#f4f5f7" });
         text.textContent = mark;
         box.append(text);
       }
       if (!"HG#".includes(mark)) world.actions.forEach((name, a) => {
         const p = policy[omdpd.at(world, step, s, a)], [dx, dy] = ARROWS[name] || [0, 0];
-        if (p < 0.05 || (!dx && !dy)) return;
+        // What is done where one never comes is arbitrary: shown faintly, and only where it is decided.
+        if (p < (mass > 0.0005 ? 0.05 : 0.5) || (!dx && !dy)) return;
         const [cx, cy, length] = [x + cell / 2, y + cell / 2, 0.42 * cell * p];
         box.append(svg("line", { x1: cx, y1: cy, x2: cx + dx * length, y2: cy + dy * length, stroke: omdpd.ground(), "stroke-width": 5, "stroke-opacity": mass > 0.0005 ? 0.75 : 0, "stroke-linecap": "round" }));
         box.append(svg("line", { x1: cx, y1: cy, x2: cx + dx * length, y2: cy + dy * length, stroke: arrow, "stroke-width": 2.2, "stroke-opacity": mass > 0.0005 ? 1 : 0.35, "stroke-linecap": "round" }));
