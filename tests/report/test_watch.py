@@ -1,0 +1,210 @@
+"""The live page in a real browser, served by the real command, while runs commit, fail and go on."""
+
+import http.client
+import json
+import re
+import shutil
+import socket
+import threading
+import time
+
+import pytest
+from real_commands import end_all, start, start_program
+from test_study import runs_of
+
+from omdpd.storage.run_folder import RunFolder
+
+pytest.importorskip("starlette", reason="the live page is not tested: pip install 'omdpd[watch]'")
+pytest.importorskip("uvicorn", reason="the live page is not tested: pip install 'omdpd[watch]'")
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_running():
+    yield
+    end_all()
+
+
+def serve(folder, *words, port=0):
+    """`omdpd watch`: its process, and the address that it printed."""
+    process = start("watch", folder, "--port", port, *words)
+    line = process.stdout.readline()
+    found = re.search(r"at (http://\S+)", line)
+    assert found, line
+    return process, found[1]
+
+
+def ask(address, path="/", **headers):
+    """The status and the headers of an answer."""
+    place = address.removeprefix("http://").split("/")[0]
+    connection = http.client.HTTPConnection(place, timeout=10)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    status, told = answer.status, dict(answer.getheaders())
+    connection.close()
+    return status, told
+
+
+def unfinished_copy(study_folder, folder):
+    """The study as if one of its runs had stopped on the way: (folder, the run, its whole commit.json)."""
+    shutil.copytree(study_folder, folder)
+    run = runs_of(folder)[0]
+    (run / "summary.json").unlink()
+    whole = json.loads((run / "commit.json").read_text())
+    write_commit(run, whole, 11)
+    return run, whole
+
+
+def write_commit(run, whole, episodes):
+    """The commit with another count of episodes, put in place as a run does it."""
+    beside = run / "next.json"
+    beside.write_text(json.dumps(whole | {"episodes": episodes}))
+    beside.replace(run / "commit.json")
+
+
+def row_of(page, run):
+    return page.locator("#progress tbody tr", has_text=run.name).inner_text()
+
+
+def wait_for(page, text, seconds=10.0):
+    page.wait_for_function("(t) => document.body.innerText.includes(t)", arg=text, timeout=1000 * seconds)
+
+
+def test_a_new_episode_count_is_shown_within_three_seconds_without_reloading(new_tab, study_folder, tmp_path):
+    run, whole = unfinished_copy(study_folder, tmp_path / "live")
+    _, address = serve(tmp_path / "live")
+    tab = new_tab()
+    page = tab.open(address)
+    page.evaluate("window.here = true")
+    assert "11 / 60" in row_of(page, run)
+    for episodes in (23, 37):
+        write_commit(run, whole, episodes)
+        began = time.monotonic()
+        wait_for(page, f"{episodes} / 60", 3.0)
+        assert time.monotonic() - began < 3.0
+    assert page.evaluate("window.here") is True
+    assert tab.faults == []
+    assert {url.split("/")[2] for url in tab.asked if url.startswith("http")} == {address.split("/")[2]}
+
+
+def test_the_page_survives_a_restart_of_the_server_and_the_failure_of_a_run(new_tab, study_folder, tmp_path):
+    run, whole = unfinished_copy(study_folder, tmp_path / "live")
+    process, address = serve(tmp_path / "live")
+    tab = new_tab()
+    page = tab.open(address)
+    process.terminate()
+    process.wait(timeout=20)
+    wait_for(page, "not connected", 10.0)
+    serve(tmp_path / "live", port=int(address.split(":")[2].strip("/")))
+    write_commit(run, whole, 31)
+    wait_for(page, "31 / 60", 20.0)
+    wait_for(page, "live ·", 10.0)
+    RunFolder(run).fail({"error": "ValueError: <b>it broke</b>", "traceback": "line 1"})
+    wait_for(page, "1 failed", 5.0)
+    page.click("details.error summary")
+    assert "<b>it broke</b>" in page.inner_text("details.error")
+    # A server that is away is the browser's own complaint, not the page's.
+    assert [fault for fault in tab.faults if "ERR_" not in fault] == []
+
+
+def test_the_live_page_draws_what_the_report_draws(new_tab, study_folder):
+    _, address = serve(study_folder)
+    tab = new_tab()
+    page = tab.open(address)
+    for name in ("violation", "regret", "bursts", "plane", "policy", "comparison"):
+        page.wait_for_selector(f"figure[data-figure={name}]", timeout=20_000)
+    assert page.locator("text=could not be drawn").count() == 0
+    assert tab.faults == []
+
+
+def test_a_folder_that_is_not_there_yet_is_waited_for(new_tab, study_folder, tmp_path):
+    _, address = serve(tmp_path / "later")
+    tab = new_tab()
+    page = tab.open(address)
+    assert "No run has started yet" in page.inner_text("#progress")
+    assert not (tmp_path / "later").exists()
+    shutil.copytree(study_folder, tmp_path / "later")
+    wait_for(page, "18 runs: 18 finished", 10.0)
+    page.wait_for_selector("figure[data-figure=violation] svg", timeout=20_000)
+    assert tab.faults == []
+
+
+def test_only_known_names_of_the_machine_are_served_and_nothing_can_be_changed(study_folder):
+    _, address = serve(study_folder)
+    assert ask(address)[0] == 200
+    assert ask(address, Host="evil.example")[0] == 421
+    assert ask(address, "/events", Host="evil.example:80")[0] == 421
+    assert ask(address, "/../../etc/passwd")[0] == 404
+    told = ask(address)[1]
+    policy = {name.lower(): value for name, value in told.items()}["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "connect-src 'self'" in policy
+    connection = http.client.HTTPConnection(address.removeprefix("http://").strip("/"), timeout=10)
+    connection.request("POST", "/", body=b"x")
+    assert connection.getresponse().status == 405
+    connection.close()
+
+
+def test_another_address_needs_a_flag_and_a_token(study_folder):
+    process = start("watch", study_folder, "--address", "0.0.0.0", "--port", 0)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "say --public if that is wanted" in told
+    _, address = serve(study_folder, "--address", "0.0.0.0", "--public", "--name", "lab.example")
+    place, token = address.rsplit("/", 1)
+    local = f"http://127.0.0.1:{place.rsplit(':', 1)[1]}"
+    assert ask(local)[0] == 403
+    assert ask(local, "/?token=wrong")[0] == 403
+    assert ask(local, "/events?token=wrong")[0] == 403
+    assert ask(local, "/" + token)[0] == 200
+    assert ask(local, "/" + token, Host="lab.example")[0] == 200
+    assert ask(local, "/" + token, Host="evil.example")[0] == 421
+
+
+def test_a_port_that_is_taken_is_refused_with_a_sentence(study_folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        process = start("watch", study_folder, "--port", taken.getsockname()[1])
+        told, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert told.startswith("omdpd: cannot listen at 127.0.0.1, port")
+
+
+def listen(address, until, seen, i):
+    """One viewer without a browser: reads events until it has met a text."""
+    place = address.removeprefix("http://").strip("/")
+    connection = http.client.HTTPConnection(place, timeout=30)
+    connection.request("GET", "/events")
+    answer = connection.getresponse()
+    while (line := answer.readline()) and until not in line:
+        pass
+    seen[i] = time.monotonic() if line else None
+    connection.close()
+
+
+def test_twenty_viewers_see_a_commit_within_three_seconds(study_folder, tmp_path):
+    run, whole = unfinished_copy(study_folder, tmp_path / "live")
+    _, address = serve(tmp_path / "live")
+    seen = [None] * 20
+    viewers = [threading.Thread(target=listen, args=(address, b'"k":47,', seen, i)) for i in range(20)]
+    for viewer in viewers:
+        viewer.start()
+    time.sleep(2.0)
+    began = time.monotonic()
+    write_commit(run, whole, 47)
+    for viewer in viewers:
+        viewer.join(timeout=20.0)
+    assert all(moment is not None and moment - began < 3.0 for moment in seen), [s and s - began for s in seen]
+
+
+def test_without_the_extra_packages_the_command_says_what_to_install(study_folder):
+    import sys
+
+    script = (
+        "import sys; sys.modules['starlette'] = None; sys.modules['uvicorn'] = None\n"
+        "sys.argv = ['omdpd', 'watch', sys.argv[1]]\n"
+        "from omdpd.cli.main import main; main()"
+    )
+    process = start_program([sys.executable, "-c", script, study_folder])
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "pip install 'omdpd[watch]'" in told
