@@ -1,17 +1,12 @@
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
+from matplotlib.image import imread
 
 from omdpd.report.curves import Curves, band
 from omdpd.report.figures import STYLES, draw, save
+from omdpd.report.publication import ONE_COLUMN, TWO_COLUMNS, draw_paper, exponent_table, write_paper
 
 EPISODES = np.arange(1.0, 401.0)
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def curves(learner, nature, power=0.5, regret=True):
@@ -41,26 +36,33 @@ def test_a_curve_that_ends_below_zero_has_no_exponent():
     assert band(EPISODES, -EPISODES[None]).exponent is None
 
 
-def test_every_nature_has_a_row_with_violation_left_and_regret_right():
+def test_every_nature_has_a_row_with_a_ranking_violation_and_regret():
     figure = draw([curves("A", "fixed"), curves("B", "fixed"), curves("A", "pool")], "a title")
     panels = figure.axes
-    assert len(panels) == 4
-    assert [p.get_title().split(":")[0] for p in panels] == ["fixed", "fixed", "pool", "pool"]
-    assert "violation" in panels[0].get_title()
-    assert "regret" in panels[1].get_title()
+    assert len(panels) == 6
+    assert [p.get_title(loc="left").split(":")[0] for p in panels[::3]] == ["fixed", "pool"]
+    assert "violation" in panels[1].get_title()
+    assert "regret" in panels[2].get_title()
 
 
-def test_the_legend_names_learners_exponents_and_the_square_root():
-    figure = draw([curves("Fast", "fixed", 0.5), curves("Linear", "fixed", 1.0)], "")
-    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert any("Fast" in text and "0.50" in text for text in texts)
-    assert any("Linear" in text and "1.00" in text for text in texts)
-    assert any("sqrt" in text for text in texts)
+def test_the_ranking_puts_the_least_violation_first_and_says_its_regret():
+    figure = draw([curves("Linear", "fixed", 1.0), curves("Fast", "fixed", 0.5)], "")
+    ranking = figure.axes[0]
+    names = ranking.get_yticklabels()
+    assert [name.get_text() for name in names] == ["Fast", "Linear"]
+    assert [name.get_fontweight() for name in names] == ["bold", "normal"]
+    texts = [text.get_text() for text in ranking.texts]
+    assert texts[:8] == ["30", "$K^{0.50}$", "60", "$K^{0.50}$", "600", "$K^{1.00}$", "1200", "$K^{1.00}$"]
+
+
+def test_learners_are_named_once_in_a_row_and_there_is_no_legend():
+    figure = draw([curves("A", "fixed"), curves("B", "fixed")], "")
+    assert all(axes.get_legend() is None for axes in figure.axes)
 
 
 def test_lines_show_the_numbers_they_were_given():
     given = curves("A", "fixed")
-    line = draw([given], "").axes[0].get_lines()[0]
+    line = draw([given], "").axes[1].get_lines()[0]
     assert np.array_equal(line.get_ydata(), given.violation.mean)
     assert np.array_equal(line.get_xdata(), given.violation.episodes)
 
@@ -69,14 +71,14 @@ def test_learners_can_be_told_apart_without_colour():
     looks = [(line, marker) for _, line, marker in STYLES]
     assert len(set(looks)) == len(STYLES)
     names = [f"L{i}" for i in range(len(STYLES))]
-    lines = draw([curves(name, "fixed") for name in names], "").axes[0].get_lines()[: len(names)]
+    lines = draw([curves(name, "fixed") for name in names], "").axes[1].get_lines()[: len(names)]
     assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == len(names)
 
 
 def test_where_nobody_can_be_safe_the_figure_says_so_and_draws_the_floor():
     figure = draw([curves("A", "independent", 1.0, regret=False)], "", {"independent": 0.146})
-    left, right = figure.axes
-    assert any("0.146" in text.get_text() for text in left.get_legend().get_texts())
+    _, left, right = figure.axes
+    assert any("0.146" in text.get_text() for text in left.texts)
     assert any("No policy is safe" in text.get_text() for text in right.texts)
 
 
@@ -97,6 +99,25 @@ def test_three_files_are_written_and_the_same_figure_gives_the_same_bytes(tmp_pa
 
 def test_a_figure_is_not_blank(tmp_path):
     save(draw([curves("A", "fixed")], "title"), tmp_path)
-    picture = plt.imread(tmp_path / "figure.png")
+    picture = imread(tmp_path / "figure.png")
     assert picture.shape[0] > 200
     assert np.unique(picture.reshape(-1, picture.shape[2]), axis=0).shape[0] > 20
+
+
+@pytest.mark.parametrize("width", [ONE_COLUMN, TWO_COLUMNS])
+def test_a_figure_for_a_paper_has_the_width_of_its_columns_and_one_legend(width):
+    figure = draw_paper([curves("A", n) for n in ("fixed", "noisy", "pool")] + [curves("B_1", "fixed")], width)
+    assert figure.get_size_inches()[0] == width
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["A", "B_1"]
+    assert all(axes.get_legend() is None for axes in figure.axes)
+    assert figure.axes[0].title.get_fontfamily() == ["STIXGeneral"]
+
+
+def test_the_exponents_stand_in_a_table_beside(tmp_path):
+    given = [curves("B_1", "fixed"), curves("A", "independent", regret=False)]
+    lines = exponent_table(given).splitlines()
+    assert r"fixed & B\_1 & 30 & 0.50 & 60 & 0.50 \\" in lines
+    assert r"independent & A & 30 & 0.50 & -- & -- \\" in lines
+    names = {file.name for file in write_paper(given, tmp_path)}
+    assert {"paper-one.pdf", "paper-two.pdf", "exponents.tex"} <= names

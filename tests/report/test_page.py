@@ -8,9 +8,8 @@ import shutil
 import pytest
 from test_study import HOSTILE, partial, runs_of
 
-from omdpd.cli.report import write_report
 from omdpd.report.html import write_page
-from omdpd.report.study import load_study
+from omdpd.report.study import load_study, write_report
 
 SECTIONS = (
     "asked", "progress", "curves", "bursts", "plane", "health", "errors", "policy", "occupancy", "visits",

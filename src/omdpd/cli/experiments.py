@@ -22,6 +22,7 @@ from omdpd.cli.playing import (
     On,
     Plan,
     Plugins,
+    Report,
     Retry,
     names_of,
     play_experiment,
@@ -35,6 +36,7 @@ from omdpd.play.loop import first, play, record_grid
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import load_curves
 from omdpd.report.figures import draw, floors_of, save
+from omdpd.report.publication import write_paper
 from omdpd.report.results import stored_runs, summaries
 from omdpd.report.tables import formatted, print_table
 from omdpd.solvers.warmup import warm_up
@@ -67,6 +69,7 @@ def paper(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
+    report: Report = False,
     plugin: Plugins = None,
 ) -> None:
     """Run the paper's simulation; ends with a table here and a figure on disk."""
@@ -74,7 +77,7 @@ def paper(
     n = seeds if seeds is not None else QUICK_SEEDS if quick else 5
     experiment = paper_experiment(registry_of(plugin), K, n, first_seed, any_instance, names_of(learners) or None)
     console = Console()
-    _play_and_print(console, experiment, out, Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed))
+    _play_and_print(console, experiment, out, Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report))
     floor = floors_of(experiment)["independent"]
     console.print(
         "independent: with every entry drawn afresh no policy is safe in every episode, and the next table cannot be "
@@ -93,6 +96,7 @@ def run(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
+    report: Report = False,
     plugin: Plugins = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and an estimate, and stop.")] = False,
 ) -> None:
@@ -102,7 +106,7 @@ def run(
     if dry_run:
         _print_plan(Console(), experiment)
         return
-    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed)
+    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
     _play_and_print(Console(), experiment, folder, plan)
 
 
@@ -154,15 +158,25 @@ def table(
 def plot(
     folder: Annotated[Path, typer.Argument(help="A folder of results.")],
     out: Annotated[Path | None, typer.Option(help="Where figure.png, .svg and .pdf go (the same folder).")] = None,
+    style: Annotated[
+        str, typer.Option(help="screen; or paper: one and two columns wide, with a table of exponents beside.")
+    ] = "screen",
 ) -> None:
     """Draw the finished runs of a folder."""
+    if style not in ("screen", "paper"):
+        raise InvalidInputError(f"--style is {style!r}, but must be screen or paper")
     records = _finished(folder)
     target = folder if out is None else out
     target.mkdir(parents=True, exist_ok=True)
+    curves = load_curves(folder / "runs", records)
+    if style == "paper":
+        for file in write_paper(curves, target):
+            print(f"wrote {file}")
+        return
     spelled = folder / "experiment.toml"
     experiment = stored_experiment(spelled) if spelled.exists() else None
     floors = None if experiment is None else floors_of(experiment)
-    figure = draw(load_curves(folder / "runs", records), f"{folder.name}: mean and 95 % band over seeds", floors)
+    figure = draw(curves, f"{folder.name}: mean and 95 % band over seeds", floors)
     for file in save(figure, target):
         print(f"wrote {file}")
 

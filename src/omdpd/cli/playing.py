@@ -21,6 +21,7 @@ from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.writer import commit_seconds
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.figures import draw_experiment
+from omdpd.report.study import write_report
 from omdpd.solvers.warmup import warm_up
 
 Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
@@ -28,6 +29,7 @@ On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray
 Address = Annotated[str | None, typer.Option(help="A Dask scheduler (tcp://...) or a Ray cluster; default: start one.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")]
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")]
+Report = Annotated[bool, typer.Option("--report", help="End with report.html, a page that opens from disk.")]
 NoSharedDisk = Annotated[
     bool,
     typer.Option(
@@ -67,6 +69,7 @@ class Plan:
     shared_disk: bool = True
     fresh: bool = False
     retry_failed: bool = False
+    report: bool = False
 
     def __post_init__(self) -> None:
         if self.jobs < 0:
@@ -85,11 +88,18 @@ PLACES: dict[str, Place] = {"local": "local", "dask": "dask", "ray": "ray"}
 def play_experiment(
     console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec] | None = None
 ) -> list[dict[str, Any]]:
-    """Play an experiment (or these of its runs), draw its figure, and return the summaries."""
+    """Play an experiment (or these of its runs), draw its figure and report, and return the summaries.
+
+    The report is written even where runs failed: it shows which ones, and why.
+    """
     wanted = experiment.runs() if runs is None else runs
-    with playing(console, wanted, folder, plan) as (workers, watch):
-        records = run_experiment(experiment, folder, workers, watch, None, plan.shared_disk, wanted)
-    draw_experiment(experiment, folder, records)
+    try:
+        with playing(console, wanted, folder, plan) as (workers, watch):
+            records = run_experiment(experiment, folder, workers, watch, None, plan.shared_disk, wanted)
+        draw_experiment(experiment, folder, records)
+    finally:
+        if plan.report and (folder / "runs").is_dir():
+            console.print(f"Report: {write_report(folder)}", highlight=False, soft_wrap=True)
     return records
 
 

@@ -12,11 +12,9 @@ import typer
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.animation import animated_runs, write_gif, write_player
-from omdpd.report.html import write_page
-from omdpd.report.study import load_study
+from omdpd.report.study import load_study, write_report
 
 Folder = Annotated[Path, typer.Argument(help="A folder of results.")]
-Report = Annotated[bool, typer.Option("--report", help="End with report.html in the folder of results.")]
 # The server gives way to the runs it watches.
 NICENESS = 10
 
@@ -28,14 +26,6 @@ def report(
     """Write a study as one HTML page that opens from disk and makes no request."""
     file = write_report(folder, out)
     print(f"wrote {file} ({file.stat().st_size / 1e6:.1f} MB)")
-
-
-def write_report(folder: Path, out: Path | None = None) -> Path:
-    """The page of a folder of results."""
-    study = load_study(folder)
-    file = folder / "report.html" if out is None else out
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return write_page(study.parts(), f"{folder.resolve().name}: omdpd", file)
 
 
 def watch(

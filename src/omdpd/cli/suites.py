@@ -20,6 +20,7 @@ from omdpd.cli.playing import (
     On,
     Plan,
     Plugins,
+    Report,
     Retry,
     names_of,
     play_experiment,
@@ -59,6 +60,7 @@ def suite(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
+    report: Report = False,
     plugin: Plugins = None,
 ) -> None:
     """Run our learners and the uniform policy over all worlds and the natures that suit them."""
@@ -75,7 +77,7 @@ def suite(
             why = f"it takes most of a second per episode; --learners {SLOW_LEARNER} runs it"
             console.print(f"left out: {SLOW_LEARNER} on {world.label}: {why}", highlight=False, soft_wrap=True)
         runs = [run for run in runs if run.learner.name != SLOW_LEARNER or run.world not in slow]
-    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed)
+    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
     records = play_experiment(console, experiment, out, plan, runs)
     print_table(console, records)
     _print_late(console, records)
@@ -96,13 +98,14 @@ def compare(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
+    report: Report = False,
     plugin: Plugins = None,
 ) -> None:
     """Run all learners on the same worlds, natures and seeds, with the same scales and with each one's own."""
     if scales not in ("same", "own", "both"):
         raise InvalidInputError(f"--scales is {scales!r}, but must be same, own or both")
     console = Console()
-    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed)
+    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
     registry = registry_of(plugin)
     experiment = named_experiment(
         registry, names_of(worlds) or registry.complete("worlds"), names_of(natures) or registry.complete("natures"),

@@ -16,6 +16,7 @@ from omdpd.play.loop import Row, first, met_comparator, play, seed_of
 from omdpd.play.scene import Metric, Scene
 from omdpd.problem.arrays import Floats, named, positive_integer
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.markup import LINES, curve_svg, facts_html
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,20 @@ class History:
         if best is None:
             return None
         return np.array([row.episode * best - row.value_sum for row in self.rows])
+
+    def _repr_html_(self) -> str:
+        """The history in a notebook: its scores, and regret and violation as small curves."""
+        facts = {
+            "episodes": len(self.rows), "strong violation": f"{self.scores.violation:.4g}",
+            "weak violation": f"{self.scores.weak_violation:.4g}",
+            "regret": "none: no policy is safe in every episode" if self.scores.regret is None else (
+                f"{self.scores.regret:.4g}"
+            ),
+        }  # fmt: skip
+        curves = curve_svg("cumulative strong violation", self.violation, LINES[0])
+        if self.regret is not None:
+            curves += curve_svg("cumulative regret", self.regret, LINES[1])
+        return facts_html(f"{self.label}, {self.nature}", facts, curves)
 
 
 def run(

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats, InvalidInputError, as_law, as_table, numbers, positive_integer, within
+from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.setting import FeedbackKind, Setting
 
 Noise = Literal["exact", "two-point", "beta"]
@@ -165,6 +166,14 @@ class CMDP:
             self, cost=self.cost / _wide(more), budget=self.budget / more, cost_scale=self.cost_scale * more,
             scenarios=Scenarios(tuple(costs), excess / _wide(more)),
         )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        """The problem in a notebook: sizes and budgets; `omdpd.worlds.card.problem_card` solves it."""
+        H, S, A = self.shape
+        names = self.labels.constraints or tuple(f"constraint {i}" for i in range(self.n_constraints))
+        rows = [(name, f"{b:.6g}") for name, b in zip(names, self.budget * self.cost_scale, strict=True)]
+        facts = {"states": S, "actions": A, "steps": H, "dynamics": "stationary" if self.stationary else "by step"}
+        return facts_html(f"problem {self.name}", facts, table_html(("constraint", "budget per episode"), rows))
 
     def setting(self, n_episodes: int | None, feedback: FeedbackKind) -> Setting:
         """What a learner is told about this problem."""

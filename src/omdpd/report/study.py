@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +21,10 @@ from typing import Any
 
 from omdpd.experiments.files import stored_experiment
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.markup import facts_html, table_html
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
+from omdpd.report.html import write_page
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
 from omdpd.report.problems import problem_values
 from omdpd.report.reading import Asked, RunView
@@ -67,6 +70,18 @@ class Study:
         for i in range(len(self.groups())):
             parts[f"policies-{i}"] = self.policies(i, chosen)
         return parts | {"comparison": self.comparison()}
+
+    def _repr_html_(self) -> str:
+        """The study in a notebook: its runs and the final numbers of every group."""
+        states = Counter(row["state"] for row in self.progress()["runs"])
+        told = {"runs": ", ".join(f"{n} {state}" for state, n in states.items()) or "none"}
+        rows = []
+        for i, key in enumerate(self.groups()):
+            end = self.group(i).get("end") or {}
+            cells = (end.get(name) for name in ("violation", "regret"))
+            rows.append((*key, *("-" if c is None else f"{c[0]:.4g} ± {c[1]:.2g}" for c in cells)))
+        head = ("world", "nature", "learner", "strong violation", "regret")
+        return facts_html(f"study {self.folder.name}", told, table_html(head, rows))
 
     def ordered(self) -> list[RunView]:
         """The runs that can be named, in the order of the experiment."""
@@ -234,6 +249,14 @@ def load_study(folder: str | Path) -> Study:
     study = Study(path)
     study.refresh()
     return study
+
+
+def write_report(folder: Path, out: Path | None = None) -> Path:
+    """Write the page of a folder of results: one file, by default report.html in that folder."""
+    study = load_study(folder)
+    file = folder / "report.html" if out is None else out
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return write_page(study.parts(), f"{folder.resolve().name}: omdpd", file)
 
 
 def _unsafe(curves: RunCurves) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, inner
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.markup import facts_html, table_html
 from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
 from omdpd.solvers.programs import Plan, best_policy, lagrangian_policy, safest_policy
 from omdpd.worlds.facts import Facts
@@ -75,6 +76,22 @@ class ProblemCard:
     scenarios: tuple[str, ...]
     scenario_value: float | None
     plan: Plan
+
+    def _repr_html_(self) -> str:
+        """The card in a notebook."""
+        H, S, A = self.shape
+        none = f"none: some budget is exceeded by {self.plan.violation:.6g}"
+        facts = {
+            "states, actions, steps": f"{S}, {A}, {H}",
+            "best safe value": none if self.value is None else f"{self.value:.6g}",
+            "without constraints": f"{self.free_value:.6g}", "Slater gap": f"{self.slater_gap:.6g}",
+        }  # fmt: skip
+        head = ("constraint", "budget", "least possible", "reward-optimal", "one more unit of budget earns")
+        rows = [
+            (c.name, f"{c.budget:.6g}", f"{c.least_cost:.6g}", f"{c.free_cost:.6g}", f"{c.multiplier * c.unit:.6g}")
+            for c in self.constraints
+        ]
+        return facts_html(self.name, facts, table_html(head, rows))
 
     def lines(self) -> list[str]:
         """The card for a person."""
