@@ -54,13 +54,12 @@ def test_the_player_answers_keys_sliders_and_another_learner(tab, player):
     assert tab.faults == []
 
 
-def test_a_gif_has_a_picture_for_every_kept_policy(grid_folder, study_folder, tmp_path):
-    for folder, n in ((grid_folder, 40), (study_folder, 40)):
-        study = load_study(folder)
-        file = write_gif(study, animated_runs(study)[0], tmp_path / f"{folder.name}.gif", step=1)
-        with Image.open(file) as picture:
-            assert picture.format == "GIF"
-            assert 2 <= picture.n_frames <= n
+def test_a_gif_has_a_picture_for_every_kept_policy(study_folder, tmp_path):
+    study = load_study(study_folder)
+    view = animated_runs(study)[0]
+    with Image.open(write_gif(study, view, tmp_path / "x.gif", step=1)) as picture:
+        assert picture.format == "GIF"
+        assert 2 <= picture.n_frames <= len(view.read_snapshots()["episodes"])
 
 
 def test_what_cannot_be_animated_is_refused(grid_folder, tmp_path):

@@ -64,9 +64,11 @@ def snapshot_grid(n_episodes: int, policy_size: int) -> frozenset[int]:
     n = min(MAX_POLICIES, MAX_BYTES // (policy_size * np.dtype(POLICY_DTYPE).itemsize))
     if n < 2:
         return frozenset()
+    if n_episodes <= n:
+        return frozenset(range(1, n_episodes + 1))
     # Rounding makes early points of the grid coincide, so it is refined until it has n of them.
-    grid = np.arange(1, n_episodes + 1)
-    for points in range(n, 4 * n if n_episodes > n else n):
+    grid = np.array([1, n_episodes])
+    for points in range(n, 4 * n):
         finer = np.unique(np.rint(np.geomspace(1, n_episodes, points)).astype(np.int64))
         if len(finer) > n:
             break

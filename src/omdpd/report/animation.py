@@ -112,8 +112,9 @@ def _picture(cmdp: CMDP, policy: Floats, best: Floats | None, step: int, title: 
 
     panels = [("played", policy)] if best is None else [("played", policy), ("best safe policy", best)]
     with rc_context({"font.size": 9}):
-        figure = Figure(figsize=(4.2 * len(panels), 4.0), layout="constrained")
+        figure = Figure(figsize=(4.2 * len(panels), 4.0))
         grid = figure.subplots(1, len(panels), squeeze=False)
+        figure.subplots_adjust(left=0.08, right=0.97, bottom=0.1, top=0.84)
         for axes, (name, pi) in zip(grid.flat, panels, strict=True):
             draw_cells(axes, cmdp, pi, occupancy_of_policy(pi, cmdp.transition, cmdp.initial), step)
             axes.set_title(f"{name}, step {step + 1}")
