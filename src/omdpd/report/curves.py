@@ -1,4 +1,4 @@
-"""Records to curves: numbers that a figure or a page can draw."""
+"""Records to curves: the numbers that figures and the page draw, worked out here for both."""
 
 from __future__ import annotations
 
@@ -11,24 +11,32 @@ import numpy as np
 
 from omdpd.play.history import History
 from omdpd.play.judging import EXPONENT_START, growth_exponent
-from omdpd.problem.arrays import Floats, InvalidInputError
-from omdpd.report.statistics import bootstrap_band
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError
+from omdpd.report.statistics import bootstrap_band, exponent_interval
+from omdpd.report.thinning import kept_places
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 
 # Points per curve: enough for a wide figure, few enough for a small file.
 POINTS = 300
+# Which quantiles over runs a band has, in per cent.
+QUANTILES = (10, 50, 90)
 
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A mean curve over runs with its 95 % bootstrap band and the exponent of the mean."""
+    """A mean curve over runs with its 95 % bootstrap band, quantiles over runs, and the exponent of the mean.
+
+    `quantiles` is (3, points), see `QUANTILES`; `interval` is the exponent's 95 % interval, None for a single run.
+    """
 
     episodes: Floats
     mean: Floats
     low: Floats
     high: Floats
+    quantiles: Floats
     exponent: float | None
+    interval: tuple[float, float] | None
     n_runs: int
 
 
@@ -52,16 +60,20 @@ def load_curves(folder: Path, summaries: Sequence[Mapping[str, Any]]) -> list[Cu
     return [_curves(folder, learner, nature, group) for (learner, nature), group in groups.items()]
 
 
-def band(episodes: Floats, curves: Floats) -> Band:
-    """The band of curves (runs, points) over `episodes` (points,), thinned to a few hundred points."""
-    n = len(episodes)
-    places = np.unique(np.linspace(0, n - 1, min(POINTS, n)).astype(np.int64))
-    low, high = bootstrap_band(curves[:, places], np.random.default_rng(0))
+def band(episodes: Floats, curves: Floats, places: Integers | None = None) -> Band:
+    """The band of curves (runs, points) over `episodes` (points,), at `places` or thinned with its extremes kept."""
+    if places is None:
+        places = kept_places(episodes, curves, POINTS)
+    rng = np.random.default_rng(0)
+    low, high = bootstrap_band(curves[:, places], rng)
+    quantiles = np.percentile(curves[:, places], QUANTILES, axis=0)
     mean: Floats = curves.mean(axis=0)
     K = int(episodes[-1])
     early = int(np.searchsorted(episodes, K // EXPONENT_START))
-    exponent = growth_exponent(int(episodes[early]), float(mean[early]), K, float(mean[-1]))
-    return Band(episodes[places], mean[places], low, high, exponent, len(curves))
+    k = int(episodes[early])
+    exponent = growth_exponent(k, float(mean[early]), K, float(mean[-1]))
+    interval = None if exponent is None else exponent_interval(curves[:, early], curves[:, -1], k, K, rng)
+    return Band(episodes[places], mean[places], low, high, quantiles, exponent, interval, len(curves))
 
 
 def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str, Any]]) -> Curves:

@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from omdpd.play.judging import EXPONENT_START, growth_exponent
 from omdpd.problem.arrays import Floats, Integers
+from omdpd.report.curves import Band, band
 from omdpd.report.health import health_of
 from omdpd.report.reading import KNOWN, RunView
 from omdpd.report.results import mean_of
-from omdpd.report.statistics import bootstrap_band, exponent_interval
 from omdpd.report.thinning import bucket_maxima, kept_places, written
 
 # Stretches of episodes in the strip of violations.
 STRIP = 240
-QUANTILES = (10, 50, 90)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +64,6 @@ def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: st
     """The value of a group for the page; `why` says why there is no regret, where there is none."""
     finished = [run for run in runs if run.view.state == "finished"]
     basis = finished or _common(runs)
-    rng = np.random.default_rng(0)
     value: dict[str, Any] = {
         "n_finished": len(finished), "n_mean": len(basis), "why": why,
         "strip": {"n": min(STRIP, n_episodes), "K": n_episodes, "rows": [_strip(run, n_episodes) for run in runs]},
@@ -74,9 +71,9 @@ def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: st
     if basis:
         places = _places(basis, points)
         value["x"] = basis[0].episodes[places].astype(np.int64).tolist()
-        value["violation"] = _statistics([run.violation for run in basis], basis[0].episodes, places, rng)
-        value["regret"] = _known(basis, "regret", places, rng)
-        value["weak"] = _known(basis, "weak", places, rng)
+        value["violation"] = _statistics(band(basis[0].episodes, np.stack([run.violation for run in basis]), places))
+        value["regret"] = _known(basis, "regret", places)
+        value["weak"] = _known(basis, "weak", places)
         value["health"] = health_of([run.view for run in basis], places)
         value["recorded"] = _recorded(basis, places)
     value["runs"] = [_single(run, basis, value.get("x"), points) for run in runs]
@@ -102,29 +99,23 @@ def _places(runs: Sequence[RunCurves], points: int) -> Integers:
     return np.unique(np.concatenate([kept_places(runs[0].episodes, stack, share) for stack in stacks]))
 
 
-def _known(runs: Sequence[RunCurves], name: str, places: Integers, rng: np.random.Generator) -> Any:
+def _known(runs: Sequence[RunCurves], name: str, places: Integers) -> Any:
     """Statistics of a curve that all runs have, or None."""
     curves = [getattr(run, name) for run in runs]
-    return None if any(c is None for c in curves) else _statistics(curves, runs[0].episodes, places, rng)
+    if any(c is None for c in curves):
+        return None
+    return _statistics(band(runs[0].episodes, np.stack(curves), places))
 
 
-def _statistics(curves: Sequence[Floats], episodes: Floats, places: Integers, rng: np.random.Generator) -> Any:
-    """Mean, band, quantiles and exponent of some curves; of a single one only its mean, which it is."""
-    stack = np.stack(curves)
-    mean = stack.mean(axis=0)
-    K = int(episodes[-1])
-    early = int(np.searchsorted(episodes, K // EXPONENT_START))
-    made = {"mean": written(mean[places]), "exponent": None, "interval": None}
-    exponent = growth_exponent(int(episodes[early]), float(mean[early]), K, float(mean[-1]))
-    if exponent is not None:
-        made["exponent"] = float(f"{exponent:.4g}")
-        interval = exponent_interval(stack[:, early], stack[:, -1], int(episodes[early]), K, rng)
-        made["interval"] = None if interval is None else written(interval)
-    if len(stack) > 1:
-        low, high = bootstrap_band(stack[:, places], rng)
-        made |= {"low": written(low), "high": written(high)}
-        made["quantiles"] = written(np.percentile(stack[:, places], QUANTILES, axis=0))
-    return made
+def _statistics(made: Band) -> dict[str, Any]:
+    """A band as a page takes it; of a single run only its mean, which it is."""
+    value = {
+        "mean": written(made.mean), "exponent": None if made.exponent is None else float(f"{made.exponent:.4g}"),
+        "interval": None if made.interval is None else written(made.interval),
+    }  # fmt: skip
+    if made.n_runs > 1:
+        value |= {"low": written(made.low), "high": written(made.high), "quantiles": written(made.quantiles)}
+    return value
 
 
 def _single(run: RunCurves, basis: Sequence[RunCurves], x: Any, points: int) -> dict[str, Any]:

@@ -185,7 +185,7 @@
   };
 
   // A small chart of one line per learner.
-  const small = (name, title, note, lines, width, log, domain) => {
+  const small = (name, title, note, lines, width, log, domain, logX) => {
     const data = lines.flatMap((l) => l.x.map((x, i) => ({ x, y: l.y[i], look: l.look, learner: l.learner, z: l.z || l.learner }))).filter((d) => d.y !== null && Number.isFinite(d.y) && (!log || d.y > 0));
     if (!data.length) return null;
     const groups = [...d3.group(data, (d) => d.z).values()];
@@ -193,7 +193,7 @@
       name, title, note, head: ["learner", "first", "last", "largest"],
       rows: groups.map((g) => [g[0].z, number(g[0].y), number(g.at(-1).y), number(d3.max(g, (d) => d.y))]),
       drawings: [omdpd.plot({
-        width, height: 220, marginLeft: 54, x: { label: "episode →", ticks: 4, tickFormat: omdpd.tick },
+        width, height: 220, marginLeft: 54, x: { label: "episode →", ticks: 4, ...(logX ? { type: "log", tickFormat: "~s" } : { tickFormat: omdpd.tick }) },
         y: { label: null, grid: true, type: log ? "log" : "linear", ...(domain ? { domain } : {}), ...(log ? { ticks: 5, tickFormat: (d) => (Math.abs(Math.log10(d) % 1) < 1e-9 ? (d >= 0.01 && d <= 1e4 ? number(d) : `1e${Math.round(Math.log10(d))}`) : "") } : { tickFormat: omdpd.tick }) },
         marks: [
           ...groups.map((g) => Plot.line(g, { x: "x", y: "y", stroke: g[0].look.colour, strokeDasharray: g[0].look.dash, strokeWidth: 1.6 })),
@@ -208,7 +208,7 @@
     const there = charts.filter(([, , , lines]) => lines.some((l) => l.y.some((y) => y !== null && Number.isFinite(y))));
     const beside = Math.min(Math.max(there.length, 2), width > 1000 ? 3 : width > 640 ? 2 : 1);
     const w = omdpd.width(width / beside - 18, 560);
-    return there.length ? el("div", { class: "thirds" }, there.map(([name, title, note, lines, log, domain]) => small(name, title, note, lines, w, log, domain))) : omdpd.empty(none);
+    return there.length ? el("div", { class: "thirds" }, there.map(([name, title, note, lines, log, domain, logX]) => small(name, title, note, lines, w, log, domain, logX))) : omdpd.empty(none);
   };
 
   omdpd.health = (groups, width) => {
@@ -229,7 +229,8 @@
       auto("weight", "Largest weight of a constraint", "mean over seeds", line("weight")),
       auto("step", "Step size η", "mean over seeds", line("step_size")),
       auto("iterations", "Iterations per solve", "between kept episodes", perStep),
-      auto("gap", "Largest relative duality gap so far", "of the first seed", kept("max_gap")),
+      // Gaps below the rounding of numbers are zero to anybody.
+      auto("gap", "Largest relative duality gap so far", "of the first seed", kept("max_gap").map((l) => ({ ...l, y: l.y.map((v) => (v === null ? null : Math.max(v, 1e-17))) }))),
     ];
     return [...words, grid(charts, width, "None of these learners reports weights or step sizes."),
       rows.length ? omdpd.figure({ name: "health", title: "Solver health", drawings: [omdpd.table(head, rows, [1, 2, 3, 4, 5, 6], "solver health")], head, rows }) : null];
@@ -243,7 +244,7 @@
     for (const g of parts) {
       const k = g.value.kept;
       figures.push([`errors-${g.learner}`, `${g.learner}: two parts of an episode's regret`, "optimisation: what its own belief says is still to be gained; estimation: how much that belief flatters its policy", [
-        { x: k.x, y: k.optimisation, learner: "optimisation", look: omdpd.look(1) }, { x: k.x, y: k.estimation, learner: "estimation", look: omdpd.look(3) }], false]);
+        { x: k.x, y: k.optimisation, learner: "optimisation", look: omdpd.look(1) }, { x: k.x, y: k.estimation, learner: "estimation", look: omdpd.look(3) }], false, null, true]);
     }
     const names = [...new Set(groups.flatMap((g) => (g.value.recorded || []).map((r) => r.name)))];
     for (const name of names) {
