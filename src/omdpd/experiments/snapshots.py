@@ -17,7 +17,7 @@ from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.flow import value_of_policy
 from omdpd.solvers.regions import Kernel
-from omdpd.storage.formats import Arrays
+from omdpd.storage.npz import Arrays
 from omdpd.storage.run_folder import RunFolder
 
 MAX_BYTES = 4 * 2**20

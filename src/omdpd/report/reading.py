@@ -80,6 +80,11 @@ class RunView:
         return self.path.name
 
     @property
+    def folder(self) -> RunFolder:
+        """The run's files, which must name it."""
+        return RunFolder(self.path, self.path.name)
+
+    @property
     def keys(self) -> KeyRanges:
         """The tables that the run has met, as ranges."""
         progress = _progress(self.tree)
@@ -98,7 +103,7 @@ class RunView:
         try:
             self._look()
         except (InvalidInputError, OSError) as error:
-            self.state, self.fault = "damaged", {"error": str(error)}
+            self._damaged(error)
         return True
 
     def read_rows(self) -> None:
@@ -106,16 +111,16 @@ class RunView:
         if self.rows_stamp == self.stamp[1:2] or self.state == "damaged" or not self.episodes:
             return
         try:
-            rows = RunFolder(self.path, self.path.name).rows()
+            rows = self.folder.rows()
         except (InvalidInputError, OSError) as error:
-            self.state, self.fault = "damaged", {"error": str(error)}
+            self._damaged(error)
             return
         self.rows_stamp = self.stamp[1:2]
         self.columns = {} if rows is None else _columns(rows)
 
     def read_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The arrays of the stored state; none where it is damaged or too large to open for a picture."""
-        folder = RunFolder(self.path, self.path.name)
+        folder = self.folder
         try:
             manifest = folder.manifest()
             if manifest is None or manifest.state.size > MAX_STATE_BYTES:
@@ -128,13 +133,20 @@ class RunView:
     def read_snapshots(self) -> dict[str, np.ndarray[Any, Any]]:
         """What the run kept on the way: policies and numbers on a grid of episodes; empty if it kept nothing."""
         try:
-            kept = RunFolder(self.path).policies()
+            kept = self.folder.policies()
         except (InvalidInputError, OSError):
             return {}
         return kept or {}
 
+    def _damaged(self, error: Exception) -> None:
+        """Take note of damage, unless the files were replaced while they were read: then they are looked at again."""
+        if _stamp(self.path / "commit.json") != self.stamp[1]:
+            self.stamp = ()
+            return
+        self.state, self.fault = "damaged", {"error": str(error)}
+
     def _look(self) -> None:
-        folder = RunFolder(self.path, self.path.name)
+        folder = self.folder
         if self.asked is None and (self.path / "spec.toml").exists():
             self.asked = _asked(folder)
         self.summary = folder.summary
@@ -191,9 +203,9 @@ def _progress(tree: Any) -> Any:
 
 def _asked(folder: RunFolder) -> Asked:
     """What a stored spec asks for, as far as its names are known here."""
-    content, file = folder.spec(), folder.path / "spec.toml"
+    file = folder.path / "spec.toml"
     try:
-        plain = msgspec.convert(content, PlainRun)
+        plain = msgspec.convert(folder.spec(), PlainRun)
         specs = [_known(kind, table) for kind, table in plain.parts]
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise InvalidInputError(f"{file} does not hold a run of this version: {error}") from None
