@@ -105,7 +105,7 @@ def total(argument, name_owner):
     own = Pair(argument, np.ones(2))
     lent = borrow(own)
     result = lent.one.sum() + lent.two.sum()
-    outlive((own,) if name_owner else ())
+    outlive(own if name_owner else None)
     return result
 
 

@@ -57,8 +57,11 @@ def _assume_distinct(typingctx):
 
 
 @njit(**INNER)
-def _outlive(owners):
-    """Nothing; the owners of borrowed memory are alive until this call."""
+def _outlive(one, two=None, three=None):
+    """Nothing; the owners of borrowed memory are alive until this call.
+
+    They come one by one: a tuple of them would count their references once more, which takes time to compile.
+    """
 
 
 borrow: Any = intrinsic(_borrow) if COMPILED else promises.borrow

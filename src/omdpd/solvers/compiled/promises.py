@@ -120,7 +120,7 @@ def _lent(arrays: Any) -> Any:
     return view
 
 
-def outlive(owners: Any) -> None:
+def outlive(*owners: Any) -> None:
     """Check that whatever the calling function borrowed is owned by `owners` or by one of its arguments."""
     frame = sys._getframe(1)
     arguments = frame.f_code.co_varnames[: frame.f_code.co_argcount]

@@ -192,7 +192,7 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, kl, tol):
         if record[0] <= tol * record[1]:
             break
     finish(lower, upper, shift, data[slot.UNIT], p, V, xi)
-    outlive((own_problem, own_answer, own_store))
+    outlive(own_problem, own_answer, own_store)
     gap, scale = record[0], record[1]
     status = SOLVED if gap <= tol * scale else ALMOST if gap <= ALMOST_GAP * scale else FAILED
     return q, p, V, xi, gap, scale, iterations, status

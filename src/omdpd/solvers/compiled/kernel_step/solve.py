@@ -134,5 +134,5 @@ def solve_single(
         q, V, gap = occupancy_of_slack(target.p, mu, start, kl), np.zeros((H, S)), np.inf
     if status == FAILED and gap <= INACCURATE_GAP * scale:
         status = INACCURATE
-    outlive((own_problem, own_work))
+    outlive(own_problem, own_work)
     return q.reshape(H, S, A), V, best_xi / size, gap, scale, steps, status
