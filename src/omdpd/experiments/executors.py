@@ -84,7 +84,7 @@ def executor(place: Place, jobs: int, address: str | None = None) -> Iterator[Ex
     elif place == "dask":
         opened = _dask(jobs, address)
     elif place == "ray":
-        opened = _ray(jobs, address)
+        opened = _ray(address)
     else:
         raise InvalidInputError(f"there is no place {place!r}; there are local, dask, ray")
     with opened as chosen:
@@ -143,7 +143,12 @@ def _dask(jobs: int, address: str | None) -> Iterator[Executor]:
 
 
 @contextmanager
-def _ray(jobs: int, address: str | None) -> Iterator[Executor]:
+def _ray(address: str | None) -> Iterator[Executor]:
+    if address is None:
+        raise InvalidInputError(
+            "Ray needs an --address: every part of it listens on all interfaces of its machine, so none is started "
+            "here; start one where that is right (ray start --head), or use --on local or --on dask"
+        )
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
@@ -152,14 +157,10 @@ def _ray(jobs: int, address: str | None) -> Iterator[Executor]:
         raise InvalidInputError("Ray is not installed: pip install 'omdpd[ray]'") from None
     try:
         with delaying_interrupts():
-            if address is None:
-                ray.init(num_cpus=jobs, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
-            else:
-                _call(address)
-                ray.init(address=address, log_to_driver=False)
+            _call(address)
+            ray.init(address=address, log_to_driver=False)
     except (OSError, OverflowError, RuntimeError, ValueError, AssertionError, ImportError) as error:
-        where = "" if address is None else f" at {address}"
-        raise InvalidInputError(f"no Ray cluster answers{where}: {_one_line(error)}") from None
+        raise InvalidInputError(f"no Ray cluster answers at {address}: {_one_line(error)}") from None
     tasks = RayTasks()
     try:
         yield tasks

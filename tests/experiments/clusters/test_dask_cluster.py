@@ -1,3 +1,6 @@
+import os
+from contextlib import suppress
+
 import pytest
 from cluster_programs import dask_cluster, sweep_with_a_loss
 from real_commands import omdpd, write_experiment
@@ -27,3 +30,36 @@ def test_a_cluster_of_dasks_own_is_started_and_ended(tmp_path):
     code, said = omdpd("run", file, "--out", out, "--on", "dask", "--jobs", 2)
     assert code == 0, said
     assert "Traceback" not in said
+
+
+def listening():
+    """The addresses that something on this machine listens at, by the inode of the socket."""
+    found = {}
+    for name in ("tcp", "tcp6"):
+        with open(f"/proc/net/{name}") as table:
+            for words in (line.split() for line in list(table)[1:]):
+                if words[3] == "0A":
+                    found[words[9]] = words[1].split(":")[0]
+    return found
+
+
+def sockets_of(pid):
+    """The inodes of the sockets of a process and its descendants."""
+    found = set()
+    for handle in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(OSError):
+            target = os.readlink(f"/proc/{pid}/fd/{handle}")
+            found |= {target[8:-1]} if target.startswith("socket:[") else set()
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as children:
+            for child in children.read().split():
+                found |= sockets_of(int(child))
+    return found
+
+
+def test_a_cluster_that_is_started_here_listens_on_the_loopback_address_only():
+    with executor("dask", 1) as pool:
+        assert pool.submit(abs, -1).result(timeout=120) == 1
+        everywhere = listening()
+        ours = {everywhere[inode] for inode in sockets_of(os.getpid()) if inode in everywhere}
+    assert ours == {"0100007F"}
