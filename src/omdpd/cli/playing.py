@@ -16,6 +16,7 @@ from rich.console import Console
 from omdpd.cli.progress import Watch
 from omdpd.experiments.executors import Place, executor
 from omdpd.experiments.experiment import forget, run_experiment
+from omdpd.experiments.interrupts import hearing_terminate
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.writer import commit_seconds
@@ -26,7 +27,9 @@ from omdpd.solvers.warmup import warm_up
 
 Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
 On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray.")]
-Address = Annotated[str | None, typer.Option(help="A Dask scheduler (tcp://...) or a Ray cluster; default: start one.")]
+Address = Annotated[
+    str | None, typer.Option(help="A Dask scheduler (tcp://...; without one, one is started here) or a Ray cluster.")
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")]
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")]
 Report = Annotated[bool, typer.Option("--report", help="End with report.html, a page that opens from disk.")]
@@ -107,14 +110,15 @@ def play_experiment(
 def playing(
     console: Console, runs: Sequence[RunSpec], folder: Path, plan: Plan
 ) -> Iterator[tuple[Executor, Callable[[Sequence[RunSpec]], None]]]:
-    """Workers for some runs and a live view of them; Ctrl-C ends the command with a sentence and loses nothing."""
-    try:
-        if plan.fresh or plan.retry_failed:
-            forget(runs, folder, failed_only=not plan.fresh)
-        warm_up(lambda line: console.print(line, highlight=False))
-        with plan.executor(len(runs)) as workers, Watch(console, runs, folder / "runs") as watch:
-            yield workers, watch
-    except KeyboardInterrupt:
-        sentence = f"Stopped; what was done is kept in {folder}. The same command goes on from there."
-        console.print(sentence, highlight=False, soft_wrap=True)
-        raise typer.Exit(130) from None
+    """Workers for some runs and a live view of them; Ctrl-C and SIGTERM end it with a sentence, and lose nothing."""
+    with hearing_terminate() as stop:
+        try:
+            if plan.fresh or plan.retry_failed:
+                forget(runs, folder, failed_only=not plan.fresh)
+            warm_up(lambda line: console.print(line, highlight=False))
+            with plan.executor(len(runs)) as workers, Watch(console, runs, folder / "runs") as watch:
+                yield workers, watch
+        except KeyboardInterrupt:
+            sentence = f"Stopped; what was done is kept in {folder}. The same command goes on from there."
+            console.print(sentence, highlight=False, soft_wrap=True)
+            raise typer.Exit(143 if stop.terminated else 130) from None

@@ -1,4 +1,4 @@
-"""Ctrl-C between episodes: a run that is stopped commits what it has, and then stops."""
+"""Ctrl-C and SIGTERM between episodes: a run that is stopped commits what it has, and then stops."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Stop:
     """Whether somebody asked to stop."""
 
     asked: bool = False
+    terminated: bool = False
 
 
 @contextmanager
@@ -27,7 +28,8 @@ def noting_interrupts() -> Iterator[Stop]:
     """While this lasts Ctrl-C only makes a note, which the loop inside looks at; a second one stops it at once.
 
     In a worker the second one is ignored: a terminal sends Ctrl-C to the worker and its parent, and the parent passes
-    it on.  Outside the main thread nothing changes, because signals do not arrive there.
+    it on.  A worker that is told to terminate ends after the loop has seen the note.  Outside the main thread nothing
+    changes, because signals do not arrive there.
     """
     # A Ctrl-C that came earlier may have been lost: what it raises inside a destructor or a callback is dropped.
     stop = Stop(asked=parent_stopped())
@@ -40,12 +42,36 @@ def noting_interrupts() -> Iterator[Stop]:
         if stop.asked and not worker:
             raise KeyboardInterrupt
         stop.asked = True
+        stop.terminated = stop.terminated or number == signal.SIGTERM
 
-    before = signal.signal(signal.SIGINT, note)
+    numbers = (signal.SIGINT, signal.SIGTERM) if worker else (signal.SIGINT,)
+    before = [signal.signal(number, note) for number in numbers]
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+        if stop.terminated:
+            signal.raise_signal(signal.SIGTERM)
+
+
+@contextmanager
+def hearing_terminate() -> Iterator[Stop]:
+    """While this lasts SIGTERM is taken for Ctrl-C, and noted."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        stop.terminated = True
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, pass_on)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

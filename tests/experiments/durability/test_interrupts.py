@@ -38,6 +38,23 @@ def test_ctrl_c_commits_stops_cleanly_and_says_how_to_go_on(tmp_path, jobs):
     assert all(after[name] > n for name, n in before.items())
 
 
+@pytest.mark.parametrize(("jobs", "whole"), [(1, False), (2, False), (2, True)])
+def test_sigterm_commits_stops_cleanly_and_says_how_to_go_on(tmp_path, jobs, whole):
+    """To the parent alone, as `kill` sends it, or to all of its processes, as a service manager does."""
+    out = tmp_path / "out"
+    process = start("run", write_experiment(tmp_path, LONG), "--out", out, "--jobs", jobs, commit_seconds=4.0)
+    wait_until(lambda: len(list(out.glob("runs/*/commit.json"))) == jobs)
+    before = episodes(out)
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGTERM) if whole else process.terminate()
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 143, said
+    assert "same command goes on" in said
+    assert "Traceback" not in said
+    after = episodes(out)
+    assert all(after[name] > n for name, n in before.items())
+
+
 def test_an_interrupt_of_the_parent_alone_reaches_its_workers(tmp_path):
     out = tmp_path / "out"
     process = start("run", write_experiment(tmp_path, LONG), "--out", out, "--jobs", 2, commit_seconds=0.05)
