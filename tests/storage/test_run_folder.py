@@ -161,16 +161,16 @@ def test_a_number_that_is_not_finite_is_never_written_as_json(tmp_path):
     assert RunFolder(tmp_path).summary is None
 
 
-def test_finishing_removes_the_error_and_clearing_keeps_the_spec(tmp_path):
+def test_finishing_removes_the_error_and_removing_keeps_the_lock(tmp_path):
     folder = RunFolder(tmp_path)
     folder.create("episodes = 3\n", {})
     folder.fail({"error": "x"})
     folder.finish({"regret": 1.0})
     assert folder.error is None
     assert folder.summary == {"regret": 1.0}
-    folder.clear()
-    assert folder.summary is None
-    assert folder.spec() == {"episodes": 3}
+    with folder.owned_now():
+        folder.remove()
+    assert [file.name for file in tmp_path.iterdir()] == ["lock"]
 
 
 def test_provenance_names_the_versions_a_result_may_depend_on(tmp_path):

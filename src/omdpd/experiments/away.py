@@ -60,7 +60,7 @@ def play_away(plain: Mapping[str, Any], parcel: Parcel, metrics: Mapping[str, Me
         unpack_parcel(parcel, record)
         try:
             advance(spec, record, metrics, seconds, seconds)
-        except (RecordError, OSError):
+        except (RecordError, OSError, MemoryError):
             raise
         except Exception as error:
             return Parcel(parcel_of(record).files, failure(error))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -25,6 +24,7 @@ from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import make_folder, write_atomically
+from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import sealed_toml
 
 # What `omdpd paper` runs: ours, the uniform policy, and two rivals to measure against.
@@ -122,13 +122,18 @@ def _refusal(spec: RunSpec) -> str | None:
 
 
 def forget(runs: Sequence[RunSpec], folder: Path, failed_only: bool) -> None:
-    """Remove what runs left behind: everything, or the errors of failed ones."""
-    for spec in runs:
-        run = folder / "runs" / spec.id
-        if failed_only:
-            (run / "error.json").unlink(missing_ok=True)
-        else:
-            shutil.rmtree(run, ignore_errors=True)
+    """Remove what runs left behind: everything, or the errors of failed ones; refused while somebody plays one."""
+    records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in runs]
+    present = [record for record in records if record.path.is_dir()]
+    for record in present:
+        with record.owned_now():  # all of them are free, before anything is removed
+            pass
+    for record in present:
+        with record.owned_now():
+            if failed_only:
+                (record.path / "error.json").unlink(missing_ok=True)
+            else:
+                record.remove()
 
 
 def write_summaries(summaries: Sequence[Mapping[str, Any]], folder: Path) -> None:

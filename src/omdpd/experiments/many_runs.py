@@ -14,6 +14,7 @@ from omdpd.experiments.away import parcel_of, play_away, unpack_parcel
 from omdpd.experiments.one_run import RunFailedError, failure, run_safely
 from omdpd.experiments.registry import received, sent
 from omdpd.experiments.spec import RunSpec
+from omdpd.experiments.trouble import Trouble
 from omdpd.experiments.writer import check_metrics, commit_seconds
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
@@ -71,6 +72,7 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) ->
     summaries: dict[str, dict[str, Any]] = {}
     errors: dict[str, BaseException] = {}
     pending: dict[Future[Any], RunSpec] = {}
+    trouble = Trouble()
     try:
         with _ticking(watch) as tell:
             for spec in specs:
@@ -86,8 +88,14 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) ->
                 try:
                     summary = way.receive(spec, future.result())
                 except Exception as error:  # whatever a run raises is reported at the end
-                    errors[spec.id] = error
-                    _keep(RunFolder(folder / spec.id, spec.id), error)
+                    record = RunFolder(folder / spec.id, spec.id)
+                    if trouble.of_the_run(record, error):
+                        errors[spec.id] = error
+                    elif trouble.send_again(spec.id, error):
+                        pending[_sent_again(way, spec, error)] = spec
+                        continue
+                    else:
+                        raise trouble.stopped(record, error, len(summaries), len(specs)) from error
                 else:
                     if summary is None:
                         pending[way.send(spec)] = spec
@@ -95,7 +103,7 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) ->
                     summaries[spec.id] = summary
                 ended.append(spec)
             watch(ended)
-    except KeyboardInterrupt:
+    except BaseException:
         for future in pending:
             future.cancel()
         raise
@@ -183,10 +191,14 @@ def _ticking(watch: Watch) -> Iterator[Watch]:
         thread.join()
 
 
-def _keep(record: RunFolder, error: BaseException) -> None:
-    """Keep the error of a run that could not keep it itself, because its worker died."""
-    if not isinstance(error, InvalidInputError | OSError) and record.error is None:
-        record.fail(failure(error))
+def _sent_again(way: _Way, spec: RunSpec, error: BaseException) -> Future[Any]:
+    """A run sent again; where nobody takes it any more, what went wrong before is what it ends with."""
+    try:
+        return way.send(spec)
+    except Exception:
+        future: Future[Any] = Future()
+        future.set_exception(error)
+        return future
 
 
 def _failed(errors: Mapping[str, BaseException], n_runs: int, folder: Path) -> InvalidInputError:

@@ -55,14 +55,15 @@ def run(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None
 def run_safely(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None) -> dict[str, Any]:
     """`run`, with a failure written into the run's folder instead of lost.
 
-    Trouble with files is not the run's failure: it is raised, and the same command may go on once it is mended.
+    Trouble with files or memory is not the run's failure: it is raised, and the same command may go on once it is
+    mended.
     """
     before = RunFolder(folder, spec.id).error
     if before is not None:
         raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
     try:
         return run(spec, folder, metrics)
-    except (RecordError, OSError):
+    except (RecordError, OSError, MemoryError):
         raise
     except Exception as error:
         RunFolder(folder, spec.id).fail(failure(error))

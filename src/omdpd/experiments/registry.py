@@ -17,6 +17,8 @@ named the file (``--plugin FILE.py``), never because an experiment or a folder o
 from __future__ import annotations
 
 import inspect
+import platform
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -42,6 +44,8 @@ from omdpd.experiments.spec import (
 from omdpd.learners import LEARNERS
 from omdpd.natures import NATURES
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.storage.provenance import installed_version
+from omdpd.storage.sealed import FORMAT
 from omdpd.worlds import WORLDS
 from omdpd.worlds.files import problem_file
 
@@ -158,19 +162,41 @@ class Registry:
         return msgspec.convert(dict(table), made)
 
 
+class WorkerMismatchError(InvalidInputError):
+    """A worker has another version than whoever sends it runs."""
+
+
 def sent(spec: RunSpec) -> dict[str, Any]:
     """A run as plain data for a worker: what `received` makes the same run of."""
     plain: dict[str, Any] = msgspec.to_builtins(spec)
-    return plain | {"plugins": [(plugin.path, plugin.sha256) for plugin in spec.plugins]}
+    plugins = [(plugin.path, plugin.sha256) for plugin in spec.plugins]
+    return plain | {"plugins": plugins, "versions": _versions()}
 
 
 def received(plain: Mapping[str, Any]) -> RunSpec:
     """The run that was sent, or the sentence that says what this worker does not have."""
-    registry = Registry.installed()
     content = dict(plain)
+    _check_versions(content.pop("versions", {}))
+    registry = Registry.installed()
     for path, sha256 in content.pop("plugins"):
         registry = registry.with_plugin(Plugin(path, sha256))
     return run_of(content, registry)
+
+
+def _versions() -> dict[str, str]:
+    """What a worker must have in common with whoever sends it runs, so that results do not depend on the worker."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return {"omdpd": str(installed_version("omdpd")), "the format of run folders": str(FORMAT), "Python": python}
+
+
+def _check_versions(wanted: Mapping[str, str]) -> None:
+    here = _versions()
+    for name in here:
+        if wanted.get(name) != here[name]:
+            raise WorkerMismatchError(
+                f"a worker on {platform.node()} has {name} {here[name]}, but the runs were sent with "
+                f"{wanted.get(name, 'another version')}: give all workers the same version"
+            )
 
 
 def run_of(content: Mapping[str, Any], registry: Registry) -> RunSpec:

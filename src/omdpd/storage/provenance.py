@@ -31,7 +31,7 @@ def provenance(plugins: Mapping[str, str]) -> dict[str, Any]:
     say nothing of changes that were not committed.
     """
     return {
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: installed_version(name) for name in PACKAGES},
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "machine": platform.machine(),
@@ -98,7 +98,8 @@ def _text(file: Path) -> str:
         return ""
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
+    """The version of an installed package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

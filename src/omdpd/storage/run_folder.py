@@ -105,10 +105,23 @@ class RunFolder:
         manifest = self.manifest()
         sweep(self.path, set() if manifest is None else manifest.files, lambda name: bool(PART_NAME.fullmatch(name)))
 
-    def clear(self) -> None:
-        """Forget everything the run did."""
-        for file in self.path.glob("*"):
-            if file.name not in ("spec.toml", "lock") and (file.is_file() or file.is_symlink()):
+    @contextmanager
+    def owned_now(self) -> Iterator[None]:
+        """Keep others from playing this run meanwhile; refused if somebody does."""
+        lock = Lock(self.path / "lock")
+        if not lock.acquire():
+            raise RecordError(f"{self.path} is being played by another process; stop that first")
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def remove(self) -> None:
+        """Forget the run; its lock stays, because somebody may be waiting for it."""
+        # If this is interrupted, what is left is a run that was begun: the scores go first, then what they rest on.
+        order = {"summary.json": 0, "commit.json": 1}
+        for file in sorted(self.path.iterdir(), key=lambda file: order.get(file.name, 2)):
+            if file.name != "lock" and (file.is_symlink() or not file.is_dir()):
                 file.unlink()
 
     @property
