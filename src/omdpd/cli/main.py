@@ -11,6 +11,7 @@ from rich.table import Table
 
 from omdpd import __version__
 from omdpd.cli import experiments, learners, report, suites, verify, worlds
+from omdpd.cli.plain import plain_where_needed
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.experiments.spec import Kind
 from omdpd.problem.arrays import InvalidInputError
@@ -47,6 +48,7 @@ for command in (
 
 def main() -> None:
     """Entry point: every expected error ends in one sentence and exit code 2."""
+    plain_where_needed()
     try:
         app()
     except InvalidInputError as error:

@@ -1,0 +1,43 @@
+"""Where the terminal cannot show more than ASCII, everything is shown in ASCII."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from named import LEARNERS, NATURES, WORLDS
+
+from omdpd.experiments.executors import InProcess
+from omdpd.experiments.experiment import run_experiment
+from omdpd.experiments.spec import Experiment
+
+ASCII = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C", "TERM": "dumb"}
+
+
+def command(*words):
+    words = [sys.executable, "-m", "omdpd", *map(str, words)]
+    return subprocess.run(words, capture_output=True, env=os.environ | ASCII, timeout=240, check=False)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    parts = (WORLDS["cyclic"](),), (NATURES["noisy"](),), (LEARNERS["Uniform"](),)
+    run_experiment(Experiment(*parts, episodes=5, seeds=2), folder, InProcess())
+    return folder
+
+
+@pytest.mark.parametrize("word", ["table", "ls"])
+def test_tables_are_plain(results, word):
+    done = command(word, results)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout.decode("ascii")
+    assert "Uniform" in text
+    assert word == "ls" or "+- 95 %" in text
+
+
+def test_an_error_with_a_strange_name_is_one_sentence(tmp_path):
+    done = command("check", tmp_path / "näme-\udcff.npz")
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+    done.stderr.decode("ascii")
