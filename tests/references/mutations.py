@@ -138,6 +138,7 @@ def _sizes() -> list[Spoilt]:
         'name = "queue"\ncapacity = 1000000', 'name = "job_queue"\nn_jobs = 1000000',
         'name = "cyclic"\nn_places = 99999',
         'name = "paradox"\nhorizon = 100000000',
+        'name = "random_dirichlet"\nn_constraints = 100000000',
     )  # fmt: skip
     start, end = GOOD.index("[[worlds]]"), GOOD.index("[[natures]]")
     found = [

@@ -14,7 +14,17 @@ import msgspec
 import numpy as np
 
 from omdpd.experiments.registry import Registry, UnknownNameError
-from omdpd.experiments.spec import KINDS, MAX_ENTRIES, Experiment, Kind, Policies, Record
+from omdpd.experiments.spec import (
+    KINDS,
+    MAX_ENTRIES,
+    Experiment,
+    Kind,
+    Policies,
+    Record,
+    RunSpec,
+    WorldSpec,
+    entries_of,
+)
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.sealed import read_toml
 from omdpd.worlds.files import file_digest
@@ -25,6 +35,8 @@ MAX_BYTES = 2**20
 MAX_RUNS = 100_000
 # Worlds with natures that are built before anything runs; a larger grid is tried in part.
 MAX_TRIALS = 200
+# And the entries of their kernels in all, about: larger worlds are first built when they are run.
+MAX_TRIED_ENTRIES = 2**23
 
 STARTER = """\
 # An experiment: every world with every nature, learner and seed.  Run it with:  omdpd run {file}
@@ -151,25 +163,37 @@ def _part(kind: Kind, table: dict[str, Any], where: str, registry: Registry) -> 
 
 
 def _try(experiment: Experiment, source: str) -> None:
-    """Build every world, nature and learner once, so that what is impossible is refused before anything runs."""
+    """Build every world, nature and learner once, so that what is impossible is refused before anything runs.
+
+    Worlds are tried one after the other, and only as many and as large ones as take little time and memory.
+    """
     first = {(run.world, run.nature): run for run in reversed(experiment.runs())}
-    worlds: dict[Any, Any] = {}
-    part = ""
+    trials = sorted(itertools.islice(first.values(), MAX_TRIALS), key=lambda run: run.world.label)
+    part, left = "", MAX_TRIED_ENTRIES
     try:
         for learner in experiment.learners:
             part = f"the learner {learner.label}"
             learner.build()
-        for run in itertools.islice(first.values(), MAX_TRIALS):
-            part = f"the world {run.world.label}"
-            if run.world not in worlds:
-                worlds[run.world] = run.world.build(np.random.default_rng(run.stream(0)))
-            part = f"the nature {run.nature.label} in the world {run.world.label}"
-            size = getattr(run.nature, "size", 1)
-            if size * worlds[run.world].excess.size > MAX_ENTRIES:
-                raise InvalidInputError(f"size is {size}, too many tables to keep")
-            run.nature.build(worlds[run.world], 0)
+        for world, runs in itertools.groupby(trials, key=lambda run: run.world):
+            left -= entries_of(world.settings)
+            if left >= 0:
+                part = f"the world {world.label}"
+                _try_natures(world, list(runs))
     except InvalidInputError as error:
         raise InvalidInputError(f"{source}: {part} is impossible: {error}") from None
+
+
+def _try_natures(world: WorldSpec, runs: Sequence[RunSpec]) -> None:
+    """Build a world and, in it, every nature that it meets."""
+    cmdp = world.build(np.random.default_rng(runs[0].stream(0)))
+    for run in runs:
+        size = getattr(run.nature, "size", 1)
+        try:
+            if size * cmdp.excess.size > MAX_ENTRIES:
+                raise InvalidInputError(f"size is {size}, too many tables to keep")
+            run.nature.build(cmdp, 0)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"the nature {run.nature.label} in it is impossible: {error}") from None
 
 
 def _grid(kind: Kind, entry: Any, where: str, registry: Registry) -> list[dict[str, Any]]:

@@ -259,15 +259,25 @@ def _refuse_number(name: str, value: object) -> None:
 
 
 def _refuse_size(settings: Mapping[str, Any]) -> None:
-    """Refuse sizes that would make too large a kernel, before anything is allocated for it."""
+    """Refuse sizes that would make too large a table, before anything is allocated for it."""
+    entries = entries_of(settings)
+    if entries > MAX_ENTRIES:
+        raise InvalidInputError(
+            f"its horizon, states, actions and constraints make about {entries:.1e} transition probabilities or costs, "
+            f"more than {MAX_ENTRIES}"
+        )
+
+
+def entries_of(settings: Mapping[str, Any]) -> int:
+    """About how many entries the largest table of a world has: its kernel, or the costs of all its constraints.
+
+    >>> entries_of({"horizon": 10, "n_states": 4, "n_actions": 2})
+    500
+    """
     counted = {name: value for name, value in settings.items() if isinstance(value, int)}
     n_states = max([2, *(counted[name] + 1 for name in STATES if name in counted)])
     rows = settings.get("rows", ())
     n_cells = sum(len(row) for row in rows if isinstance(row, str)) if isinstance(rows, tuple) else 0
     n_actions = counted.get("n_actions", n_states if "capacity" in counted else 1)
-    entries = max(counted.get("horizon", 1), 1) * max(n_states, n_cells) ** 2 * n_actions
-    if entries > MAX_ENTRIES:
-        raise InvalidInputError(
-            f"its horizon, states and actions make about {entries:.1e} transition probabilities, "
-            f"more than {MAX_ENTRIES}"
-        )
+    width = max(n_states, n_cells)
+    return max(counted.get("horizon", 1), 1) * width * n_actions * max(width, counted.get("n_constraints", 1))
