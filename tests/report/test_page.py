@@ -174,7 +174,7 @@ def test_failed_damaged_and_waiting_runs_are_told_and_their_errors_open(tab, stu
         page.click(f"details.error summary >> nth={i}")
     told = "".join(page.locator("details.error").all_inner_texts())
     assert HOSTILE in told
-    assert "does not hold JSON" in told
+    assert "is damaged" in told
     assert page.evaluate("window.hacked") is None
     assert tab.faults == []
 

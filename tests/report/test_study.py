@@ -16,6 +16,7 @@ from omdpd.report.statistics import exponent_interval, holm, paired_test
 from omdpd.report.study import KNOWN_AT_THE_END, NOT_SAFE, load_study
 from omdpd.report.thinning import bucket_maxima, kept_places, shares, written
 from omdpd.storage.run_folder import RunFolder
+from omdpd.storage.sealed import sealed_toml
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 2">'
 
@@ -150,7 +151,7 @@ def partial(study_folder, tmp_path):
     unfinished, failed, damaged, waiting = runs_of(folder)[:4]
     for run in (unfinished, failed):
         (run / "summary.json").unlink()
-    (failed / "error.json").write_text(json.dumps({"error": "ValueError: " + HOSTILE, "traceback": "line " + HOSTILE}))
+    RunFolder(failed, failed.name).fail({"error": "ValueError: " + HOSTILE, "traceback": "line " + HOSTILE})
     (damaged / "commit.json").write_text("{")
     shutil.rmtree(waiting)
     return folder, [path.name for path in (unfinished, failed, damaged, waiting)]
@@ -163,7 +164,7 @@ def test_partial_studies_tell_the_states_of_their_runs(study_folder, tmp_path):
     assert [rows[name]["state"] for name in names[1:]] == ["failed", "damaged", "waiting"]
     assert rows[names[0]]["state"] in ("running", "unfinished")
     assert HOSTILE in rows[names[1]]["error"]
-    assert "does not hold JSON" in rows[names[2]]["error"]
+    assert "is damaged" in rows[names[2]]["error"]
     assert json.dumps(study.parts(), allow_nan=False)
 
 
@@ -187,14 +188,19 @@ def test_regret_of_an_unfinished_run_is_known_where_tables_repeat_and_else_said_
         assert group["why"] == ("" if nature == "noisy" else KNOWN_AT_THE_END)
 
 
+def respelled(run, before, after):
+    """The run with another spec, sealed as if it had been written so."""
+    text = (run / "spec.toml").read_text().split("\n", 1)[1]
+    (run / "spec.toml").write_bytes(sealed_toml(run.name, text.replace(before, after)))
+
+
 def test_a_learner_that_nobody_here_knows_is_shown_by_its_name(study_folder, tmp_path):
     folder = tmp_path / "strange"
     shutil.copytree(study_folder, folder)
     (folder / "experiment.toml").unlink()
     run = runs_of(folder)[0]
-    text = (run / "spec.toml").read_text()
     name = RunFolder(run).summary["learner"]
-    (run / "spec.toml").write_text(text.replace(f'name = "{name}"', f"name = '{HOSTILE}'"))
+    respelled(run, f'name = "{name}"', f"name = '{HOSTILE}'")
     parts = load_study(folder).parts()
     assert any(learner.startswith(HOSTILE) for learner in parts["head"]["learners"])
 
@@ -204,8 +210,7 @@ def test_a_world_that_cannot_be_built_is_said_and_the_curves_remain(study_folder
     shutil.copytree(study_folder, folder)
     (folder / "experiment.toml").unlink()
     for run in runs_of(folder):
-        text = (run / "spec.toml").read_text()
-        (run / "spec.toml").write_text(text.replace('name = "random_dirichlet"', 'name = "of another package"'))
+        respelled(run, 'name = "random_dirichlet"', 'name = "of another package"')
     parts = load_study(folder).parts()
     assert "nobody here knows" in parts["problems"]["worlds"][0]["fault"]
     assert parts["group-0"]["violation"]["mean"]

@@ -13,6 +13,7 @@ from real_commands import end_all, start, start_program
 from test_study import runs_of
 
 from omdpd.storage.run_folder import RunFolder
+from omdpd.storage.sealed import sealed_json
 
 pytest.importorskip("starlette", reason="the live page is not tested: pip install 'omdpd[watch]'")
 pytest.importorskip("uvicorn", reason="the live page is not tested: pip install 'omdpd[watch]'")
@@ -57,7 +58,8 @@ def unfinished_copy(study_folder, folder):
 def write_commit(run, whole, episodes):
     """The commit with another count of episodes, put in place as a run does it."""
     beside = run / "next.json"
-    beside.write_text(json.dumps(whole | {"episodes": episodes}))
+    facts = {key: value for key, value in whole.items() if key not in ("sha256", "format", "run")}
+    beside.write_bytes(sealed_json(run.name, facts | {"episodes": episodes}))
     beside.replace(run / "commit.json")
 
 
@@ -98,7 +100,7 @@ def test_the_page_survives_a_restart_of_the_server_and_the_failure_of_a_run(new_
     write_commit(run, whole, 31)
     wait_for(page, "31 / 60", 20.0)
     wait_for(page, "live ·", 10.0)
-    RunFolder(run).fail({"error": "ValueError: <b>it broke</b>", "traceback": "line 1"})
+    RunFolder(run, run.name).fail({"error": "ValueError: <b>it broke</b>", "traceback": "line 1"})
     wait_for(page, "1 failed", 5.0)
     page.click("details.error summary")
     assert "<b>it broke</b>" in page.inner_text("details.error")
