@@ -3,9 +3,10 @@
     python benchmarks/watching.py [SECONDS] [VIEWERS]
 
 A worker plays runs one after another in a folder of its own.  In turns of a few seconds the server with its viewers is
-stopped and let go on (SIGSTOP, SIGCONT), so that both halves meet the same machine; the worker's episodes per second
-of its own processor time and of the wall are compared.  On a machine with a core to spare the second ratio shows
-nothing; worker and server are therefore also pinned to one core where the system allows it, the worst case.
+stopped and let go on (SIGSTOP, SIGCONT), so that both halves meet the same machine.  Three numbers come out: the
+server's processor time as a share of the worker's in the same turns, which is what it can take away where both share a
+core (they are pinned to one); the worker's episodes per second of its own processor time, with and without the server,
+which sees shared caches; and its episodes per second of the wall, which on a busy machine is mostly noise.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 TURN = 5.0
@@ -48,37 +50,43 @@ def main(seconds: float, n_viewers: int) -> None:
             threading.Thread(target=_view, args=(port, received, i), daemon=True).start()
         time.sleep(8.0)  # the first drawing of everything is over
         (run,) = out.glob("runs/*")
-        totals = {True: [0.0, 0], False: [0.0, 0]}
+        totals = {True: [0.0, 0, 0.0], False: [0.0, 0, 0.0]}
         spent = _cpu(server.pid)
         began = time.monotonic()
         on = True
         while time.monotonic() - began < seconds:
             os.kill(server.pid, signal.SIGCONT if on else signal.SIGSTOP)
-            k, t = _episodes(run), time.monotonic()
+            k, cpu, t = _episodes(run), _cpu(worker.pid), time.monotonic()
             while time.monotonic() - t < TURN:
                 time.sleep(0.05)
             # Whole commits are counted: from the last one before to the last one in this turn.
             (k0, t0), (k1, t1) = k, _episodes(run)
             totals[on][0] += t1 - t0
             totals[on][1] += k1 - k0
+            totals[on][2] += _cpu(worker.pid) - cpu
             on = not on
         os.kill(server.pid, signal.SIGCONT)
-        spent, wall = _cpu(server.pid) - spent, time.monotonic() - began
+        spent = _cpu(server.pid) - spent
         for process in (server, worker):
             process.terminate()
             process.wait()
-    rates = {on: n / max(t, 1e-9) for on, (t, n) in totals.items()}
-    print(f"episodes per second with the server and {n_viewers} viewers {rates[True]:.1f}, without {rates[False]:.1f}")
-    print(f"cost {100.0 * (1.0 - rates[True] / rates[False]):+.2f} % (worker and server on one core)")
-    print(f"the server took {100.0 * spent / (wall / 2.0):.2f} % of a core while it ran")
+    wall, per_cpu = ({on: row[1] / row[i] for on, row in totals.items()} for i in (0, 2))
+    print(f"server with {n_viewers} viewers: {100.0 * spent / totals[True][2]:.2f} % of the worker's processor time")
+    print(f"episodes per processor second: {_change(per_cpu)}")
+    print(f"episodes per second of the wall: {_change(wall)}")
     print(f"viewers that received events: {sum(n > 0 for n in received)} of {n_viewers}, {sum(received) / 1e6:.1f} MB")
+
+
+def _change(rates: dict[bool, float]) -> str:
+    cost = 100.0 * (1.0 - rates[True] / rates[False])
+    return f"{rates[True]:.1f} with the server, {rates[False]:.1f} without, cost {cost:+.2f} %"
 
 
 def _started(words: list[object], core: set[int]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "omdpd", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         env=os.environ | {"OMDPD_COMMIT_SECONDS": "0.5", "PYTHONUNBUFFERED": "1"},
-        preexec_fn=lambda: os.sched_setaffinity(0, core),
+        preexec_fn=lambda: os.sched_setaffinity(0, core), start_new_session=True,
     )  # fmt: skip
 
 
@@ -101,9 +109,14 @@ def _view(port: int, received: list[int], i: int) -> None:
 
 
 def _cpu(pid: int) -> float:
-    """Seconds of processor time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of processor time of a process and of those that it started."""
+    total = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = file.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == pid:
+                total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from omdpd.report.study import Study
 # Seconds between two looks at the folder.
 LOOK_EVERY = 1.0
 # The share of one core that working out figures may take while a study runs.
-MAX_SHARE = 0.02
+MAX_SHARE = 0.01
 # A line that keeps a silent connection open, in seconds.
 KEEP_ALIVE = 15.0
 

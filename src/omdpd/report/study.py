@@ -29,6 +29,7 @@ from omdpd.report.policies import affordable_runs, optimum, run_policies, snapsh
 from omdpd.report.problems import problem_values
 from omdpd.report.reading import Asked, RunView
 from omdpd.report.truth import Truths
+from omdpd.solvers.programs import Plan
 
 # Points of a curve: as many as a wide screen shows, fewer where there are many curves.
 MAX_POINTS, MIN_POINTS, ALL_POINTS = 320, 120, 120_000
@@ -159,7 +160,7 @@ class Study:
         for view in views:
             asked = view.asked
             if asked is not None and view.episodes and str(asked.seed) not in best and len(best) < 10:
-                plan = self.truths.plan(asked, view.keys, view.episodes)
+                plan = self._plan(view, asked)
                 if plan is not None:
                     best[str(asked.seed)] = optimum(plan)
         return {"best": best}
@@ -195,11 +196,18 @@ class Study:
             return None if best is None else float(best)
         if view.asked is None or not view.episodes:
             return None
-        truth = self.truths.of(view.asked)
-        if truth.nature is None or not truth.nature.repeats:
-            return None
-        plan = self.truths.plan(view.asked, view.keys, view.episodes)
+        plan = self._plan(view, view.asked)
         return plan.value if plan is not None and plan.feasible else None
+
+    def _plan(self, view: RunView, asked: Asked) -> Plan | None:
+        """The best policy safe for what a run has met; of an unfinished one only where tables come again.
+
+        Elsewhere it changes with every episode, and is worked out once the run has ended.
+        """
+        nature = self.truths.of(asked).nature
+        if nature is None or (view.summary is None and not nature.repeats):
+            return None
+        return self.truths.plan(asked, view.keys, view.episodes)
 
     def _kept(self, curves: Sequence[RunCurves]) -> Any:
         """Numbers at the kept episodes of the group's first run that kept any."""

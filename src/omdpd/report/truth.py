@@ -21,6 +21,8 @@ from omdpd.worlds.card import ProblemCard, problem_card
 
 # A comparator over more table entries than this is left to the run itself, which finds it when it ends.
 MAX_ENTRIES = 2**22
+# Plans that are remembered; a study that is watched for days asks for new ones all the time.
+MAX_PLANS = 1000
 # Tables are handed to the program this many at a time.
 CHUNK = 500
 
@@ -70,6 +72,8 @@ class Truths:
             return None
         key = (asked.world_spec, asked.nature_spec, asked.seed, keys if truth.nature.repeats else n_episodes)
         if key not in self.plans:
+            if len(self.plans) >= MAX_PLANS:
+                self.plans.clear()
             self.plans[key] = truth.best_plan(keys, n_episodes)
         return self.plans[key]
 

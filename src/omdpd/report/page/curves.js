@@ -157,7 +157,7 @@
     ys.domain[0] = Math.max(ys.domain[0], -1);
     ys.ticks = ys.ticks.filter((t) => t >= 0);
     // Names move apart where they would cover one another: the page's only arithmetic, in pixels.
-    const px = d3.scaleSymlog(xs.domain, [56, w - 20]).constant(10), py = d3.scaleSymlog(ys.domain, [height - 40, 20]).constant(10);
+    const px = d3.scaleSymlog(xs.domain, [56, w - 20]).constant(10), py = d3.scaleSymlog(ys.domain, [height - 44, 20]).constant(10);
     const taken = [];
     for (const p of [...points].sort((a, b) => py(a.y) - py(b.y))) {
       const wide = 7.2 * p.learner.length;
@@ -169,7 +169,7 @@
     }
     const stroke = (p) => p.look.colour;
     const drawing = omdpd.plot({
-      width: w, height, marginLeft: 56, marginBottom: 40, marginRight: 20, x: xs, y: ys, symbol: { type: "identity" },
+      width: w, height, marginLeft: 56, marginBottom: 44, marginRight: 20, x: xs, y: ys, symbol: { type: "identity" },
       marks: [
         Plot.link(points, { x1: (p) => p.x - p.dx, x2: (p) => p.x + p.dx, y1: "y", y2: "y", stroke, strokeWidth: 1.2 }),
         Plot.link(points, { x1: "x", x2: "x", y1: (p) => Math.max(p.y - p.dy, ys.domain[0]), y2: (p) => p.y + p.dy, stroke, strokeWidth: 1.2 }),
