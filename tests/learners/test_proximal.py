@@ -260,13 +260,6 @@ def test_the_small_boxes_certificate_holds_as_long_as_the_good_event_does():
     assert good >= 1
 
 
-def test_with_the_empirical_kernel_there_is_no_certificate():
-    cmdp = cmdp_of(9)
-    learner = ProximalOMDPD.cautious()
-    state = learner.init(cmdp.setting(10, "bandit"))
-    assert learner.report(state).certificate is None
-
-
 @pytest.mark.parametrize("gamma_scale", [80.0, 96.0, 112.0])
 def test_a_weight_that_was_cut_off_ends_the_certificate(gamma_scale):
     """Where eta_k w(V_k) passes its limit of 1e4 f_k is not the surrogate of the potential, so nothing is certified."""

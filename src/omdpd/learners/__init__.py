@@ -72,6 +72,7 @@ __all__ = [
 ]
 
 LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
+    "ProximalOMDPD.standard": ProximalOMDPD.standard,
     "ProximalOMDPD.cautious": ProximalOMDPD.cautious,
     "ProximalOMDPD.balanced": ProximalOMDPD.balanced,
     "ProximalOMDPD.optimistic": ProximalOMDPD.optimistic,

@@ -8,16 +8,17 @@ its subgradient, the prediction is the next surrogate, and the step size follows
        q_k = argmin_{Q_k} eta_k m_k(q) + D(q, q_hat_k)
     3  play pi(q_k); a revealed table is put into the memory
     4  V_i += [d_{k,i}.q_k]^+ ;   w_k = w(V)
-    5  f_k(q) = -r~_k.q + sum_i w_{k,i} sum_{d in M'_k,i} [d.q]^+
+    5  f_k(q) = -r~_k.q + sum_i w_{k,i} sum_{d in M'_k,i} [d.q]^+           (w_{k-1,i} with lagged weights)
        q_hat_{k+1} = argmin_{Q_k} eta_k f_k(q) + D(q, q_hat_k)
     6  delta_k = (f_k - m_k)(q_k) - (f_k - m_k)(q_hat_{k+1}) - (D(q_hat_{k+1}, q_k) + D(q_k, q_hat_k)) / eta_k
        1 / eta_{k+1} = 1 / eta_k + [delta_k]^+ / C'
 
-Units are raw: alpha of the paper is one, and V takes the place of lam.
+Units are raw: alpha of the paper is one, and V takes the place of lam.  What can be proved is in docs/theory.md.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,19 +32,31 @@ from omdpd.beliefs.confidence import (
     Estimate,
     Estimator,
     KnownModel,
-    effective_episodes,
 )
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.revealed import TableMemory
+from omdpd.beliefs.sharing import Evidence, SharedBeliefs
+from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.learners.needs import ModelToBeGiven
-from omdpd.learners.potential import Potential, positive_part
+from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Certificate, Report
 from omdpd.learners.start import uniform_occupancy
+from omdpd.learners.surrogate import (
+    Stepping,
+    Surrogate,
+    Weighting,
+    distance,
+    inexactness,
+    matching,
+    remembered_hinges,
+)
 from omdpd.problem.arrays import Floats, InvalidInputError, inner
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
+from omdpd.solvers.compiled.sharing import kernel_drift
 from omdpd.solvers.mirror import Hinges, SolveLog, Step, mirror_step
-from omdpd.solvers.regions import Region
+from omdpd.solvers.regions import Kernel, Region
 
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
 NOISE = 1e-7
@@ -51,43 +64,14 @@ NOISE = 1e-7
 MOST_WEIGHT = 1e4
 
 
-@dataclass(frozen=True)
-class Weighting:
-    """w(V) = min(w0 exp(gamma V), w_max) with gamma = gamma_scale / sqrt(I H K)."""
-
-    w0: float = 1.0
-    gamma_scale: float = 16.0
-    w_max: float = 1e6
-
-    def potential(self, setting: Setting, k: int) -> Potential:
-        """Phi before one-based episode k (K itself where it is known)."""
-        gamma = self.gamma_scale / np.sqrt(setting.n_constraints * setting.horizon * effective_episodes(setting, k))
-        return Potential(self.w0, float(gamma), self.w_max)
-
-
-@dataclass(frozen=True)
-class Stepping:
-    """eta_1 = H eta_init, and C' = H c_prime in the self-tuned step."""
-
-    eta_init: float = 1.0
-    c_prime: float = 1.0 / 16.0
-
-
-@dataclass(frozen=True, eq=False)
-class Surrogate:
-    """-r~.q + sum_j w_j [d_j.q]^+."""
-
-    reward: Floats
-    hinges: Hinges
-
-    def value(self, q: Floats) -> float:
-        """The surrogate at q."""
-        return self.hinges.value(q) - float(np.vdot(self.reward, q))
-
-
 @dataclass(frozen=True, eq=False)
 class State:
-    """Everything carried from one episode to the next; `k` episodes have been seen, and q is played in the next."""
+    """Everything carried from one episode to the next; `k` episodes have been seen, and q is played in the next.
+
+    `drift` is what a believed kernel that moves has added to the certificate so far, together with surprises that did
+    not slow the steps (None in a run that an earlier version began: nothing is certified then).  `evidence` and
+    `caution` belong to estimators that share between steps.
+    """
 
     setting: Setting
     k: int
@@ -108,16 +92,34 @@ class State:
     saturations: int
     capped: bool
     ignored: float
+    drift: float | None = None
+    evidence: Evidence | None = None
+    caution: Caution | None = None
 
 
 @dataclass(frozen=True)
 class ProximalOMDPD:
-    """The practical form; build one with `cautious` (the default), `balanced`, `optimistic` or `known_model`."""
+    """The practical form; build one with `standard` (the default), another preset, or `known_model`."""
 
-    estimator: Estimator = EmpiricalEstimator()
+    estimator: Estimator[Region] | SharingEstimator = EmpiricalEstimator()
     weighting: Weighting = Weighting()
     stepping: Stepping = Stepping()
     memory: int = 8
+
+    @staticmethod
+    def standard(
+        z: float = 1.0,
+        exploration: float = 1.0,
+        w0: float = 10.0,
+        gamma_scale: float = 16.0,
+        stationary: bool = False,
+    ) -> ProximalOMDPD:
+        """The default: estimates shared between steps, exact hinges, `z` standard errors of safety on every cost."""
+        return ProximalOMDPD(
+            SharingEstimator(z, exploration, stationary),
+            Weighting(w0, gamma_scale, lagged=True),
+            Stepping(eta_bandit=0.1, patient=True),
+        )
 
     @staticmethod
     def cautious(
@@ -125,12 +127,12 @@ class ProximalOMDPD:
         reward_scale: float = EmpiricalEstimator.reward_scale,
         stationary: bool = False,
     ) -> ProximalOMDPD:
-        """The default: empirical kernel, exact hinges, a shrinking margin on cost (`kappa` is the safety dial)."""
+        """Empirical kernel, exact hinges, a shrinking margin on cost (`kappa` is the safety dial)."""
         return ProximalOMDPD(EmpiricalEstimator(kappa=kappa, stationary=stationary, reward_scale=reward_scale))
 
     @staticmethod
     def balanced(reward_scale: float = EmpiricalEstimator.reward_scale, stationary: bool = False) -> ProximalOMDPD:
-        """The same without the margin."""
+        """`cautious` without the margin."""
         return ProximalOMDPD.cautious(0.0, reward_scale, stationary)
 
     @staticmethod
@@ -159,28 +161,31 @@ class ProximalOMDPD:
     def card(self) -> Card:
         """The learner's line in the table of learners."""
         return Card(
-            "exact hinges, next-surrogate prediction, self-tuned step; kappa is the safety dial",
+            "exact hinges, next-surrogate prediction, self-tuned step; a margin on cost is the safety dial",
             ("bandit", "full"),
-            "run-time certificate with a known model or a box that holds the truth; else measured only",
+            "run-time certificate; O~(sqrt K) regret and violation with theory-scale bonuses (docs/theory.md)",
             "this library; docs/departures.md",
         )
 
     def init(self, setting: Setting) -> State:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""
         self._check(setting)
-        H = setting.horizon
         known = self.estimator.transition if isinstance(self.estimator, KnownModel) else None
         q_hat = uniform_occupancy(setting, known)
         counts = Counts.empty(setting)
-        believed = self.estimator.estimate(setting, counts, 0)
+        sharing = isinstance(self.estimator, SharingEstimator)
+        evidence, caution = (Evidence.empty(setting), Caution()) if sharing else (None, None)
+        shared = self._shared(setting, counts, evidence)
+        none = Prices(np.zeros(0), np.zeros((0, *setting.shape)))
+        believed = self._believe(setting, counts, 0, shared, none, caution)
         V = np.zeros(setting.n_constraints)
         start = State(
             setting, 0, counts, believed, 0.0, (TableMemory(self.memory),) * setting.n_constraints, V,
             Surrogate(believed.reward, Hinges.none(setting.shape)), np.zeros(0), q_hat, q_hat, V,
-            eta=H * self.stepping.eta_init, reward_sum=0.0, inexactness=0.0, log=SolveLog(), saturations=0,
-            capped=False, ignored=0.0,
+            eta=self.stepping.first(setting), reward_sum=0.0, inexactness=0.0, log=SolveLog(), saturations=0,
+            capped=False, ignored=0.0, drift=0.0, evidence=evidence, caution=caution,
         )  # fmt: skip
-        return self._predict(start, 0, counts, believed, margin=0.0)
+        return self._predict(start, shared)
 
     def policy(self, state: State) -> Floats:
         """The policy of q_k; uniform where a state has no mass."""
@@ -188,16 +193,25 @@ class ProximalOMDPD:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Steps 3-6 for the episode just played, then 1-2 for the next."""
+        prices = Prices(state.multipliers / state.eta, state.predicted.hinges.tables)
+        caution = None if state.caution is None else _after_episode(state.caution, state, feedback)
         memory = state.memory
         met = state.believed.counted_cost
         if isinstance(feedback, FullFeedback):  # step 3
             met = feedback.cost
-            memory = tuple(kept.meet(table) for kept, table in zip(memory, feedback.cost, strict=True))
+            memory = tuple(kept.meet(table) for kept, table in zip(memory, met, strict=True))
         state = self._count(state, met)  # step 4
         state = self._correct(state, memory)  # steps 5 and 6
-        counts = state.counts.add(feedback)
-        believed = self.estimator.estimate(state.setting, counts, state.k + 1)  # step 1 for the next episode
-        return self._predict(state, state.k + 1, counts, believed, float(np.vdot(state.q, believed.margin)))
+        evidence = None if state.evidence is None else state.evidence.after(state.counts, feedback)
+        counts, k = state.counts.add(feedback), state.k + 1
+        shared = self._shared(state.setting, counts, evidence)
+        believed = self._believe(state.setting, counts, k, shared, prices, caution)  # step 1 for the next episode
+        drift = _moved(state.believed.region, believed.region) / state.eta
+        state = replace(
+            state, k=k, counts=counts, evidence=evidence, caution=caution, believed=believed,
+            margin=float(np.vdot(state.q, believed.margin)), drift=None if state.drift is None else state.drift + drift,
+        )  # fmt: skip
+        return self._predict(state, shared)
 
     def report(self, state: State) -> Report:
         """Step size, largest weight, what was ignored as noise, and the certificate where it applies."""
@@ -206,34 +220,54 @@ class ProximalOMDPD:
             certificate=self._certificate(state), believed=state.believed,
         )  # fmt: skip
 
-    def _predict(self, state: State, k: int, counts: Counts, believed: Estimate[Region], margin: float) -> State:
+    def _shared(self, setting: Setting, counts: Counts, evidence: Evidence | None) -> SharedBeliefs | None:
+        """What an estimator that shares between steps believes."""
+        if not isinstance(self.estimator, SharingEstimator) or evidence is None:
+            return None
+        return self.estimator.beliefs(setting, counts, evidence)
+
+    def _believe(
+        self, setting: Setting, counts: Counts, k: int, shared: SharedBeliefs | None, prices: Prices,
+        caution: Caution | None,
+    ) -> Estimate[Region]:  # fmt: skip
+        """Step 1: what is believed before zero-based episode k."""
+        if not isinstance(self.estimator, SharingEstimator):
+            return self.estimator.estimate(setting, counts, k)
+        assert shared is not None
+        assert caution is not None
+        return self.estimator.estimate(setting, counts, shared, prices, caution)
+
+    def _predict(self, state: State, shared: SharedBeliefs | None) -> State:
         """Step 2: q_k = argmin_{Q_k} eta_k m_k(q) + D(q, q_hat_k), with the newest tables and the current weights."""
-        wanted = self.weighting.potential(state.setting, k + 1).slope(state.V)
-        weights = np.minimum(wanted, MOST_WEIGHT / state.eta)
-        m = _surrogate(state, believed, margin, weights, state.memory)
-        step = _step(state, believed, m)
+        weights, capped = self._weights(state, state.V)
+        m = self._surrogate(state, state.memory, weights, shared)
+        step = _step(state, m)
         return replace(
-            state, k=k, counts=counts, believed=believed, margin=margin, weights=weights, predicted=m, q=step.occupancy,
-            multipliers=step.multipliers,
-            log=state.log.after(step), inexactness=state.inexactness + _inexactness(step, state),
-            capped=state.capped or bool(np.any(wanted > weights)),
+            state, weights=weights, capped=state.capped or capped, predicted=m, q=step.occupancy,
+            multipliers=step.multipliers, log=state.log.after(step),
+            inexactness=state.inexactness + inexactness(step, state.setting.horizon, state.eta),
         )  # fmt: skip
 
     def _count(self, state: State, met: Floats) -> State:
-        """Step 4: V_i += [d_i.q_k]^+ without any margin, and w_k = w(V)."""
+        """Step 4: V_i += [d_i.q_k]^+ without any margin, and w_k = w(V) unless weights lag."""
         excess = positive_part(inner(met, state.q))
         noise = NOISE * np.maximum(1.0, state.setting.horizon * np.abs(met).reshape(len(met), -1).max(axis=1))
         real = np.where(excess > noise, excess, 0.0)
         V = state.V + real
+        weights, capped = (state.weights, False) if self.weighting.lagged else self._weights(state, V)
         potential = self.weighting.potential(state.setting, state.k + 1)
-        wanted = potential.slope(V)
-        weights = np.minimum(wanted, MOST_WEIGHT / state.eta)
         return replace(
             state, V=V, saturations=state.saturations + potential.saturated(V),
-            weights=weights, capped=state.capped or bool(np.any(wanted > weights)),
+            weights=weights, capped=state.capped or capped,
             ignored=state.ignored + float((excess - real).sum()),
             reward_sum=state.reward_sum + float(np.vdot(state.believed.reward, state.q)),
         )  # fmt: skip
+
+    def _weights(self, state: State, V: Floats) -> tuple[Floats, bool]:
+        """w(V) as far as a step takes it, and whether that is less than w(V)."""
+        wanted = self.weighting.potential(state.setting, state.k + 1).slope(V)
+        weights = np.minimum(wanted, MOST_WEIGHT / state.eta)
+        return weights, bool((wanted > weights).any())
 
     def _correct(self, state: State, memory: tuple[TableMemory, ...]) -> State:
         """Steps 5 and 6: q_hat_{k+1} from the surrogate that was met, and the step size from the surprise.
@@ -241,30 +275,61 @@ class ProximalOMDPD:
         With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.
         """
         m, eta, q = state.predicted, state.eta, state.q
-        f = _surrogate(state, state.believed, state.margin, state.weights, memory)
         same = all(after.same_as(before) for after, before in zip(memory, state.memory, strict=True))
+        if same and self.weighting.lagged:
+            return replace(state, memory=memory, q_hat=q)
+        f = self._surrogate(state, memory, state.weights, self._shared(state.setting, state.counts, state.evidence))
         if same and np.array_equal(f.hinges.weights, m.hinges.weights):
             return replace(state, memory=memory, q_hat=q)
-        step = _step(state, state.believed, f)
+        step = _step(state, f)
         q_hat = step.occupancy
         surprise = (f.value(q) - m.value(q)) - (f.value(q_hat) - m.value(q_hat))
-        surprise -= (_distance(q_hat, q) + _distance(q, state.q_hat)) / eta
-        slower = max(surprise, 0.0) / (state.setting.horizon * self.stepping.c_prime)
+        surprise = max(surprise - (distance(q_hat, q) + distance(q, state.q_hat)) / eta, 0.0)
+        charged = self.stepping.charges(memory)
+        slower = surprise / (state.setting.horizon * self.stepping.c_prime) if charged else 0.0
+        drift = state.drift if charged or state.drift is None else state.drift + surprise
         return replace(
             state, memory=memory, q_hat=q_hat, multipliers=step.multipliers, eta=1.0 / (1.0 / eta + slower),
-            log=state.log.after(step),
-            inexactness=state.inexactness + _inexactness(step, state),
+            log=state.log.after(step), drift=drift,
+            inexactness=state.inexactness + inexactness(step, state.setting.horizon, eta),
         )  # fmt: skip
 
+    def _surrogate(
+        self, state: State, memory: tuple[TableMemory, ...], weights: Floats, shared: SharedBeliefs | None
+    ) -> Surrogate:
+        """-r~.q plus one hinge per constraint (its estimate), or per remembered table (with its margin)."""
+        believed, start = state.believed, state.multipliers
+        if state.setting.feedback == "bandit":
+            hinges = Hinges(believed.cost, weights, matching(start, len(weights)))
+        else:
+            kept = remembered_hinges(weights, memory, self._lift(state, shared), start)
+            hinges = kept or Hinges.none(state.setting.shape)
+        return Surrogate(believed.reward, hinges)
+
+    def _lift(self, state: State, shared: SharedBeliefs | None) -> Callable[[Floats], float]:
+        """What a revealed table is raised by, under the beliefs of this state."""
+        setting, caution, memory = state.setting, state.caution, state.memory
+        if isinstance(self.estimator, SharingEstimator) and shared is not None and caution is not None:
+            lift = self.estimator.revealed_lift
+            return lambda d: lift(setting, shared, caution, memory, d)
+        scale = state.margin / setting.horizon
+        return lambda d: scale * float(np.abs(d).max())
+
     def _certificate(self, state: State) -> Certificate | None:
-        """(C + C')/eta_{k+1} >= sum_i Phi(V_i) + sum_k r~_k.(q* - q_k), where the region holds the truth."""
-        if not self.estimator.covers_truth or state.capped:
+        """(C + C')/eta_{k+1} >= sum_i Phi(V_i) + sum_k r~_k.(q* - q_k), where the region holds the truth.
+
+        A believed kernel does not hold it: there q* is the occupancy, under each belief, of a policy that the beliefs
+        call safe in every episode, and what it moves as the beliefs do is added to the bound.
+        """
+        moving = isinstance(state.believed.region, Kernel) and not isinstance(self.estimator, KnownModel)
+        if state.capped or (moving and state.drift is None):
             return None
         H = state.setting.horizon
-        bound = H * (1.0 + self.stepping.c_prime) / state.eta + state.inexactness
+        bound = H * (1.0 + self.stepping.c_prime) / state.eta + state.inexactness + (state.drift or 0.0)
         potential = self.weighting.potential(state.setting, state.k + 1)
-        phi = float(potential.value(state.V).sum())
-        return Certificate(bound, bound - phi, potential.inverse(bound + state.reward_sum))
+        slack = self.weighting.slack(potential, H)
+        phi = float(potential.value(state.V).sum()) / slack
+        return Certificate(bound, bound - phi, potential.inverse(slack * (bound + state.reward_sum)))
 
     def _check(self, setting: Setting) -> None:
         self.estimator.check(setting)
@@ -272,36 +337,20 @@ class ProximalOMDPD:
             raise InvalidInputError(f"memory is {self.memory}, but must be at least 0")
 
 
-def _surrogate(
-    state: State, believed: Estimate[Region], margin: float, weights: Floats, memory: tuple[TableMemory, ...]
-) -> Surrogate:
-    """-r~.q plus one hinge per constraint (its estimate), or per remembered table (with the scalar margin)."""
-    setting = state.setting
-    if setting.feedback == "bandit":
-        tables, each = believed.cost, weights
-    else:
-        lift = margin / setting.horizon
-        # By label, not by age: the order then stays, and an earlier step's multipliers are a good start.
-        kept = [(w, d) for w, held in zip(weights, memory, strict=True) for d in held.by_label()]
-        if not kept:
-            return Surrogate(believed.reward, Hinges.none(setting.shape))
-        each = np.array([w for w, _ in kept])
-        tables = np.stack([d + lift * np.abs(d).max() if lift > 0.0 else d for _, d in kept])
-    start = state.multipliers if state.multipliers.shape == each.shape else None
-    return Surrogate(believed.reward, Hinges(tables, each, start))
-
-
-def _step(state: State, believed: Estimate[Region], surrogate: Surrogate) -> Step:
+def _step(state: State, surrogate: Surrogate) -> Step:
     """argmin_{Q_k} eta_k surrogate(q) + D(q, q_hat_k)."""
-    mu = state.setting.mu
-    return mirror_step(believed.region, mu, state.q_hat, -surrogate.reward, state.eta, surrogate.hinges)
+    mu, region = state.setting.mu, state.believed.region
+    return mirror_step(region, mu, state.q_hat, -surrogate.reward, state.eta, surrogate.hinges)
 
 
-def _distance(q: Floats, q_other: Floats) -> float:
-    """D = 1/2 |q - q'|^2."""
-    return 0.5 * float(((q - q_other) ** 2).sum())
+def _after_episode(caution: Caution, state: State, feedback: Feedback) -> Caution:
+    """What margins depend on after an episode: the plan just played, whether it had room, how new its tables were."""
+    caution = replace(caution, plan=state.q).after_plan(state.predicted.excess(state.q), state.setting.horizon)
+    return caution.after_tables(state.memory, feedback.cost) if isinstance(feedback, FullFeedback) else caution
 
 
-def _inexactness(step: Step, state: State) -> float:
-    """What a solve of gap g can add to the certificate: (g + 2 sqrt(H g)) / eta."""
-    return (step.gap + 2.0 * float(np.sqrt(state.setting.horizon * step.gap))) / state.eta
+def _moved(before: Region, after: Region) -> float:
+    """A bound on how far, in L1, any policy's occupancy moves from one believed kernel to the next; 0 for a box."""
+    if isinstance(before, Kernel) and isinstance(after, Kernel) and before is not after:
+        return float(kernel_drift(after.transition, before.transition))
+    return 0.0

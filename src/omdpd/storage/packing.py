@@ -49,14 +49,18 @@ def unpack(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], classes: Mapp
     cls = classes.get(str(tree.get("class", "")).rpartition(".")[2])
     if cls is None:
         raise InvalidInputError(f"the stored state names {tree.get('class')!r}, which is not a known class")
-    wanted = {f.name for f in fields(cls)}
+    wanted = {f.name: f.default for f in fields(cls)}
     stored = tree["fields"]
-    if set(stored) != wanted:
+    absent = wanted.keys() - stored.keys()
+    # A field that a later version added is None by default: it was not kept then.
+    if not stored.keys() <= wanted.keys() or any(wanted[name] is not None for name in absent):
         raise InvalidInputError(f"the stored {cls.__name__} does not have the fields of this version")
     # Not through its constructor: what was stored is taken as it is, to the last bit, and not worked out again.
     value: Any = object.__new__(cls)
     for key, item in stored.items():
         object.__setattr__(value, key, unpack(item, arrays, classes))
+    for key in absent:
+        object.__setattr__(value, key, None)
     return value
 
 

@@ -1,0 +1,107 @@
+"""The surrogate that a proximal step minimises, and how its weights and the step size move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.beliefs.confidence import effective_episodes
+from omdpd.beliefs.revealed import TableMemory
+from omdpd.learners.potential import Potential
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
+from omdpd.solvers.mirror import Hinges, Step
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """w(V) = min(w0 exp(gamma V), w_max) with gamma = gamma_scale / sqrt(I H K).
+
+    With `lagged` weights f_k has the weights of the prediction m_k, from the violation before episode k: without a new
+    table f_k = m_k, and no step is ever surprised by its own weight.
+    """
+
+    w0: float = 1.0
+    gamma_scale: float = 16.0
+    w_max: float = 1e6
+    lagged: bool = False
+
+    def potential(self, setting: Setting, k: int) -> Potential:
+        """Phi before one-based episode k (K itself where it is known)."""
+        gamma = self.gamma_scale / np.sqrt(setting.n_constraints * setting.horizon * effective_episodes(setting, k))
+        return Potential(self.w0, float(gamma), self.w_max)
+
+    def slack(self, potential: Potential, horizon: int) -> float:
+        """A factor with Phi(V_K) <= factor sum_k w_k x_k for violations x_k <= H: 1, or exp(gamma H) if lagged."""
+        return float(np.exp(potential.beta * horizon)) if self.lagged else 1.0
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """eta_1 = H eta_init (eta_bandit where costs are met along the trajectory), C' = H c_prime in the self-tuned step.
+
+    With `patient` a surprise slows the steps only after more tables were revealed than are remembered: a finite pool
+    surprises a finite number of times.
+    """
+
+    eta_init: float = 1.0
+    c_prime: float = 1.0 / 16.0
+    eta_bandit: float | None = None
+    patient: bool = False
+
+    def first(self, setting: Setting) -> float:
+        """eta_1."""
+        bandit = setting.feedback == "bandit" and self.eta_bandit is not None
+        return setting.horizon * (self.eta_bandit if bandit and self.eta_bandit is not None else self.eta_init)
+
+    def charges(self, memory: Sequence[TableMemory]) -> bool:
+        """Whether a surprise slows the steps."""
+        return not self.patient or any(
+            kept.capacity is not None and kept.n_labels > max(kept.capacity, 1) for kept in memory
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Surrogate:
+    """-r~.q + sum_j w_j [d_j.q]^+."""
+
+    reward: Floats
+    hinges: Hinges
+
+    def value(self, q: Floats) -> float:
+        """The surrogate at q."""
+        return self.hinges.value(q) - float(np.vdot(self.reward, q))
+
+    def excess(self, q: Floats) -> float:
+        """The largest d_j.q (0 without tables)."""
+        return float(self.hinges.arguments(q).max(initial=0.0))
+
+
+def remembered_hinges(
+    weights: Floats, memory: Sequence[TableMemory], lift: Callable[[Floats], float], start: Floats
+) -> Hinges | None:
+    """One hinge per remembered table, lifted; None if there is none.  `start` are an earlier step's multipliers."""
+    # By label, not by age: the order then stays, and an earlier step's multipliers are a good start.
+    kept = [(w, d) for w, held in zip(weights, memory, strict=True) for d in held.by_label()]
+    if not kept:
+        return None
+    lifts = [lift(d) for _, d in kept]
+    tables = np.stack([d + up if up > 0.0 else d for up, (_, d) in zip(lifts, kept, strict=True)])
+    return Hinges(tables, np.array([w for w, _ in kept]), matching(start, len(kept)))
+
+
+def matching(start: Floats, n: int) -> Floats | None:
+    """Multipliers of an earlier step where they fit n hinges."""
+    return start if start.shape == (n,) else None
+
+
+def distance(q: Floats, q_other: Floats) -> float:
+    """D = 1/2 |q - q'|^2."""
+    return 0.5 * float(((q - q_other) ** 2).sum())
+
+
+def inexactness(step: Step, horizon: int, eta: float) -> float:
+    """What a solve of gap g can add to a certificate: (g + 2 sqrt(H g)) / eta."""
+    return (step.gap + 2.0 * float(np.sqrt(horizon * step.gap))) / eta

@@ -1,0 +1,159 @@
+"""The inequalities of docs/theory.md that a run can check, checked on runs."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from instances import bandit, forward, random_cmdp, random_policy, revealed
+
+from omdpd.beliefs.confidence import EmpiricalEstimator
+from omdpd.learners.proximal import ProximalOMDPD, State
+from omdpd.learners.surrogate import Stepping, Weighting
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.programs import best_policy
+
+H, S, A = 4, 3, 2
+K = 120
+# The empirical kernel with lagged weights: the learner of the theorem, whatever the scale of its bonuses.
+LAGGED = ProximalOMDPD(EmpiricalEstimator(kappa=0.0), Weighting(lagged=True))
+PRESETS = {"lagged": LAGGED, "standard": ProximalOMDPD.standard(), "standard, z = 0": ProximalOMDPD.standard(z=0.0)}
+EMPIRICAL = PRESETS | {"cautious": ProximalOMDPD.cautious(), "balanced": ProximalOMDPD.balanced()}
+
+
+def binding_world(seed) -> CMDP:
+    rng = np.random.default_rng((seed, 4))
+    while True:
+        cmdp = random_cmdp(rng, H, S, A)
+        best = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
+        if best.feasible and best.multipliers.min() > 0.05:
+            return cmdp
+
+
+def bandit_run(learner, cmdp, episodes=K) -> list[State]:
+    rng = np.random.default_rng(8)
+    states = [learner.init(cmdp.setting(episodes, "bandit"))]
+    for _ in range(episodes):
+        states.append(learner.update(states[-1], bandit(rng, cmdp, learner.policy(states[-1]))))
+    return states
+
+
+def comparators(cmdp, n=4):
+    rng = np.random.default_rng(9)
+    best = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
+    return [best.policy, *(random_policy(rng, H, S, A) for _ in range(n))]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("preset", PRESETS)
+def test_optimisation_costs_no_more_than_the_drift_of_the_beliefs(preset, seed):
+    """Lemma 1: sum_k m_k(q_k) - m_k(u_k) <= H/eta + drift/eta for u_k the occupancy of any policy under belief k."""
+    learner, cmdp = PRESETS[preset], binding_world(seed)
+    states = bandit_run(learner, cmdp)
+    for policy in comparators(cmdp):
+        total = 0.0
+        for k, state in enumerate(states[:-1]):
+            u = forward(policy, state.believed.region.transition, cmdp.initial)
+            total += state.predicted.value(state.q) - state.predicted.value(u)
+            after = states[k + 1]
+            assert total <= H / after.eta + after.drift + after.inexactness + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_drift_of_an_unshared_kernel_is_logarithmic(seed):
+    """One visit of a row with n earlier ones moves it by at most 2/(n+1): H/eta + drift <= 1 + 2HSA(1 + ln K)."""
+    states = bandit_run(LAGGED, binding_world(seed))
+    for k, state in enumerate(states[1:], start=1):
+        visits = state.counts.visits[:-1]
+        harmonic = sum((H - 1 - h) * 2.0 / n for (h, *_), v in np.ndenumerate(visits) for n in range(1, int(v) + 1))
+        assert state.eta == H
+        assert H * state.drift <= harmonic + 1e-9
+        assert 1.0 + state.drift <= 1.0 + 2.0 * H * S * A * (1.0 + math.log(k))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_lagged_potential_is_paid_for_up_to_a_factor(preset):
+    """Lemma 2: Phi(V_K) <= exp(gamma H) sum_k w_{k-1} x_k, x_k = [d~_k.q_k]^+."""
+    learner = PRESETS[preset]
+    states = bandit_run(learner, binding_world(2), 300)
+    paid = 0.0
+    for k, state in enumerate(states[:-1]):
+        if states[k + 1].capped:  # a weight that was cut off is not the potential's
+            assert k > 20
+            break
+        paid += state.weights[0] * max(float(np.vdot(state.believed.counted_cost[0], state.q)), 0.0)
+        potential = learner.weighting.potential(state.setting, k + 1)
+        assert float(potential.value(states[k + 1].V)[0]) <= math.exp(potential.beta * H) * paid + 1e-9
+    assert paid > 0.0
+
+
+def test_with_gamma_of_order_one_over_h_believed_violation_is_logarithmic():
+    """V_K <= H ln(1 + (e/(H w0)) (bound + K max r~.q)): far below K, where weights of order 1/sqrt(K) are not."""
+    cmdp = binding_world(3)
+    gamma_scale = math.sqrt(H * K) / H  # gamma = 1/H
+    learner = replace(LAGGED, weighting=Weighting(gamma_scale=gamma_scale, lagged=True))
+    states = bandit_run(learner, cmdp)
+    end = states[-1]
+    bound = H / end.eta + end.drift + end.inexactness
+    limit = H * math.log1p(math.e / H * (bound + end.reward_sum))
+    assert 0.0 < end.V[0] <= limit
+    assert limit < 0.5 * K
+
+
+@pytest.mark.parametrize("preset", EMPIRICAL)
+def test_the_certificate_holds_against_every_policy_that_is_believed_safe(preset):
+    """sum_k r~_k.(u_k - q_k) <= regret for policies whose believed occupancies meet every believed constraint."""
+    learner = EMPIRICAL[preset]
+    cmdp = replace(binding_world(4), budget=np.array([1.0]))  # so that some policies always are
+    states = bandit_run(learner, cmdp)
+    checked = 0
+    for policy in comparators(cmdp, 8):
+        gained = 0.0
+        for k, state in enumerate(states[:-1]):
+            u = forward(policy, state.believed.region.transition, cmdp.initial)
+            if np.tensordot(state.believed.cost, u, axes=3).max() > 0.0:
+                break
+            gained += float(np.vdot(state.believed.reward, u - state.q))
+            said = learner.report(states[k + 1]).certificate
+            assert gained <= said.regret + 1e-9
+            checked += 1
+    assert checked >= K
+
+
+@pytest.mark.parametrize("n_tables", [3, 30])
+@pytest.mark.parametrize("preset", EMPIRICAL)
+def test_the_certificate_holds_with_revealed_tables_whether_or_not_they_fit_the_memory(preset, n_tables):
+    learner, cmdp = EMPIRICAL[preset], binding_world(5)
+    rng = np.random.default_rng(10)
+    policies = [random_policy(rng, H, S, A) for _ in range(12)]
+    tables = rng.uniform(-1.0, 0.2, (n_tables, 1, H, S, A))
+    state = learner.init(cmdp.setting(60, "full"))
+    gained, alive = np.zeros(12), np.ones(12, dtype=bool)
+    for k in range(60):
+        us = [forward(policy, state.believed.region.transition, cmdp.initial) for policy in policies]
+        before = state
+        state = learner.update(state, revealed(rng, cmdp, learner.policy(state), tables[k % n_tables]))
+        f = learner._surrogate(
+            before, state.memory, before.weights, learner._shared(before.setting, before.counts, before.evidence)
+        )
+        for j, u in enumerate(us):
+            alive[j] &= bool(f.hinges.arguments(u).max(initial=0.0) <= 0.0)
+            gained[j] += float(np.vdot(before.believed.reward, u - before.q))
+        said = learner.report(state).certificate
+        assert np.all(gained[alive] <= said.regret + 1e-9)
+        assert state.V.max() <= said.violation + 1e-9
+    assert alive.any()
+
+
+def test_a_run_of_an_earlier_version_goes_on_without_a_certificate():
+    learner, cmdp = ProximalOMDPD.cautious(), binding_world(6)
+    rng = np.random.default_rng(11)
+    state = replace(learner.init(cmdp.setting(10, "bandit")), drift=None)
+    state = learner.update(state, bandit(rng, cmdp, learner.policy(state)))
+    assert state.drift is None
+    assert learner.report(state).certificate is None
+
+
+def test_a_step_size_of_the_theorem_is_the_horizon():
+    assert LAGGED.stepping == Stepping()
+    assert LAGGED.init(binding_world(0).setting(5, "bandit")).eta == H
