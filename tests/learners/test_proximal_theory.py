@@ -61,14 +61,14 @@ def test_optimisation_costs_no_more_than_the_drift_of_the_beliefs(preset, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_drift_of_an_unshared_kernel_is_logarithmic(seed):
-    """One visit of a row with n earlier ones moves it by at most 2/(n+1): H/eta + drift <= 1 + 2HSA(1 + ln K)."""
+    """One visit of a row with n earlier ones moves it by at most 2/(n+1): (H + drift)/eta <= 1 + HSA(1 + ln K)."""
     states = bandit_run(LAGGED, binding_world(seed))
     for k, state in enumerate(states[1:], start=1):
         visits = state.counts.visits[:-1]
         harmonic = sum((H - 1 - h) * 2.0 / n for (h, *_), v in np.ndenumerate(visits) for n in range(1, int(v) + 1))
         assert state.eta == H
         assert H * state.drift <= harmonic + 1e-9
-        assert 1.0 + state.drift <= 1.0 + 2.0 * H * S * A * (1.0 + math.log(k))
+        assert 1.0 + state.drift <= 1.0 + H * S * A * (1.0 + math.log(k))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
