@@ -9,6 +9,8 @@ from omdpd.beliefs.sharing import SharedBeliefs, SharedTable
 from omdpd.solvers.compiled.lookahead import lagrangian_bonus, row_bonus
 
 H, S, A = 4, 3, 2
+# What `beliefs_of` is worth after four visits of every row.
+PLAIN = 0.8 * 0.25 + 0.9 * 0.125 + 0.75 * 0.4 / 4.75
 
 
 def table_of(mean, size, noise):
@@ -24,19 +26,19 @@ def beliefs_of(seed=0, size=4.0, costs=()):
 
 
 def test_without_prices_a_row_is_worth_a_try_by_its_own_visits():
-    """n = 4, n_r = 4, v = 1/4, hope .9: .8 sqrt(.25/4) + .9 min(.5/4, 1)."""
+    """n = 4, n_r = 4, r = .5, v = 1/4, hope .9: .8 sqrt(.25/4) + .9 min(.5/4, 1) + .75 (.9 - .5) / 4.75."""
     found = bonus(beliefs_of(), np.full((H, S, A), 4.0), np.zeros(0), np.zeros((0, H, S, A)))
-    assert np.allclose(found, 0.8 * 0.25 + 0.9 * 0.125, rtol=1e-12, atol=0.0)
+    assert np.allclose(found, PLAIN, rtol=1e-12, atol=0.0)
 
 
 def test_a_row_never_tried_counts_a_tenth_of_a_visit_and_little_of_its_neighbours():
     """n = 0, n_r = 4 and m = .5: n_x = 4 * .5/10.5."""
     found = bonus(beliefs_of(), np.zeros((H, S, A)), np.zeros(0), np.zeros((0, H, S, A)))
     n_x = 4.0 * 0.5 / 10.5
-    assert np.allclose(found, 0.8 * np.sqrt(0.25) + 0.9, rtol=1e-12, atol=0.0)
+    assert np.allclose(found, 0.8 * np.sqrt(0.25) + 0.9 + 0.75 * 0.4 / (n_x + 0.75), rtol=1e-12, atol=0.0)
     assert 0.5 / n_x > 1.0  # hope is not taken twice
-    row, _, reach = row_bonus(*(np.full((1, 1, 1), x) for x in (0.0, 0.0, 0.0, 0.0)), 0.0, 0.9, 0.25)
-    assert row[0, 0, 0] == pytest.approx(0.8 * np.sqrt(0.25 * 4 / 4.1) + 0.9, rel=1e-12)
+    row, _, reach = row_bonus(*(np.full((1, 1, 1), x) for x in (0.0, 0.9, 0.0, 0.0, 0.0)), 0.0, 0.9, 0.25)
+    assert row[0, 0, 0] == pytest.approx(0.8 * np.sqrt(0.25 * 40 / 40.1) + 0.9, rel=1e-12)
     assert reach[0, 0, 0] == pytest.approx(0.45, rel=1e-12)
 
 
@@ -68,9 +70,9 @@ def test_the_noise_of_costs_counts_at_the_square_of_their_price():
     tables = np.full((1, H, S, A), 0.1)
     plain = bonus(beliefs_of(costs=[cost]), visits, np.array([0.0]), tables)
     dear = bonus(beliefs_of(costs=[cost]), visits, np.array([3.0]), tables)
-    least = 0.8 * np.sqrt(0.25 / 4 + 9.0 * 0.8 / 5) + 0.9 * 0.125
+    least = PLAIN + 0.8 * (np.sqrt(0.25 / 4 + 9.0 * 0.8 / 5) - 0.25)
     assert np.all(dear >= least - 1e-12)
-    assert np.allclose(plain, 0.8 * 0.25 + 0.9 * 0.125, rtol=1e-12, atol=0.0)
+    assert np.allclose(plain, PLAIN, rtol=1e-12, atol=0.0)
     # A revealed table has a price but no noise of its own.
     revealed = bonus(beliefs_of(), visits, np.array([3.0]), tables)
     assert np.all(revealed < dear)

@@ -13,7 +13,9 @@ from omdpd.problem.arrays import Floats
 # Standard deviations of a row's own estimate and of what follows it, and what one observation is worth at first.
 ROW_SCALE, VALUE_SCALE, FIRST = 0.8, 0.5, 0.5
 # A row of which this many observations were made is believed to be as noisy as it looks, by half.
-FEW = 4.0
+FEW = 40.0
+# Observations of a hoped-for reward that a row's own mean is judged with.
+SECOND_CHANCE = 0.75
 
 
 @njit(cache=True)
@@ -70,13 +72,23 @@ def noise_variance(occupancy: Floats, noise: Floats, own: Floats, common: Floats
 
 @njit(cache=True)
 def row_bonus(
-    visits: Floats, size: Floats, noise: Floats, cost_noise: Floats, share: float, hope: float, floor: float
+    visits: Floats,
+    mean: Floats,
+    size: Floats,
+    noise: Floats,
+    cost_noise: Floats,
+    share: float,
+    hope: float,
+    floor: float,
 ) -> tuple[Floats, Floats, Floats]:
-    """(row, variance, reach) of `lagrangian_bonus`, with v the noise and n_r the size (at least 1) of the rewards:
+    """(row, variance, reach) of `lagrangian_bonus`, for rewards of mean r and noise v, worth n_r >= 1 observations:
 
-    n_x = max(n + share [n_r - n]^+, .1),    row = .8 sqrt(max(v, floor 4/(4+n_x)) / max(n_x, 1) + cost_noise)
-                                                    + hope min(.5/n_x, 1)
-    variance = max(v, floor 4/(4+n_r)) / n_r + cost_noise,      reach = hope min(.5/n_r, 1)
+        n_x = max(n + share [n_r - n]^+, .1)
+        row = .8 sqrt(max(v, floor 40/(40 + n_x)) / max(n_x, 1) + cost_noise) + hope min(.5/n_x, 1)
+              + .75 [hope - r]^+ / (n_x + .75)
+        variance = max(v, floor 40/(40 + n_r)) / n_r + cost_noise,      reach = hope min(.5/n_r, 1)
+
+    The last term of `row` is three quarters of an observation of reward `hope`: a row with a bad start has a way back.
     """
     H, S, A = visits.shape
     row, variance, reach = np.empty((H, S, A)), np.empty((H, S, A)), np.empty((H, S, A))
@@ -88,6 +100,7 @@ def row_bonus(
                 n_r = max(size[h, s, a], 1.0)
                 own = max(v, floor * FEW / (FEW + n_x)) / max(n_x, 1.0)
                 row[h, s, a] = ROW_SCALE * np.sqrt(own + c) + hope * min(FIRST / n_x, 1.0)
+                row[h, s, a] += SECOND_CHANCE * max(hope - mean[h, s, a], 0.0) / (n_x + SECOND_CHANCE)
                 variance[h, s, a] = max(v, floor * FEW / (FEW + n_r)) / n_r + c
                 reach[h, s, a] = hope * min(FIRST / n_r, 1.0)
     return row, variance, reach
