@@ -22,10 +22,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from omdpd import ProximalOMDPD
 from omdpd.experiments.executors import executor as executor_of
-from omdpd.experiments.specs import LEARNERS, NATURES, RunSpec
-from omdpd.experiments.specs.worlds import RandomDirichletSpec
+from omdpd.experiments.registry import Registry
+from omdpd.learners import PlanLP, ProximalOMDPD
 from omdpd.play.judging import scores
 from omdpd.play.loop import first, met_comparator, play, seed_of
 from omdpd.play.scene import Scene
@@ -51,6 +50,7 @@ LEARNER_OF: dict[str, Callable[[], Any]] = {
     "w0 = 100": lambda: ProximalOMDPD.standard(w0=100.0),
     "gamma_scale = 4": lambda: ProximalOMDPD.standard(gamma_scale=4.0),
     "gamma_scale = 64": lambda: ProximalOMDPD.standard(gamma_scale=64.0),
+    "PlanLP": PlanLP,
 }
 # (nature or "together", violation ratio, regret ratio, share of stuck runs) at most.
 LIMITS = (
@@ -81,7 +81,7 @@ def played(job: Job) -> dict[str, float]:
     """The numbers of a run, from its file if there is one."""
     if job.file.exists():
         return json.loads(job.file.read_text())
-    spec = RunSpec(RandomDirichletSpec(), NATURES[job.nature](), LEARNERS["Uniform"](), job.episodes, job.seed)
+    spec = Registry.installed().run("random_dirichlet", job.nature, "Uniform", job.episodes, job.seed)
     cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
     nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
     scene = Scene(cmdp, nature, LEARNER_OF[job.learner](), job.episodes, {})

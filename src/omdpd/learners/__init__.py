@@ -28,6 +28,7 @@ from omdpd.learners.optpess_lp import OptPessLP
 from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
 from omdpd.learners.optprimaldual import OptPrimalDual
 from omdpd.learners.oracle import Oracle
+from omdpd.learners.plan_lp import PlanLP
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.recoo import RECOO
@@ -63,6 +64,7 @@ __all__ = [
     "OptPessPrimalDual",
     "OptPrimalDual",
     "Oracle",
+    "PlanLP",
     "ProximalOMDPD",
     "RegularizedPrimalDual",
     "SinhaVaze",
@@ -90,6 +92,7 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "Uniform": Uniform,
     "Oracle": Oracle.uninformed,
     "CautiousLP": CautiousLP.practical,
+    "PlanLP": PlanLP,
     "GreedyLP": GreedyLP.practical,
     "LinearPotential": LinearPotential.practical,
     "OptCMDP": OptCMDP.practical,
