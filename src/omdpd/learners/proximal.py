@@ -55,13 +55,15 @@ from omdpd.problem.arrays import Floats, InvalidInputError, inner
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.sharing import kernel_drift
-from omdpd.solvers.mirror import Hinges, SolveLog, Step, mirror_step
+from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
 from omdpd.solvers.regions import Kernel, Region
 
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
 NOISE = 1e-7
 # The hinge weight eta w that a mirror step is given at most; beyond it a constraint is as good as hard.
 MOST_WEIGHT = 1e4
+# By how much a step that cannot be solved is shortened, in turn.
+SHORTENED = (1.0, 10.0, 100.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,7 @@ class State:
 class ProximalOMDPD:
     """The practical form; build one with `standard` (the default), another preset, or `known_model`."""
 
-    estimator: Estimator[Region] | SharingEstimator = EmpiricalEstimator()
+    estimator: Estimator | SharingEstimator = EmpiricalEstimator()
     weighting: Weighting = Weighting()
     stepping: Stepping = Stepping()
     memory: int = 8
@@ -241,11 +243,14 @@ class ProximalOMDPD:
         """Step 2: q_k = argmin_{Q_k} eta_k m_k(q) + D(q, q_hat_k), with the newest tables and the current weights."""
         weights, capped = self._weights(state, state.V)
         m = self._surrogate(state, state.memory, weights, shared)
-        step = _step(state, m)
+        step, shortened = _step_or_shorter(state, m)
+        H, eta = state.setting.horizon, state.eta
+        # A step of length eta/c satisfies its inequality with c/eta, of which only 1/eta telescopes.
+        drift = None if state.drift is None else state.drift + (shortened - 1.0) * H / eta
         return replace(
-            state, weights=weights, capped=state.capped or capped, predicted=m, q=step.occupancy,
-            multipliers=step.multipliers, log=state.log.after(step),
-            inexactness=state.inexactness + inexactness(step, state.setting.horizon, state.eta),
+            state, weights=weights, capped=state.capped or capped, predicted=m, q=step.occupancy, drift=drift,
+            multipliers=shortened * step.multipliers, log=state.log.after(step),
+            inexactness=state.inexactness + inexactness(step, H, eta / shortened),
         )  # fmt: skip
 
     def _count(self, state: State, met: Floats) -> State:
@@ -337,10 +342,23 @@ class ProximalOMDPD:
             raise InvalidInputError(f"memory is {self.memory}, but must be at least 0")
 
 
-def _step(state: State, surrogate: Surrogate) -> Step:
-    """argmin_{Q_k} eta_k surrogate(q) + D(q, q_hat_k)."""
+def _step(state: State, surrogate: Surrogate, shortened: float = 1.0) -> Step:
+    """argmin_{Q_k} eta_k surrogate(q) + D(q, q_hat_k), or the same with eta_k / shortened."""
     mu, region = state.setting.mu, state.believed.region
-    return mirror_step(region, mu, state.q_hat, -surrogate.reward, state.eta, surrogate.hinges)
+    return mirror_step(region, mu, state.q_hat, -surrogate.reward, state.eta / shortened, surrogate.hinges)
+
+
+def _step_or_shorter(state: State, surrogate: Surrogate) -> tuple[Step, float]:
+    """The step, and by how much it had to be shortened to be solved.
+
+    Prices in the thousands make a surrogate of that size: the step is then a linear program in all but name, at whose
+    degenerate vertices an interior-point method may come to a halt; a shorter step is a step too.
+    """
+    for shortened in SHORTENED:
+        step = _step(state, surrogate, shortened)
+        if step.status is not Status.FAILED:
+            break
+    return step, shortened
 
 
 def _after_episode(caution: Caution, state: State, feedback: Feedback) -> Caution:
