@@ -17,8 +17,15 @@ paper: $(VENV)/.base
 quick: $(VENV)/.base
 	$(BIN)/omdpd paper --quick --out results/quick
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev browser
 	$(BIN)/pytest -m "not slow"
+
+# The tests of the page need a Chromium.  Where it is missing and can be installed it is; elsewhere they are skipped.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	  && apt-get update -qq && apt-get install -qq --no-install-recommends chromium >/dev/null; } \
+	  || echo "no chromium could be installed: the tests of the page in a browser will be skipped"
 
 slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
