@@ -65,11 +65,8 @@ def suite(
 ) -> None:
     """Run our learners and the uniform policy over all worlds and the natures that suit them."""
     console = Console()
-    registry = registry_of(plugin)
-    experiment = named_experiment(
-        registry, names_of(worlds) or registry.complete("worlds"), names_of(natures) or registry.complete("natures"),
-        names_of(learners or SUITE_LEARNERS), episodes, seeds,
-    )  # fmt: skip
+    names = names_of(worlds), names_of(natures), names_of(learners or SUITE_LEARNERS)
+    experiment = named_experiment(registry_of(plugin), *names, episodes, seeds)
     runs = _suitable(console, experiment)
     if not learners:
         slow = {run.world for run in runs if run.learner.name == SLOW_LEARNER and _n_states(run) > MAX_STATES}
@@ -106,11 +103,8 @@ def compare(
         raise InvalidInputError(f"--scales is {scales!r}, but must be same, own or both")
     console = Console()
     plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
-    registry = registry_of(plugin)
-    experiment = named_experiment(
-        registry, names_of(worlds) or registry.complete("worlds"), names_of(natures) or registry.complete("natures"),
-        names_of(learners) or registry.complete("learners"), episodes, seeds,
-    )  # fmt: skip
+    names = names_of(worlds), names_of(natures), names_of(learners)
+    experiment = named_experiment(registry_of(plugin), *names, episodes, seeds)
     if scales in ("same", "both"):
         records = play_experiment(console, experiment, out / "same", plan, _suitable(console, experiment))
         _report(console, "the same scales for everybody", records, out / "same")

@@ -67,11 +67,11 @@ def named_experiment(
     seeds: int,
     first_seed: int = 0,
 ) -> Experiment:
-    """A grid of names at their default settings; a world that ends in .npz is a problem file."""
+    """A grid of names at their default settings, all there are where none is given; a world may be an .npz file."""
     return Experiment(
-        tuple(world_named(registry, name) for name in worlds),
-        tuple(registry.spec("natures", name) for name in natures),
-        tuple(registry.spec("learners", name) for name in learners),
+        tuple(world_named(registry, name) for name in worlds or registry.complete("worlds")),
+        tuple(registry.spec("natures", name) for name in natures or registry.complete("natures")),
+        tuple(registry.spec("learners", name) for name in learners or registry.complete("learners")),
         episodes, seeds, first_seed,
     )  # fmt: skip
 
@@ -88,7 +88,7 @@ def paper_experiment(
 ) -> Experiment:
     """The paper's simulation: its random worlds, all natures that were asked about, our learners and two rivals."""
     chosen = PAPER_LEARNERS if learners is None else learners
-    experiment = named_experiment(registry, (), PAPER_NATURES, chosen, episodes, seeds, first_seed)
+    experiment = named_experiment(registry, ("random_dirichlet",), PAPER_NATURES, chosen, episodes, seeds, first_seed)
     world = registry.spec("worlds", "random_dirichlet", {"binding": not any_instance})
     return msgspec.structs.replace(experiment, worlds=(world,))
 
