@@ -65,6 +65,23 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[dev]'
 	touch $@ $(VENV)/.base
 
+# Spoil files of every kind at random for SECONDS seconds; what goes wrong is kept in tests/corpus.
+.PHONY: fuzz-files
+fuzz-files: SECONDS = 300
+fuzz-files: $(VENV)/.dev
+	$(BIN)/python benchmarks/fuzz_files.py $(SECONDS)
+
+# Let a process die at each of its calls to the file system.
+.PHONY: crash-points
+crash-points: $(VENV)/.dev
+	$(BIN)/python benchmarks/crash_points.py
+
+# Hours: a study of about a thousand runs, killed N times, with two commands at a time on one folder.
+.PHONY: soak
+soak: N = 200
+soak: $(VENV)/.dev
+	$(BIN)/python benchmarks/chaos.py $(N) --runs 1000 --writers 2
+
 # Kill a running sweep N times at random moments; every run must end as if nothing had happened.
 .PHONY: chaos
 chaos: N = 200

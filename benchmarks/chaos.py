@@ -1,16 +1,20 @@
 """Kill a running sweep again and again, and see that every run still ends bit for bit as if nothing had happened.
 
-    python benchmarks/chaos.py 200
+    python benchmarks/chaos.py 200                                # kills of sweeps of twelve runs
+    python benchmarks/chaos.py 200 --runs 1000 --writers 2        # a long soak: one large study, two commands at a time
 
 A sweep is started as a person starts it (`omdpd run FILE --jobs 2`) and killed with SIGKILL at random moments: the
 whole group of processes, the parent alone (its workers must end by themselves), or one worker (the sweep must go on by
 itself).  It is started again with the same command until it is finished; then its runs are compared with those of a
 sweep that nobody disturbed: rows, values, states, policies, summaries (except `seconds`), and the files of every
-folder.  If kills are left, a new sweep begins.
+folder; and `omdpd verify` must find nothing wrong.  If kills are left, a new sweep begins.  With several writers the
+same command is given as often at the same time, into the same folder; one of them is killed, and the others are told
+to terminate.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 import signal
@@ -27,6 +31,7 @@ import pyarrow as pa
 from omdpd.experiments.writer import COMMIT_VARIABLE
 from omdpd.learners.protocol import stored_classes
 from omdpd.report.results import stored_runs
+from omdpd.report.verify import verify_tree
 from omdpd.storage.packing import unpack
 from omdpd.storage.run_folder import RunFolder
 
@@ -47,7 +52,10 @@ COMMIT_SECONDS = "0.02"
 # What a finished run's folder holds, apart from its three numbered parts.
 FILES = {"spec.toml", "provenance.json", "commit.json", "summary.json", "lock"}
 KINDS = ("group", "group", "parent", "worker")
-PATIENCE = 300.0
+# How long a sweep may take once nobody disturbs it, in seconds: a thousand runs on a busy machine take hours.
+PATIENCE = 4 * 3600.0
+# Runs per seed of the sweep: its natures times its learners.
+PER_SEED = 12
 
 
 @dataclass
@@ -65,7 +73,7 @@ class Tally:
         return sum(self.kills.values())
 
 
-def storm(n_kills: int, episodes: int, seeds: int, seed: int, folder: Path) -> Tally:
+def storm(n_kills: int, episodes: int, seeds: int, seed: int, folder: Path, writers: int = 1) -> Tally:
     """Kill sweeps `n_kills` times in all; raises AssertionError at the first difference."""
     file = folder / "sweep.toml"
     file.write_text(SWEEP.format(episodes=episodes, seeds=seeds))
@@ -76,13 +84,19 @@ def storm(n_kills: int, episodes: int, seeds: int, seed: int, folder: Path) -> T
         out = folder / f"storm-{tally.sweeps}"
         while tally.total < n_kills:
             before = _commits(out)
-            process = _start(file, out)
-            if _kill(process, rng, tally, lambda out=out, before=before: _commits(out) != before):
+            processes = [_start(file, out) for _ in range(writers)]
+            rng.shuffle(processes)
+            done = _kill(processes[0], rng, tally, lambda out=out, before=before: _commits(out) != before)
+            for other in processes[1:]:
+                _terminate(other)
+            if done:
                 break
             tally.leftovers += sum(1 for _ in out.glob("runs/*/.*.tmp"))
             tally.at_work += _commits(out) != before
-        _finish(_start(file, out))
+        for process in [_start(file, out) for _ in range(writers)]:
+            _finish(process)
         tally.runs += compare(calm, out)
+        assert verify_tree(out).wrong == (), "what is left does not verify"
         tally.sweeps += 1
         print(f"{tally.total} kills {tally.kills}, {tally.sweeps} sweeps, {tally.runs} runs identical", flush=True)
     return tally
@@ -151,6 +165,13 @@ def _start(file: Path, out: Path) -> subprocess.Popen[str]:
 def _finish(process: subprocess.Popen[str]) -> None:
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, f"a sweep ended with {process.returncode}: {said}"
+
+
+def _terminate(process: subprocess.Popen[str]) -> None:
+    """Tell a command to stop: it commits and says so, unless it is finished or only begins."""
+    process.terminate()
+    said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode in (0, 143, -signal.SIGTERM), f"a sweep ended with {process.returncode}: {said}"
 
 
 def _kill(process: subprocess.Popen[str], rng: random.Random, tally: Tally, at_work: Any) -> bool:
@@ -222,15 +243,21 @@ def _wait(happened: Any, seconds: float) -> bool:
 
 
 def main() -> None:
-    n_kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    with tempfile.TemporaryDirectory(prefix="omdpd-chaos-") as folder:
+    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    words.add_argument("kills", type=int, nargs="?", default=200)
+    words.add_argument("--runs", type=int, default=12, help="runs per sweep, about")
+    words.add_argument("--episodes", type=int, default=1500)
+    words.add_argument("--writers", type=int, default=1, help="commands at a time on one folder")
+    given = words.parse_args()
+    with tempfile.TemporaryDirectory(prefix="omdpd-chaos-", ignore_cleanup_errors=True) as folder:
         began = time.monotonic()
-        tally = storm(n_kills, episodes=1500, seeds=1, seed=0, folder=Path(folder))
+        seeds = max(given.runs // PER_SEED, 1)
+        tally = storm(given.kills, given.episodes, seeds, seed=0, folder=Path(folder), writers=given.writers)
     print(
         f"{tally.total} kills ({', '.join(f'{n} {kind}' for kind, n in tally.kills.items())}) of {tally.sweeps} sweeps "
         f"in {time.monotonic() - began:.0f} s, {tally.at_work} starts killed after new commits, "
         f"{tally.leftovers} half-written files left: "
-        f"{tally.runs} runs bit-identical, nothing lost, nothing duplicated"
+        f"{tally.runs} runs bit-identical, nothing lost, nothing duplicated, everything verified"
     )
 
 
