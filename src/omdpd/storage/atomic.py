@@ -124,9 +124,9 @@ def read_json(file: Path) -> dict[str, Any] | None:
     return content
 
 
-def json_bytes(content: object) -> bytes:
-    """JSON as a file holds it; a number that is not finite is refused."""
-    return json.dumps(content, indent=1, allow_nan=False).encode()
+def json_bytes(content: object, compact: bool = False) -> bytes:
+    """JSON as a file holds it, for people or (faster) for programs; a number that is not finite is refused."""
+    return json.dumps(content, indent=None if compact else 1, allow_nan=False).encode()
 
 
 def is_half_written(name: str) -> bool:

@@ -91,7 +91,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The content of commit.json."""
         facts = msgspec.to_builtins(self)
         del facts["format"], facts["run"]
-        content = sealed_json(self.run, facts)
+        content = sealed_json(self.run, facts, compact=True)
         if len(content) > MOST_JSON_BYTES:
             raise RecordError(f"the state of {folder} takes {len(content)} bytes of JSON, more than can be kept")
         return content

@@ -7,6 +7,7 @@ import platform
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,7 @@ def _text(file: Path) -> str:
         return ""
 
 
+@cache
 def installed_version(name: str) -> str | None:
     """The version of an installed package; None if it is not installed."""
     try:

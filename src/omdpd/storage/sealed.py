@@ -20,15 +20,15 @@ from omdpd.storage.atomic import MOST_JSON_BYTES, RecordError, json_bytes, read_
 # The layout of a run folder: what is written, and what can still be read.
 FORMAT, READABLE = 3, (2, 3)
 ZEROS = "0" * 64
-JSON_SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})"')
+JSON_SEAL = re.compile(rb'\{\s*"sha256": "([0-9a-f]{64})"')
 TOML_SEAL = re.compile(rb"# run (\S*) sha256 ([0-9a-f]{64})\n")
 MOST_TOML_BYTES = 2**20
 
 
-def sealed_json(run: str, content: Mapping[str, Any]) -> bytes:
+def sealed_json(run: str, content: Mapping[str, Any], compact: bool = False) -> bytes:
     """A record as JSON with its run, the format and a checksum."""
     marks = {"sha256": ZEROS, "format": FORMAT} | ({"run": run} if run else {})
-    text = json_bytes(marks | dict(content))
+    text = json_bytes(marks | dict(content), compact)
     return text.replace(ZEROS.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
 
 
