@@ -7,10 +7,9 @@ import shutil
 import numpy as np
 import pytest
 from named import LEARNERS, NATURES, WORLDS
+from studies import play
 
 from omdpd import CMDP, save_problem
-from omdpd.experiments.executors import InProcess
-from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.files import pinned
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment
@@ -83,11 +82,6 @@ def new_tab(browser):
     yield make
     for each in opened:
         each.context.close()
-
-
-def play(experiment, folder):
-    run_experiment(experiment, folder, InProcess())
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -126,6 +126,7 @@ def test_a_folder_that_is_not_there_yet_is_waited_for(new_tab, study_folder, tmp
     assert not (tmp_path / "later").exists()
     shutil.copytree(study_folder, tmp_path / "later")
     wait_for(page, "18 runs: 18 finished", 10.0)
+    wait_for(page, "best safe value", 10.0)
     page.wait_for_selector("figure[data-figure=violation] svg", timeout=20_000)
     assert tab.faults == []
 

@@ -28,7 +28,7 @@ from starlette.routing import Route
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.html import page, page_policy
 from omdpd.report.reading import RunView
-from omdpd.report.study import Study
+from omdpd.report.study import GroupKey, Study
 
 # Seconds between two looks at the folder.
 LOOK_EVERY = 1.0
@@ -49,17 +49,22 @@ class Feed:
     fault: str | None = None
     stale: set[str] = field(default_factory=set)
     rested: float = 0.0
+    shape: list[GroupKey] = field(default_factory=list)
+    going: set[str] = field(default_factory=set)
     guard: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self) -> None:
         """Look at the folder once: progress is renewed at once, figures are marked as stale."""
         try:
             moved = self.study.refresh()
+            shape = list(self.study.groups())
+            if shape != self.shape or not self.texts:
+                self._begin(shape)
             self.stale.update(_touched(self.study, moved))
-            if moved or "head" not in self.texts:
-                self._put({"progress": self.study.progress(), "head": self.study.head()})
-            if "problems" not in self.texts:
-                self._put({"problems": self.study.problems(), "comparison": self.study.comparison()})
+            going = {view.id for view in self.study.views.values() if view.recent()}
+            if moved or going != self.going:
+                self.going = going
+                self._put({"progress": self.study.progress()})
             self.fault = None
         except (InvalidInputError, OSError) as error:
             self.fault = str(error)
@@ -86,6 +91,16 @@ class Feed:
         if any(view.recent() for view in self.study.views.values()):
             self.rested = time.monotonic() + (time.process_time() - began) / MAX_SHARE
         return bool(self.stale)
+
+    def _begin(self, shape: list[GroupKey]) -> None:
+        """Other groups are there than before: parts are numbered anew, and everything is drawn again."""
+        self.shape = shape
+        with self.guard:
+            for name in [name for name in self.texts if name[-1].isdigit()]:
+                del self.texts[name], self.versions[name]
+        self._put({"head": self.study.head(), "progress": self.study.progress(), "problems": self.study.problems()})
+        self._put({"comparison": self.study.comparison()})
+        self.stale = _touched(self.study, self.study.views.values())
 
     def since(self, version: int) -> tuple[dict[str, str], int]:
         """The parts that are newer than a version, and the version they make up."""

@@ -159,7 +159,12 @@
       const parts = JSON.parse(event.data);
       Object.assign(study, parts);
       if (!complete()) return;
-      if (skeleton() !== before) { before = skeleton(); build(); }
+      if (skeleton() !== before) {
+        before = skeleton();
+        // Numbers of groups mean others now: what was sent before under them is forgotten.
+        for (const name of Object.keys(study)) if (/-\d+$/.test(name) && !(name in parts)) delete study[name];
+        build();
+      }
       else {
         const kinds = new Set(Object.keys(parts).map((name) => name.replace(/-\d+$/, "")));
         redraw(SECTIONS.filter(([, , needs]) => needs.some((k) => kinds.has(k) && k !== "head")).map(([name]) => name));
