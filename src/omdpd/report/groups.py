@@ -152,10 +152,10 @@ def _recorded(runs: Sequence[RunCurves], places: Integers) -> list[dict[str, Any
     return made
 
 
-def _end(runs: Sequence[RunCurves], key: str) -> list[float] | None:
-    """Mean and half-width of a final number over finished runs."""
+def _end(runs: Sequence[RunCurves], key: str) -> list[float | None] | None:
+    """Mean and half-width of a final number over finished runs; a single run has no half-width."""
     records = [run.view.summary for run in runs if run.view.summary is not None]
     if not records or any(key not in record for record in records):
         return None
     mean = mean_of(records, key)
-    return None if mean is None else written([mean.mean, mean.half])
+    return None if mean is None else written([mean.mean, mean.half if len(records) > 1 else np.nan])

@@ -80,7 +80,7 @@ class Study:
         for i, key in enumerate(self.groups()):
             end = self.group(i).get("end") or {}
             cells = (end.get(name) for name in ("violation", "regret"))
-            rows.append((*key, *("-" if c is None else f"{c[0]:.4g} ± {c[1]:.2g}" for c in cells)))
+            rows.append((*key, *("-" if c is None else f"{c[0]:.4g}" + _half(c[1]) for c in cells)))
         head = ("world", "nature", "learner", "strong violation", "regret")
         return facts_html(f"study {self.folder.name}", told, table_html(head, rows))
 
@@ -147,7 +147,8 @@ class Study:
         K = max((view.asked.episodes for view in views if view.asked is not None), default=0)
         names = dict(zip(("world", "nature", "learner"), key, strict=True))
         provisional = any(c.view.state != "finished" and c.regret is not None for c in curves)
-        value = {**names, "K": K, "n_runs": len(views), "provisional": provisional}
+        planned = sum(asked.group == key for asked in self.planned.values())
+        value = {**names, "K": K, "n_runs": max(len(views), planned), "provisional": provisional}
         if curves:
             value |= group_value(curves, K, self._points(), why)
             value["kept"] = self._kept(curves)
@@ -265,6 +266,10 @@ def write_report(folder: Path, out: Path | None = None) -> Path:
     file = folder / "report.html" if out is None else out
     file.parent.mkdir(parents=True, exist_ok=True)
     return write_page(study.parts(), f"{folder.resolve().name}: omdpd", file)
+
+
+def _half(half: float | None) -> str:
+    return "" if half is None else f" ± {half:.2g}"
 
 
 def _unsafe(curves: RunCurves) -> bool:

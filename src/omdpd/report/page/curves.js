@@ -138,7 +138,7 @@
   };
 
   omdpd.plane = (groups, width) => {
-    const points = groups.filter((g) => g.value.end?.regret && g.value.end?.violation).map((g) => ({ learner: g.learner, look: g.look, x: g.value.end.regret[0], dx: g.value.end.regret[1], y: g.value.end.violation[0], dy: g.value.end.violation[1], n: g.value.n_finished }));
+    const points = groups.filter((g) => g.value.end?.regret && g.value.end?.violation).map((g) => ({ learner: g.learner, look: g.look, end: g.value.end, x: g.value.end.regret[0], dx: g.value.end.regret[1] ?? 0, y: g.value.end.violation[0], dy: g.value.end.violation[1] ?? 0, n: g.value.n_finished }));
     if (!points.length) {
       const why = groups.map((g) => g.value.why).find((text) => text?.startsWith("No policy"));
       return [omdpd.empty(why || "No run is finished yet.")];
@@ -175,12 +175,12 @@
         Plot.link(points, { x1: "x", x2: "x", y1: (p) => Math.max(p.y - p.dy, ys.domain[0]), y2: (p) => p.y + p.dy, stroke, strokeWidth: 1.2 }),
         Plot.dot(points, { x: "x", y: "y", fill: stroke, stroke, symbol: (p) => p.look.symbol, r: 6 }),
         ...points.map((p) => Plot.text([p], { x: "x", y: "y", text: "learner", fill: stroke, textAnchor: p.left ? "end" : "start", dx: p.left ? -9 : 9, dy: p.shift, fontWeight: p === least ? 700 : 400, stroke: omdpd.ground(), strokeWidth: 4 })),
-        Plot.tip(points, Plot.pointer(omdpd.tip({ x: "x", y: "y", title: (p) => `${p.learner} (${p.n} runs)\nregret ${omdpd.withHalf([p.x, p.dx])}\nviolation ${omdpd.withHalf([p.y, p.dy])}` }))),
+        Plot.tip(points, Plot.pointer(omdpd.tip({ x: "x", y: "y", title: (p) => `${p.learner} (${p.n} runs)\nregret ${omdpd.withHalf(p.end.regret)}\nviolation ${omdpd.withHalf(p.end.violation)}` }))),
       ],
       ariaLabel: "final regret against final strong violation, one point per learner",
     });
-    const rows = [...points].sort((a, b) => a.y - b.y).map((p) => ({ class: p === least ? "least" : null, cells: [p.learner, String(p.n), omdpd.withHalf([p.y, p.dy]), omdpd.withHalf([p.x, p.dx])] }));
-    return [el("p", {}, "Least violation: ", el("strong", { text: least.learner }), `, ${omdpd.withHalf([least.y, least.dy])} at a regret of ${omdpd.withHalf([least.x, least.dx])}.`),
+    const rows = [...points].sort((a, b) => a.y - b.y).map((p) => ({ class: p === least ? "least" : null, cells: [p.learner, String(p.n), omdpd.withHalf(p.end.violation), omdpd.withHalf(p.end.regret)] }));
+    return [el("p", {}, "Least violation: ", el("strong", { text: least.learner }), `, ${omdpd.withHalf(least.end.violation)} at a regret of ${omdpd.withHalf(least.end.regret)}.`),
       omdpd.figure({ name: "plane", title: "Regret against violation at the end", note: "Everybody wants to be in the lower left corner; crosses are 95 % intervals of the mean.", drawings: [drawing], head: ["learner", "runs", "violation", "regret"], rows })];
   };
 

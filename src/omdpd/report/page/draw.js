@@ -49,7 +49,10 @@ const omdpd = {};
     return text.replace("-", "−");
   };
   omdpd.tick = (x) => omdpd.number(x);
-  omdpd.withHalf = (pair) => (pair ? `${omdpd.number(pair[0], 3)} ± ${omdpd.number(pair[1], 2)}` : "–");
+  omdpd.withHalf = (pair) => {
+    if (!pair) return "–";
+    return pair[1] === null ? `${omdpd.number(pair[0], 3)} (one run)` : `${omdpd.number(pair[0], 3)} ± ${omdpd.number(pair[1], 2)}`;
+  };
   omdpd.seconds = (s) => {
     if (s === null || s === undefined) return "–";
     if (s < 90) return `${Math.round(s)} s`;
