@@ -165,7 +165,7 @@ def application(folder: Path, token: str | None = None, hosts: Iterable[str] = (
 
     async def events(request: Request) -> Response:
         return refusal(request) or StreamingResponse(
-            _stream(feed, bell), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+            _stream(feed, bell), media_type="text/event-stream", headers=headers
         )
 
     @asynccontextmanager

@@ -71,7 +71,7 @@
     const words = (d) => `${d.learner}${d.seed === undefined ? "" : `, seed ${d.seed}`}${d.weak ? " (weak)" : ""}\nepisode ${number(d.x)}: ${number(d.y)}`;
     marks.push(Plot.tip(lines, Plot.pointer(omdpd.tip({ x: "x", y: "y", title: words }))));
     return omdpd.plot({
-      width, height: Math.max(260, Math.min(400, width * 0.62)), marginLeft: 56, marginRight: 18, marginTop: 14,
+      width, height: Math.max(260, Math.min(400, width * 0.62)), marginLeft: 56, marginRight: 18, marginTop: 14, marginBottom: 38,
       x: { label: "episode →", type: log ? "log" : "linear", ticks: log ? 4 : Math.max(3, Math.floor(width / 110)), tickFormat: log ? "~s" : omdpd.tick },
       y, symbol: { type: "identity" }, r: { type: "identity" }, marks,
       ariaLabel: `${NAMES[key]} of ${groups.map((g) => g.learner).join(", ")} over ${number(K)} episodes`,
@@ -117,7 +117,7 @@
     const w = omdpd.width(width);
     const margin = Math.min(w * 0.4, 12 + 6.6 * d3.max(rows, (r) => label(r).length));
     const drawing = omdpd.plot({
-      width: w, height: 52 + Math.max(15, 22 - rows.length / 3) * rows.length, marginLeft: margin, marginRight: 16,
+      width: w, height: 60 + Math.max(15, 22 - rows.length / 3) * rows.length, marginLeft: margin, marginRight: 16, marginBottom: 38,
       x: { label: "episode →", ticks: Math.max(3, Math.floor(w / 130)), tickFormat: omdpd.tick }, y: { label: null, domain: rows.map(label), padding: 0.12, tickSize: 0 },
       color: { type: "sqrt", domain: [0, largest], interpolate: omdpd.burst() },
       marks: [
@@ -193,7 +193,7 @@
       name, title, note, head: ["learner", "first", "last", "largest"],
       rows: groups.map((g) => [g[0].z, number(g[0].y), number(g.at(-1).y), number(d3.max(g, (d) => d.y))]),
       drawings: [omdpd.plot({
-        width, height: 220, marginLeft: 54, x: { label: "episode →", ticks: 4, ...(logX ? { type: "log", tickFormat: "~s" } : { tickFormat: omdpd.tick }) },
+        width, height: 228, marginLeft: 54, marginBottom: 38, x: { label: "episode →", ticks: 4, ...(logX ? { type: "log", tickFormat: "~s" } : { tickFormat: omdpd.tick }) },
         y: { label: null, grid: true, type: log ? "log" : "linear", ...(domain ? { domain } : {}), ...(log ? { ticks: 5, tickFormat: (d) => (Math.abs(Math.log10(d) % 1) < 1e-9 ? (d >= 0.01 && d <= 1e4 ? number(d) : `1e${Math.round(Math.log10(d))}`) : "") } : { tickFormat: omdpd.tick }) },
         marks: [
           ...groups.map((g) => Plot.line(g, { x: "x", y: "y", stroke: g[0].look.colour, strokeDasharray: g[0].look.dash, strokeWidth: 1.6 })),
