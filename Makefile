@@ -38,6 +38,7 @@ check: $(VENV)/.dev
 
 bars: $(VENV)/.dev
 	$(BIN)/python benchmarks/bars.py $(SEEDS)
+	$(BIN)/python benchmarks/standard.py $(SEEDS)
 
 # The solvers against general ones; with PLOT= the growth with S, A and H is neither measured nor drawn.
 bench: $(VENV)/.dev

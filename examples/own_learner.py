@@ -67,7 +67,7 @@ if __name__ == "__main__":
 
     check_learner(DualAscent())
     world = streaming.make()
-    histories = [run(world, learner, "noisy", n_episodes=500) for learner in (DualAscent(), ProximalOMDPD.cautious())]
+    histories = [run(world, learner, "noisy", n_episodes=500) for learner in (DualAscent(), ProximalOMDPD.standard())]
     for history in histories:
         print(f"{history.label}: regret {history.scores.regret:.0f}, violation {history.scores.violation:.0f}")
     plot(histories, "own_learner.png", "an own learner beside ours")

@@ -39,11 +39,11 @@ from omdpd.report.statistics import paired_difference_interval
 from omdpd.report.tables import formatted, print_table
 from omdpd.storage.atomic import write_atomically
 
-SUITE_LEARNERS = "ProximalOMDPD.cautious,ProximalOMDPD.balanced,ProximalOMDPD.optimistic,Uniform"
+SUITE_LEARNERS = "ProximalOMDPD.standard,ProximalOMDPD.cautious,ProximalOMDPD.balanced,ProximalOMDPD.optimistic,Uniform"
 # Over the confidence box of a large world a mirror step has hundreds of thousands of unknowns: not by default.
 SLOW_LEARNER, MAX_STATES = "ProximalOMDPD.optimistic", 40
 # The one learner that paired differences are taken to.
-YARDSTICK = "ProximalOMDPD.cautious"
+YARDSTICK = "ProximalOMDPD.standard"
 Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
 
 

@@ -29,8 +29,8 @@ from omdpd.storage.sealed import sealed_toml
 
 # What `omdpd paper` runs: ours, the uniform policy, and two rivals to measure against.
 PAPER_LEARNERS = (
-    "ProximalOMDPD.cautious", "ProximalOMDPD.balanced", "ProximalOMDPD.optimistic", "OMDPD.tuned", "OMDPD.theory",
-    "Uniform", "OptCMDP", "SinhaVaze",
+    "ProximalOMDPD.standard", "ProximalOMDPD.cautious", "ProximalOMDPD.balanced", "ProximalOMDPD.optimistic",
+    "OMDPD.tuned", "OMDPD.theory", "Uniform", "OptCMDP", "SinhaVaze",
 )  # fmt: skip
 PAPER_NATURES = ("fixed", "noisy", "scaled", "pool", "adaptive", "anchored", "independent")
 

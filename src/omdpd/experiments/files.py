@@ -61,8 +61,8 @@ name = "noisy"
 name = "adaptive"
 
 [[learners]]
-name = "ProximalOMDPD.cautious"
-kappa = [0.0, 0.02]      # the safety dial
+name = "ProximalOMDPD.standard"
+z = [0.0, 1.0]           # the safety dial: standard errors of safety
 
 [[learners]]
 name = "OMDPD.tuned"

@@ -16,8 +16,8 @@ import numpy as np
 from omdpd.experiments.spec import LearnerSpec, RunSpec
 
 FACTORS = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
-# What is scaled: bonuses on rewards, costs and transitions, and the margin of the cautious learners.
-SCALED = ("reward_scale", "cost_scale", "transition_scale", "kappa")
+# What is scaled: bonuses on rewards, costs and transitions, and the margins on cost.
+SCALED = ("reward_scale", "cost_scale", "transition_scale", "kappa", "exploration", "z")
 TRAINING_SEEDS = (900_000, 900_001, 900_002, 900_003)
 
 
