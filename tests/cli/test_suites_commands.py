@@ -27,7 +27,7 @@ def compared(tmp_path_factory):
     """A tiny comparison: (result of the command, its folder, the words)."""
     out = tmp_path_factory.mktemp("compare") / "out"
     words = ["compare", "--episodes", 12, "--seeds", 2, "--natures", "pool", "--jobs", 1, "--out", out]
-    words += ["--learners", "ProximalOMDPD.cautious,SinhaVaze,CPDPO"]
+    words += ["--learners", "ProximalOMDPD.standard,SinhaVaze,CPDPO"]
     return omdpd(*words), out, words
 
 
@@ -45,7 +45,7 @@ def test_a_learner_that_does_not_suit_is_left_out_and_said_so(compared):
     said, out, _ = compared
     assert "CPDPO needs feedback 'bandit', but this nature gives 'full'" in said.stdout
     assert {r["learner"] for r in json.loads((out / "same" / "summary.json").read_text())} == {
-        "ProximalOMDPD.cautious", "SinhaVaze",
+        "ProximalOMDPD.standard", "SinhaVaze",
     }  # fmt: skip
 
 
@@ -53,7 +53,7 @@ def test_paired_differences_are_those_of_the_summaries(compared):
     _, out, _ = compared
     records = json.loads((out / "same" / "summary.json").read_text())
     ours, theirs = (
-        {r["seed"]: r for r in records if r["learner"] == name} for name in ("ProximalOMDPD.cautious", "SinhaVaze")
+        {r["seed"]: r for r in records if r["learner"] == name} for name in ("ProximalOMDPD.standard", "SinhaVaze")
     )
     mean = sum(theirs[seed]["regret"] - ours[seed]["regret"] for seed in ours) / len(ours)
     (line,) = csv.reader((out / "same" / "differences.csv").read_text().splitlines())
