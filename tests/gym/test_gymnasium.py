@@ -9,7 +9,7 @@ from named import WORLDS
 
 from omdpd import ProximalOMDPD, Session, Uniform
 from omdpd.gym.env import CMDPEnv, env_id
-from omdpd.gym.learn import Task, learn, learn_by_context
+from omdpd.gym.learning import Task, learn, learn_by_context
 from omdpd.gym.returns import plot_learned
 from omdpd.gym.table import from_gymnasium
 from omdpd.problem.arrays import InvalidInputError

@@ -1,6 +1,6 @@
 """Gymnasium: its tables as problems, learning in its environments; `omdpd.gym.env` makes our worlds environments."""
 
-from omdpd.gym.learn import Learned, Task, learn
+from omdpd.gym.learning import Learned, Task, learn
 from omdpd.gym.returns import plot_learned
 from omdpd.gym.table import from_gymnasium
 
