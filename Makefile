@@ -18,7 +18,7 @@ quick: $(VENV)/.base
 	$(BIN)/omdpd paper --quick --out results/quick
 
 test: $(VENV)/.dev browser
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n 2 -m "not slow"
 
 # The tests of the page need a Chromium.  Where it is missing and can be installed it is; elsewhere they are skipped.
 .PHONY: browser
