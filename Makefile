@@ -12,10 +12,10 @@ PLOT ?= results/scaling.png
 .PHONY: paper quick test slow check bars bench fuzz recorded clean
 
 paper: $(VENV)/.base
-	$(BIN)/omdpd paper
+	$(BIN)/omdpd paper --report
 
 quick: $(VENV)/.base
-	$(BIN)/omdpd paper --quick --out results/quick
+	$(BIN)/omdpd paper --quick --report --out results/quick
 
 test: $(VENV)/.dev browser
 	$(BIN)/pytest -n 2 -m "not slow"
@@ -24,7 +24,7 @@ test: $(VENV)/.dev browser
 .PHONY: browser
 browser:
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
-	  && apt-get update -qq && apt-get install -qq --no-install-recommends chromium >/dev/null; } \
+	  && apt-get update -qq && apt-get install -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 	  || echo "no chromium could be installed: the tests of the page in a browser will be skipped"
 
 slow: $(VENV)/.dev
@@ -50,6 +50,11 @@ fuzz: $(VENV)/.dev
 
 recorded: $(VENV)/.dev
 	$(BIN)/python tests/recorded/record.py
+
+# The page's own libraries, renewed from the npm registry at the pinned versions; a test checks their hashes.
+.PHONY: vendor
+vendor:
+	$(PYTHON) tools/vendor.py
 
 clean:
 	rm -rf $(VENV) results
