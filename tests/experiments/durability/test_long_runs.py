@@ -38,7 +38,7 @@ def test_many_commits_make_few_files(tmp_path, monkeypatch):
     run_all([spec], tmp_path, InProcess(), watch)
     run(spec, tmp_path / "calm")
     record = RunFolder(tmp_path / spec.id)
-    assert len(list(record.path.iterdir())) == 8  # a spec, its provenance, a lock, two JSON files, three parts
+    assert len(list(record.path.iterdir())) == 9  # a spec, its provenance, a lock, two JSON files, four parts
     assert record.manifest().number > 40  # it did commit after every episode
     assert record.rows().equals(RunFolder(tmp_path / "calm").rows())
 

@@ -153,7 +153,7 @@ def test_a_failed_run_is_kept_shown_and_tried_again_on_request(tmp_path):
 def test_retry_failed_is_an_option_of_the_command(tmp_path):
     file, out = write_experiment(tmp_path, episodes=K), tmp_path / "out"
     bad = load_experiment(file).runs()[1]
-    RunFolder(out / "runs" / bad.id).fail({"error": "a bad day"})
+    RunFolder(out / "runs" / bad.id, bad.id).fail({"error": "a bad day"})
     code, said = omdpd("run", file, "--out", out, "--jobs", 1)
     assert code == 2
     assert "a bad day" in said
