@@ -86,7 +86,7 @@ class PlanLP:
 
     def policy(self, state: State) -> Floats:
         """The plan's policy."""
-        return state.policy
+        return state.policy.copy()
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, score, remember what was revealed, replan."""
