@@ -74,12 +74,12 @@ class Evidence:
         reward = self.reward_score + gain
         if not isinstance(feedback, BanditFeedback):
             return Evidence(squares, self.cost_squares, kernel, reward, self.cost_score)
-        met = (feedback.costs + 1.0) / 2.0
+        observed = (feedback.costs + 1.0) / 2.0
         cost_squares = self.cost_squares.copy()
-        cost_squares[(slice(None), *at)] += met**2
+        cost_squares[(slice(None), *at)] += observed**2
         gained = [
             table_scores(states, actions, u, x, n, WEIGHTS, COST_TRUSTS)
-            for u, x in zip(met, unit_cost_sums(counts), strict=True)
+            for u, x in zip(observed, unit_cost_sums(counts), strict=True)
         ]
         return Evidence(squares, cost_squares, kernel, reward, self.cost_score + np.array(gained))
 

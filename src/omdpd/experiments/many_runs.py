@@ -30,7 +30,7 @@ AWAY_FACTOR = 10.0
 Watch = Callable[[Sequence[RunSpec]], None]
 
 
-class _Way(Protocol):
+class Delivery(Protocol):
     """How runs reach workers and their results come back."""
 
     def send(self, spec: RunSpec) -> Future[Any]:
@@ -57,18 +57,18 @@ def run_all(
     failed before is not tried again until its error is removed.
     """
     if shared_disk:
-        return _run_all(specs, folder, _Shared(folder, executor, metrics), watch)
+        return _run_all(specs, folder, SharedDisk(folder, executor, metrics), watch)
     make_folder(folder)
     lock = Lock(folder / "lock")
     if not lock.acquire():
         raise RecordError(f"another process is running experiments without a shared disk into {folder}")
     try:
-        return _run_all(specs, folder, _Away(folder, executor, metrics), watch)
+        return _run_all(specs, folder, NoSharedDisk(folder, executor, metrics), watch)
     finally:
         lock.release()
 
 
-def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) -> list[dict[str, Any]]:
+def _run_all(specs: Sequence[RunSpec], folder: Path, delivery: Delivery, watch: Watch) -> list[dict[str, Any]]:
     summaries: dict[str, dict[str, Any]] = {}
     errors: dict[str, BaseException] = {}
     pending: dict[Future[Any], RunSpec] = {}
@@ -76,7 +76,7 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) ->
     try:
         with _ticking(watch) as tell:
             for spec in specs:
-                future = way.send(spec)
+                future = delivery.send(spec)
                 pending[future] = spec
                 if future.done():
                     tell([spec])
@@ -86,19 +86,19 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, way: _Way, watch: Watch) ->
             for future in done:
                 spec = pending.pop(future)
                 try:
-                    summary = way.receive(spec, future.result())
+                    summary = delivery.receive(spec, future.result())
                 except Exception as error:  # whatever a run raises is reported at the end
                     record = RunFolder(folder / spec.id, spec.id)
                     if trouble.of_the_run(record, error):
                         errors[spec.id] = error
                     elif trouble.send_again(spec.id, error):
-                        pending[_sent_again(way, spec, error)] = spec
+                        pending[_sent_again(delivery, spec, error)] = spec
                         continue
                     else:
                         raise trouble.stopped(record, error, len(summaries), len(specs)) from error
                 else:
                     if summary is None:
-                        pending[way.send(spec)] = spec
+                        pending[delivery.send(spec)] = spec
                         continue
                     summaries[spec.id] = summary
                 ended.append(spec)
@@ -118,7 +118,7 @@ def play_sent(plain: Mapping[str, Any], folder: Path, metrics: Mapping[str, Metr
 
 
 @dataclass(frozen=True)
-class _Shared:
+class SharedDisk:
     """Workers write into the durable folder themselves."""
 
     folder: Path
@@ -126,14 +126,16 @@ class _Shared:
     metrics: Mapping[str, Metric] | None
 
     def send(self, spec: RunSpec) -> Future[dict[str, Any]]:
+        """Have a worker play a run into the durable folder."""
         return self.executor.submit(play_sent, sent(spec), (self.folder / spec.id).absolute(), self.metrics)
 
     def receive(self, spec: RunSpec, result: dict[str, Any]) -> dict[str, Any]:
+        """The summary, which the worker returned."""
         return result
 
 
 @dataclass(frozen=True)
-class _Away:
+class NoSharedDisk:
     """Workers work in temporary folders; the durable folder is written here."""
 
     folder: Path
@@ -141,6 +143,7 @@ class _Away:
     metrics: Mapping[str, Metric] | None
 
     def send(self, spec: RunSpec) -> Future[Any]:
+        """Have a worker play on for a while from the files that are here."""
         record = RunFolder(self.folder / spec.id, spec.id)
         future: Future[Any] = Future()
         try:
@@ -157,6 +160,7 @@ class _Away:
         return future
 
     def receive(self, spec: RunSpec, result: Any) -> dict[str, Any] | None:
+        """Write the files that came back; the summary once the run is finished."""
         record = RunFolder(self.folder / spec.id, spec.id)
         if result is None:
             return record.summary
@@ -191,10 +195,10 @@ def _ticking(watch: Watch) -> Iterator[Watch]:
         thread.join()
 
 
-def _sent_again(way: _Way, spec: RunSpec, error: BaseException) -> Future[Any]:
+def _sent_again(delivery: Delivery, spec: RunSpec, error: BaseException) -> Future[Any]:
     """A run sent again; where nobody takes it any more, what went wrong before is what it ends with."""
     try:
-        return way.send(spec)
+        return delivery.send(spec)
     except Exception:
         future: Future[Any] = Future()
         future.set_exception(error)
@@ -206,7 +210,7 @@ def _failed(errors: Mapping[str, BaseException], n_runs: int, folder: Path) -> I
     name, error = next(iter(errors.items()))
     if len(errors) == 1 and isinstance(error, RecordError):
         return error
-    said = " ".join(failure(error)["error"].split())
+    message = " ".join(failure(error)["error"].split())
     file = folder / name / "error.json"
     where = f" (see {file})" if file.exists() else ""
-    return RunFailedError(f"{len(errors)} of {n_runs} runs failed; the first one, {name}, with: {said}{where}")
+    return RunFailedError(f"{len(errors)} of {n_runs} runs failed; the first one, {name}, with: {message}{where}")

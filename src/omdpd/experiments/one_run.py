@@ -113,7 +113,7 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
     """One record per run: the scores, the comparator, and how the solves went."""
     best = met_comparator(scene, end)
     result = scores(record.values(), end.totals, best)
-    said = scene.learner.report(end.learner_state)
+    report = scene.learner.report(end.learner_state)
     return {
         "learner": spec.learner.label,
         "nature": spec.nature.label,
@@ -125,16 +125,16 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
         "comparator_value": best.value,
         "comparator_exists": best.exists,
         "hindsight_violation": best.hindsight_violation,
-        "solves": said.log.solves,
-        "iterations": said.log.iterations,
-        "failures": said.log.failures,
-        "max_gap": said.log.max_gap,
-        "max_residual": said.log.max_residual,
-        "infeasible": said.infeasible,
-        "saturations": said.saturations,
-        "ignored_violation": said.ignored,
-        "certified_regret": None if said.certificate is None else said.certificate.regret,
-        "certified_violation": None if said.certificate is None else said.certificate.violation,
+        "solves": report.log.solves,
+        "iterations": report.log.iterations,
+        "failures": report.log.failures,
+        "max_gap": report.log.max_gap,
+        "max_residual": report.log.max_residual,
+        "infeasible": report.infeasible,
+        "saturations": report.saturations,
+        "ignored_violation": report.ignored,
+        "certified_regret": None if report.certificate is None else report.certificate.regret,
+        "certified_violation": None if report.certificate is None else report.certificate.violation,
         "seconds": end.seconds,
         "run": spec.id,
     }
@@ -142,6 +142,6 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
 
 def failure(error: BaseException) -> dict[str, Any]:
     """What error.json holds: the error in a line, and where it came from."""
-    said = str(error) or type(error).__name__
-    text = said if isinstance(error, InvalidInputError) else f"{type(error).__name__}: {said}"
+    message = str(error) or type(error).__name__
+    text = message if isinstance(error, InvalidInputError) else f"{type(error).__name__}: {message}"
     return {"error": text, "traceback": "".join(traceback.format_exception(error))}

@@ -26,7 +26,7 @@ from omdpd.storage.run_folder import RunFolder
 COMMIT_SECONDS = 3.0
 COMMIT_VARIABLE = "OMDPD_COMMIT_SECONDS"
 # Values of episodes that wait for a commit take memory: beyond this many they are committed early.
-MOST_WAITING = 50_000
+MAX_WAITING = 50_000
 
 ROW_SCHEMA = pa.schema(
     [
@@ -67,7 +67,7 @@ class Writer:
         if self.kept is not None:
             self.kept.look(now, self.scene)
         waited = time.perf_counter() - self.committed > self.every
-        if now.k == self.scene.episodes or waited or len(self.values) >= MOST_WAITING:
+        if now.k == self.scene.episodes or waited or len(self.values) >= MAX_WAITING:
             self.commit(now)
 
     def commit(self, now: Progress) -> None:

@@ -179,14 +179,18 @@ def _reward_range(
     table: Mapping[int, Mapping[int, Sequence[Any]]], given: tuple[float, float] | None
 ) -> tuple[float, float]:
     """What becomes 0 and 1; holds every reward of the table, and 0."""
-    met = [float(o[2]) for actions in table.values() for outcomes in actions.values() for o in outcomes if o[0] > 0.0]
-    low, high = (min([*met, 0.0]), max([*met, 0.0])) if given is None else (float(given[0]), float(given[1]))
+    rewards = [
+        float(o[2]) for actions in table.values() for outcomes in actions.values() for o in outcomes if o[0] > 0.0
+    ]
+    low, high = (min([*rewards, 0.0]), max([*rewards, 0.0])) if given is None else (float(given[0]), float(given[1]))
     if given is None and low == high:
         return 0.0, 1.0
     if not low <= 0.0 <= high or low == high:
         raise InvalidInputError(f"reward_range is {given}, but must be two numbers with 0 between them")
-    if min(met) < low or max(met) > high:
-        raise InvalidInputError(f"the table's rewards go from {min(met):g} to {max(met):g}, outside {(low, high)}")
+    if min(rewards) < low or max(rewards) > high:
+        raise InvalidInputError(
+            f"the table's rewards go from {min(rewards):g} to {max(rewards):g}, outside {(low, high)}"
+        )
     return low, high
 
 
@@ -194,8 +198,8 @@ def _initial(env: Any, given: npt.ArrayLike | None, S: int) -> Floats:
     """The law of the first state: as given, as published, or as met by resets."""
     law = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None) if given is None else given
     if law is None:
-        met = np.bincount([int(env.reset(seed=seed)[0]) for seed in range(1000)], minlength=S)
-        law = met / met.sum()
+        counted = np.bincount([int(env.reset(seed=seed)[0]) for seed in range(1000)], minlength=S)
+        law = counted / counted.sum()
     law = np.asarray(law, dtype=np.float64)
     if law.shape != (S,):
         raise InvalidInputError(f"initial has shape {law.shape}, but the environment has {S} states")

@@ -61,7 +61,7 @@ from omdpd.solvers.regions import Kernel, Region
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
 NOISE = 1e-7
 # The hinge weight eta w that a mirror step is given at most; beyond it a constraint is as good as hard.
-MOST_WEIGHT = 1e4
+MAX_WEIGHT = 1e4
 # By how much a step that cannot be solved is shortened, in turn.
 SHORTENED = (1.0, 10.0, 100.0)
 
@@ -198,11 +198,11 @@ class ProximalOMDPD:
         prices = Prices(state.multipliers / state.eta, state.predicted.hinges.tables)
         caution = None if state.caution is None else _after_episode(state.caution, state, feedback)
         memory = state.memory
-        met = state.believed.counted_cost
+        observed = state.believed.counted_cost
         if isinstance(feedback, FullFeedback):  # step 3
-            met = feedback.cost
-            memory = tuple(kept.meet(table) for kept, table in zip(memory, met, strict=True))
-        state = self._count(state, met)  # step 4
+            observed = feedback.cost
+            memory = tuple(kept.meet(table) for kept, table in zip(memory, observed, strict=True))
+        state = self._count(state, observed)  # step 4
         state = self._correct(state, memory)  # steps 5 and 6
         evidence = None if state.evidence is None else state.evidence.after(state.counts, feedback)
         counts, k = state.counts.add(feedback), state.k + 1
@@ -253,10 +253,10 @@ class ProximalOMDPD:
             inexactness=state.inexactness + inexactness(step, H, eta / shortened),
         )  # fmt: skip
 
-    def _count(self, state: State, met: Floats) -> State:
+    def _count(self, state: State, observed: Floats) -> State:
         """Step 4: V_i += [d_i.q_k]^+ without any margin, and w_k = w(V) unless weights lag."""
-        excess = positive_part(inner(met, state.q))
-        noise = NOISE * np.maximum(1.0, state.setting.horizon * np.abs(met).reshape(len(met), -1).max(axis=1))
+        excess = positive_part(inner(observed, state.q))
+        noise = NOISE * np.maximum(1.0, state.setting.horizon * np.abs(observed).reshape(len(observed), -1).max(axis=1))
         real = np.where(excess > noise, excess, 0.0)
         V = state.V + real
         weights, capped = (state.weights, False) if self.weighting.lagged else self._weights(state, V)
@@ -271,7 +271,7 @@ class ProximalOMDPD:
     def _weights(self, state: State, V: Floats) -> tuple[Floats, bool]:
         """w(V) as far as a step takes it, and whether that is less than w(V)."""
         wanted = self.weighting.potential(state.setting, state.k + 1).slope(V)
-        weights = np.minimum(wanted, MOST_WEIGHT / state.eta)
+        weights = np.minimum(wanted, MAX_WEIGHT / state.eta)
         return weights, bool((wanted > weights).any())
 
     def _correct(self, state: State, memory: tuple[TableMemory, ...]) -> State:

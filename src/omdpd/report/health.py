@@ -40,22 +40,24 @@ def log_of(view: RunView) -> Mapping[str, Any]:
 
 def warnings_of(health: Mapping[str, Any]) -> list[str]:
     """What somebody should know before believing the curves."""
-    said = []
+    warnings = []
     if health["failures"]:
-        said.append(
+        warnings.append(
             f"{health['failures']} of {health['solves']} mirror steps did not reach their accuracy; the best certified "
             "point was played instead."
         )
     if health["saturations"]:
-        said.append(
+        warnings.append(
             f"The penalty weight was saturated in {health['saturations']} of {health['episodes']} episodes: beyond its "
             "cap more violation is not punished harder, and the guarantee does not speak about such a run."
         )
     if health["infeasible"]:
-        said.append(f"In {health['infeasible']} episodes no policy seemed safe to the learner; it played its fallback.")
+        warnings.append(
+            f"In {health['infeasible']} episodes no policy seemed safe to the learner; it played its fallback."
+        )
     if health["max_gap"] > WIDE_GAP:
-        said.append(f"The largest relative duality gap of a solve is {health['max_gap']:.1e}, which is wide.")
-    return said
+        warnings.append(f"The largest relative duality gap of a solve is {health['max_gap']:.1e}, which is wide.")
+    return warnings
 
 
 def _mean(views: Sequence[RunView], name: str, places: Integers) -> list[float | None] | None:

@@ -25,7 +25,7 @@ CELL = 32  # pixels
 # Which way each named action points: (right, down).
 ARROWS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 # At most this many steps are drawn of a map.
-MOST_PANELS = 12
+MAX_PANELS = 12
 
 
 def ansi(cmdp: CMDP, state: int, step: int, last_action: int | None) -> str:
@@ -117,7 +117,7 @@ def _maps(cmdp: CMDP, card: ProblemCard) -> Figure:
     from matplotlib.figure import Figure
 
     H = cmdp.shape[0]
-    steps = np.unique(np.linspace(0, H - 1, min(H, MOST_PANELS)).round().astype(int))
+    steps = np.unique(np.linspace(0, H - 1, min(H, MAX_PANELS)).round().astype(int))
     columns = min(len(steps), 4)
     rows = -(-len(steps) // columns)
     height, width = len(cmdp.labels.layout), len(cmdp.labels.layout[0])

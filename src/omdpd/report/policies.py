@@ -47,10 +47,10 @@ def run_policies(view: RunView, cmdp: CMDP) -> dict[str, Any] | None:
         places = _affordable(kept["episodes"], cmdp)
         policies = kept["policies"][places].astype(np.float64)
         policies /= policies.sum(axis=-1, keepdims=True)
-        met = np.stack([occupancy_of_policy(pi, cmdp.transition, cmdp.initial).sum(axis=2) for pi in policies])
+        masses = np.stack([occupancy_of_policy(pi, cmdp.transition, cmdp.initial).sum(axis=2) for pi in policies])
         value |= {
             "episodes": kept["episodes"][places].astype(int).tolist(), "policies": shares(policies),
-            "states": shares(met),
+            "states": shares(masses),
         }  # fmt: skip
     return value | _visits(view, cmdp, arrays)
 

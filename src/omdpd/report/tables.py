@@ -53,8 +53,8 @@ def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     console.print(shown)
     solves, failures = (sum(record[key] for record in records) for key in ("solves", "failures"))
     worst = max(record["max_gap"] for record in records)
-    said = f"{solves} solves, {failures} failed; largest relative duality gap {worst:.1e}"
-    console.print(said, highlight=False)
+    summary = f"{solves} solves, {failures} failed; largest relative duality gap {worst:.1e}"
+    console.print(summary, highlight=False)
 
 
 def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:

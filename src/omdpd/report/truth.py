@@ -41,12 +41,12 @@ class Truth:
         """The best policy that is safe for every table met so far; None where it is not worked out here."""
         if self.cmdp is None or self.nature is None:
             return None
-        met: Sequence[int] = (
+        tables_drawn: Sequence[int] = (
             [key for first, stop in keys for key in range(first, stop)] if self.nature.repeats else range(n_episodes)
         )
-        if not met or len(met) * self.cmdp.excess.size > MAX_ENTRIES:
+        if not tables_drawn or len(tables_drawn) * self.cmdp.excess.size > MAX_ENTRIES:
             return None
-        tables = [self.nature.table(key) for key in met]
+        tables = [self.nature.table(key) for key in tables_drawn]
         chunks = [np.concatenate(tables[i : i + CHUNK]) for i in range(0, len(tables), CHUNK)]
         return best_policy_against(self.cmdp.transition, self.cmdp.initial, self.cmdp.reward, lambda: chunks).plan
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.storage.atomic import MOST_JSON_BYTES, RecordError, read_bounded
+from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, read_bounded
 from omdpd.storage.journal import verify_session
 from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import FORMAT, read_toml
@@ -110,7 +110,7 @@ def _verify_results(path: Path) -> None:
     if not file.exists():
         return
     try:
-        records = json.loads(read_bounded(file, MOST_JSON_BYTES))
+        records = json.loads(read_bounded(file, MAX_JSON_BYTES))
         named = {record["run"]: record for record in records}
     except (ValueError, RecursionError, TypeError, KeyError):
         raise RecordError(f"{file} is damaged: it is no list of summaries") from None

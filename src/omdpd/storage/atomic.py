@@ -20,9 +20,9 @@ from typing import Any, BinaryIO
 from omdpd.problem.arrays import InvalidInputError
 
 # No file of a run is larger; a larger one is refused unread.
-MOST_FILE_BYTES = 2**31
+MAX_FILE_BYTES = 2**31
 # A manifest or a summary is small; a larger one is refused unread.
-MOST_JSON_BYTES = 2**26
+MAX_JSON_BYTES = 2**26
 # A link in a file's place is not followed, and a pipe is not waited for.
 READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # Whoever can write into the folder cannot make us write elsewhere: the file is new, and it is no link.
@@ -77,7 +77,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def read_bounded(file: Path, most: int = MOST_FILE_BYTES, size: int | None = None) -> bytes:
+def read_bounded(file: Path, most: int = MAX_FILE_BYTES, size: int | None = None) -> bytes:
     """The content of a plain file of at most `most` bytes (or of exactly `size`); links are not followed."""
     with opened_plain(file) as stream:
         known = os.fstat(stream.fileno()).st_size
@@ -114,7 +114,7 @@ def read_json(file: Path) -> dict[str, Any] | None:
     """A JSON object from a file; None if there is no such file."""
     if not os.path.lexists(file):
         return None
-    text = read_bounded(file, MOST_JSON_BYTES)
+    text = read_bounded(file, MAX_JSON_BYTES)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -225,19 +225,20 @@ def _converted(content: dict[str, Any], kind: type[Any], file: Path) -> Any:
 
 
 def _encoded(feedback: Feedback) -> bytes:
-    met = feedback.trajectory
-    shown = {"costs": feedback.costs} if isinstance(feedback, BanditFeedback) else {"cost": feedback.cost}
+    trajectory = feedback.trajectory
+    arrays = {"states": trajectory.states, "actions": trajectory.actions, "rewards": feedback.rewards}
+    costs = {"costs": feedback.costs} if isinstance(feedback, BanditFeedback) else {"cost": feedback.cost}
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, states=met.states, actions=met.actions, rewards=feedback.rewards, **shown)
+    np.savez(buffer, allow_pickle=False, **arrays, **costs)
     return buffer.getvalue()
 
 
 def _decoded(entry: bytes, name: str) -> Feedback:
     stored = arrays_of_npz(entry, name)
     try:
-        met = Trajectory(stored["states"], stored["actions"])
+        trajectory = Trajectory(stored["states"], stored["actions"])
         if "cost" in stored:
-            return FullFeedback(met, stored["rewards"], stored["cost"])
-        return BanditFeedback(met, stored["rewards"], stored["costs"])
+            return FullFeedback(trajectory, stored["rewards"], stored["cost"])
+        return BanditFeedback(trajectory, stored["rewards"], stored["costs"])
     except KeyError as error:
         raise RecordError(f"{name} holds no {error.args[0]}, so it is no feedback") from None

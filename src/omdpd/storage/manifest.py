@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from omdpd.storage.atomic import MOST_JSON_BYTES, RecordError, read_bounded
+from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, read_bounded
 from omdpd.storage.npz import Arrays
 from omdpd.storage.packing import Tree
 from omdpd.storage.sealed import FORMAT, read_sealed, sealed_json
@@ -92,6 +92,6 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         facts = msgspec.to_builtins(self)
         del facts["format"], facts["run"]
         content = sealed_json(self.run, facts, compact=True)
-        if len(content) > MOST_JSON_BYTES:
+        if len(content) > MAX_JSON_BYTES:
             raise RecordError(f"the state of {folder} takes {len(content)} bytes of JSON, more than can be kept")
         return content

@@ -25,7 +25,7 @@ from omdpd.storage.atomic import RecordError
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 # The directory of an archive of a few thousand arrays; a longer one is refused before it is read.
-MOST_DIRECTORY_BYTES = 2**20
+MAX_DIRECTORY_BYTES = 2**20
 # The end of a zip archive: 22 bytes and a comment of at most 65535.
 END_SIGNATURE, END_SIZE, LOCATOR_SIGNATURE, LOCATOR_SIZE = b"PK\x05\x06", 22, b"PK\x06\x07", 20
 # A flag of zip: the member is encrypted.
@@ -155,7 +155,7 @@ def _bound_directory(stream: BinaryIO) -> None:
     if place < 0 or len(tail) < place + END_SIZE:
         raise ValueError("it is no zip archive")
     located = tail[max(place - LOCATOR_SIZE, 0) : place].startswith(LOCATOR_SIGNATURE)
-    if located or struct.unpack_from("<L", tail, place + 12)[0] > MOST_DIRECTORY_BYTES:
+    if located or struct.unpack_from("<L", tail, place + 12)[0] > MAX_DIRECTORY_BYTES:
         raise ValueError("the directory of its archive is larger than that of any file of arrays")
     stream.seek(0)
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from omdpd.storage.atomic import RecordError
 
 # A table may take this many bytes in memory; a file that claims more is refused.
-MOST_TABLE_BYTES = 2**31
+MAX_TABLE_BYTES = 2**31
 # Rows of a merged table are written in groups of at least this many, so that merging takes little memory.
 GROUP_ROWS = 2**15
 
@@ -46,8 +46,8 @@ def _opened(content: bytes, name: str, most_rows: int) -> Iterator[pq.ParquetFil
         if known.num_rows > most_rows:
             raise RecordError(f"{name} claims {known.num_rows} rows, but at most {most_rows} episodes were played")
         unpacked = sum(known.row_group(i).total_byte_size for i in range(known.num_row_groups))
-        if max(unpacked, 8 * known.num_rows * known.num_columns) > MOST_TABLE_BYTES:
-            raise RecordError(f"{name} would unpack to more than {MOST_TABLE_BYTES} bytes")
+        if max(unpacked, 8 * known.num_rows * known.num_columns) > MAX_TABLE_BYTES:
+            raise RecordError(f"{name} would unpack to more than {MAX_TABLE_BYTES} bytes")
         yield file
     except RecordError:
         raise

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from omdpd.problem.arrays import Floats
 from omdpd.storage.atomic import (
-    MOST_JSON_BYTES,
+    MAX_JSON_BYTES,
     RecordError,
     make_folder,
     read_bounded,
@@ -49,7 +49,7 @@ from omdpd.storage.provenance import provenance, with_resume
 from omdpd.storage.sealed import FORMAT, read_sealed, read_toml, sealed_json, sealed_toml
 
 # With this many parts the next commit first merges them: a long run stays a handful of files.
-MOST_PARTS = 64
+MAX_PARTS = 64
 # A run that is being played replaces its files while they are read; a reader tries again this often.
 READING_TRIES = 20
 
@@ -167,7 +167,7 @@ class RunFolder:
 
     def commit(self, rows: pa.Table, values: pa.Table, done: Commit, policies: Arrays | None = None) -> None:
         """Add a part of rows and of values and replace the state (and the policies, if given), all or nothing."""
-        if (before := self.manifest()) is not None and len(before.values) >= MOST_PARTS:
+        if (before := self.manifest()) is not None and len(before.values) >= MAX_PARTS:
             self.compact()
             before = self.manifest()
         number = 1 if before is None else before.number + 1
@@ -307,7 +307,7 @@ class RunFolder:
 
     def _commit_digest(self) -> str | None:
         file = self.path / "commit.json"
-        return hashlib.sha256(read_bounded(file, MOST_JSON_BYTES)).hexdigest() if os.path.lexists(file) else None
+        return hashlib.sha256(read_bounded(file, MAX_JSON_BYTES)).hexdigest() if os.path.lexists(file) else None
 
     def _part(self, kind: str, number: int, table: pa.Table) -> Sequence[Part]:
         """A part of the table; none for a table without rows."""

@@ -15,14 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omdpd.storage.atomic import MOST_JSON_BYTES, RecordError, json_bytes, read_bounded
+from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, json_bytes, read_bounded
 
 # The layout of a run folder: what is written, and what can still be read.
 FORMAT, READABLE = 3, (2, 3)
 ZEROS = "0" * 64
 JSON_SEAL = re.compile(rb'\{\s*"sha256": "([0-9a-f]{64})"')
 TOML_SEAL = re.compile(rb"# run (\S*) sha256 ([0-9a-f]{64})\n")
-MOST_TOML_BYTES = 2**20
+MAX_TOML_BYTES = 2**20
 
 
 def sealed_json(run: str, content: Mapping[str, Any], compact: bool = False) -> bytes:
@@ -42,7 +42,7 @@ def read_sealed(file: Path, run: str = "") -> dict[str, Any] | None:
     """A record that is what was written, and this run's if one is given; None if there is no such file."""
     if not os.path.lexists(file):
         return None
-    text = read_bounded(file, MOST_JSON_BYTES)
+    text = read_bounded(file, MAX_JSON_BYTES)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -62,7 +62,7 @@ def read_sealed(file: Path, run: str = "") -> dict[str, Any] | None:
 
 def read_toml(file: Path, run: str = "") -> tuple[dict[str, Any], bool]:
     """The content of a small TOML file that is what was written, and whether it has a checksum."""
-    text = read_bounded(file, MOST_TOML_BYTES)
+    text = read_bounded(file, MAX_TOML_BYTES)
     seal = TOML_SEAL.match(text)
     if seal is not None:
         _check_sum(file, text, seal, 2)

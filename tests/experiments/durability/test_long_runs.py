@@ -27,7 +27,7 @@ def spec_of(learner="Uniform", nature="noisy", episodes=40):
 
 def test_many_commits_make_few_files(tmp_path, monkeypatch):
     monkeypatch.setenv("OMDPD_COMMIT_SECONDS", "0")
-    monkeypatch.setattr(records, "MOST_PARTS", 5)
+    monkeypatch.setattr(records, "MAX_PARTS", 5)
     most = 0
 
     def watch(_):
@@ -44,7 +44,7 @@ def test_many_commits_make_few_files(tmp_path, monkeypatch):
 
 
 def test_merging_keeps_every_row_in_its_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "MOST_PARTS", 3)
+    monkeypatch.setattr(records, "MAX_PARTS", 3)
     folder = RunFolder(tmp_path)
     for n in range(20):
         rows = pa.table({"episode": pa.array([n + 1], pa.int64())})

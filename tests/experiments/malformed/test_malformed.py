@@ -33,7 +33,7 @@ from omdpd.report.results import stored_runs
 from omdpd.storage.run_folder import RunFolder
 
 # None of these inputs may make the process grow by more, in megabytes.
-MOST_GROWTH = 400
+MAX_GROWTH = 400
 EXPERIMENTS = spoilt_experiments()
 # Through the real command line: one of every kind.
 SAMPLE = EXPERIMENTS[:: len(EXPERIMENTS) // 6]
@@ -44,7 +44,7 @@ def memory_stays_bounded():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    assert grown < MOST_GROWTH
+    assert grown < MAX_GROWTH
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from numba import njit
 from omdpd.problem.arrays import Floats, Integers
 
 # A predicted mean is kept this far from 0 and 1 before its logarithm is taken.
-LEAST_CHANCE = 1e-3
+MIN_CHANCE = 1e-3
 # Variance of one fair coin: what is believed of the noise before anything was met twice.
 ONE_COIN = 0.25
 
@@ -100,7 +100,7 @@ def kernel_scores(
 
 @njit(cache=True)
 def table_scores(
-    states: Integers, actions: Integers, met: Floats, sums: Floats, visits: Floats, grid: Floats, trusts: Floats
+    states: Integers, actions: Integers, observed: Floats, sums: Floats, visits: Floats, grid: Floats, trusts: Floats
 ) -> Floats:
     """sum over one trajectory of x ln x~ + (1 - x) ln(1 - x~), for every (m, a) of the two grids: a proper score."""
     H = visits.shape[0]
@@ -119,8 +119,8 @@ def table_scores(
             for j in range(trusts.size):
                 expected = (level + trusts[j] * base) / (total + trusts[j])
                 x = (sums[h, s, b] + m * expected) / (visits[h, s, b] + m)
-                x = min(max(x, LEAST_CHANCE), 1.0 - LEAST_CHANCE)
-                scores[i, j] += met[h] * np.log(x) + (1.0 - met[h]) * np.log(1.0 - x)
+                x = min(max(x, MIN_CHANCE), 1.0 - MIN_CHANCE)
+                scores[i, j] += observed[h] * np.log(x) + (1.0 - observed[h]) * np.log(1.0 - x)
     return scores
 
 
