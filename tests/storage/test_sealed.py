@@ -35,6 +35,7 @@ def folder(tmp_path):
 def test_a_folder_as_it_was_written_checks(folder):
     folder.verify()
     assert folder.summary == {"regret": 1.5, "run": "one"}
+    assert list(folder.summary) == ["regret", "run"]  # in the order in which it was written
     assert json.loads((folder.path / "summary.json").read_text())["regret"] == 1.5  # plain JSON for everybody
 
 

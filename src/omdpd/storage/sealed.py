@@ -27,7 +27,9 @@ MAX_TOML_BYTES = 2**20
 
 def sealed_json(run: str, content: Mapping[str, Any], compact: bool = False) -> bytes:
     """A record as JSON with its run, the format and a checksum."""
-    marks = {"sha256": ZEROS, "format": FORMAT} | ({"run": run} if run else {})
+    # A record that names its run itself keeps its order, so that it comes back as it was written.
+    named = {"run": run} if run and "run" not in content else {}
+    marks = {"sha256": ZEROS, "format": FORMAT} | named
     text = json_bytes(marks | dict(content), compact)
     return text.replace(ZEROS.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
 
