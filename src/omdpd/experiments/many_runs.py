@@ -95,7 +95,7 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, delivery: Delivery, watch: 
                         pending[_sent_again(delivery, spec, error)] = spec
                         continue
                     else:
-                        raise trouble.stopped(record, error, len(summaries), len(specs)) from error
+                        raise trouble.stopped(record, error, len(summaries), len(specs)) from None
                 else:
                     if summary is None:
                         pending[delivery.send(spec)] = spec

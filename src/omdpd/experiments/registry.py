@@ -63,23 +63,28 @@ class UnknownNameError(InvalidInputError):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where a name's factory comes from: it is here, or an installed package has it, or a plugin file."""
+    """Where a name's factory comes from: it is here, or a plugin file has it, or an installed package offers it.
 
-    factory: Callable[..., Any] | EntryPoint
+    (An entry point is told by its field, not by its class: a backport of `importlib.metadata` brings one of its own.)
+    """
+
+    factory: Callable[..., Any] | None = None
     plugin: Plugin | None = None
+    entry: EntryPoint | None = None
 
     def load(self, kind: Kind, name: str) -> Callable[..., Any]:
         """The factory; a package that cannot be imported is refused by name."""
-        if not isinstance(self.factory, EntryPoint):
+        if self.entry is None:
+            assert self.factory is not None
             return self.factory
         try:
-            loaded = self.factory.load()
+            loaded = self.entry.load()
         except Exception as error:  # whatever a stranger's module raises
             raise InvalidInputError(
-                f"{name!r} of {kind} is offered by {self.factory.value}, which cannot be loaded: "
+                f"{name!r} of {kind} is offered by {self.entry.value}, which cannot be loaded: "
                 f"{type(error).__name__}: {error}"
             ) from None
-        return checked_factory(loaded, kind, name, self.factory.value)
+        return checked_factory(loaded, kind, name, self.entry.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +102,7 @@ class Registry:
         }
         for kind in KINDS:
             for entry in entry_points(group=f"omdpd.{kind}"):
-                sources[kind].setdefault(entry.name, Source(entry))
+                sources[kind].setdefault(entry.name, Source(entry=entry))
         return Registry(sources)
 
     def with_plugins(self, files: Sequence[str | Path]) -> Registry:
