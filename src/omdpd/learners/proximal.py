@@ -38,7 +38,7 @@ from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.sharing import Evidence, SharedBeliefs
 from omdpd.beliefs.standard import Prices, SharingEstimator
-from omdpd.learners.needs import ModelToBeGiven
+from omdpd.learners.needs import ModelToBeGiven, require_nonnegative, require_positive
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Certificate, Report
 from omdpd.learners.start import uniform_occupancy
@@ -48,13 +48,13 @@ from omdpd.learners.surrogate import (
     Weighting,
     distance,
     inexactness,
+    kernel_move,
     matching,
     remembered_hinges,
 )
-from omdpd.problem.arrays import Floats, InvalidInputError, inner
+from omdpd.problem.arrays import Floats, inner
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.compiled.sharing import kernel_drift
 from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
 from omdpd.solvers.regions import Kernel, Region
 
@@ -115,27 +115,48 @@ class ProximalOMDPD:
         w0: float = 10.0,
         gamma_scale: float = 16.0,
         stationary: bool = False,
+        *,
+        lagged: bool = True,
+        patient: bool = True,
+        eta: float = 1.0,
+        eta_bandit: float = 0.1,
+        memory: int = 8,
     ) -> ProximalOMDPD:
         """The default: estimates shared between steps, exact hinges, `z` standard errors of safety on every cost."""
-        return ProximalOMDPD(
-            SharingEstimator(z, exploration, stationary),
-            Weighting(w0, gamma_scale, lagged=True),
-            Stepping(eta_bandit=0.1, patient=True),
-        )
+        weighting = Weighting(w0, gamma_scale, lagged=lagged)
+        stepping = Stepping(eta, eta_bandit=eta_bandit, patient=patient)
+        return ProximalOMDPD(SharingEstimator(z, exploration, stationary), weighting, stepping, memory)
 
     @staticmethod
     def cautious(
         kappa: float = EmpiricalEstimator.kappa,
         reward_scale: float = EmpiricalEstimator.reward_scale,
         stationary: bool = False,
+        *,
+        w0: float = Weighting.w0,
+        gamma_scale: float = Weighting.gamma_scale,
+        lagged: bool = False,
+        eta: float = Stepping.eta_init,
+        memory: int = 8,
     ) -> ProximalOMDPD:
         """Empirical kernel, exact hinges, a shrinking margin on cost (`kappa` is the safety dial)."""
-        return ProximalOMDPD(EmpiricalEstimator(kappa=kappa, stationary=stationary, reward_scale=reward_scale))
+        estimator = EmpiricalEstimator(kappa=kappa, stationary=stationary, reward_scale=reward_scale)
+        return ProximalOMDPD(estimator, Weighting(w0, gamma_scale, lagged=lagged), Stepping(eta), memory)
 
     @staticmethod
-    def balanced(reward_scale: float = EmpiricalEstimator.reward_scale, stationary: bool = False) -> ProximalOMDPD:
+    def balanced(
+        reward_scale: float = EmpiricalEstimator.reward_scale,
+        stationary: bool = False,
+        *,
+        w0: float = Weighting.w0,
+        gamma_scale: float = Weighting.gamma_scale,
+        lagged: bool = False,
+        eta: float = Stepping.eta_init,
+        memory: int = 8,
+    ) -> ProximalOMDPD:
         """`cautious` without the margin."""
-        return ProximalOMDPD.cautious(0.0, reward_scale, stationary)
+        constants = {"w0": w0, "gamma_scale": gamma_scale, "eta": eta}
+        return ProximalOMDPD.cautious(0.0, reward_scale, stationary, lagged=lagged, memory=memory, **constants)
 
     @staticmethod
     def optimistic(
@@ -145,14 +166,18 @@ class ProximalOMDPD:
         stationary: bool = False,
         *,
         known_model: bool = False,
+        w0: float = Weighting.w0,
+        gamma_scale: float = Weighting.gamma_scale,
+        eta: float = Stepping.eta_init,
+        memory: int = 8,
     ) -> ProximalOMDPD:
         """The same loop over a small confidence box, closest to the paper's optimism.
 
-        With `known_model` a run hands over what `ProximalOMDPD.known_model` takes, and the other settings are idle.
+        With `known_model` a run hands over what `ProximalOMDPD.known_model` takes, and the scales are idle.
         """
-        if known_model:
-            return ProximalOMDPD(ModelToBeGiven())
-        return ProximalOMDPD(BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary))
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        estimator: Estimator = ModelToBeGiven() if known_model else box
+        return ProximalOMDPD(estimator, Weighting(w0, gamma_scale), Stepping(eta), memory)
 
     @staticmethod
     def known_model(transition: Floats, reward: Floats, cost: Floats | None = None) -> ProximalOMDPD:
@@ -208,7 +233,7 @@ class ProximalOMDPD:
         counts, k = state.counts.add(feedback), state.k + 1
         shared = self._shared(state.setting, counts, evidence)
         believed = self._believe(state.setting, counts, k, shared, prices, caution)  # step 1 for the next episode
-        drift = _moved(state.believed.region, believed.region) / state.eta
+        drift = kernel_move(state.believed.region, believed.region) / state.eta
         state = replace(
             state, k=k, counts=counts, evidence=evidence, caution=caution, believed=believed,
             margin=float(np.vdot(state.q, believed.margin)), drift=None if state.drift is None else state.drift + drift,
@@ -338,8 +363,10 @@ class ProximalOMDPD:
 
     def _check(self, setting: Setting) -> None:
         self.estimator.check(setting)
-        if self.memory < 0:
-            raise InvalidInputError(f"memory is {self.memory}, but must be at least 0")
+        require_nonnegative(self, "memory")
+        require_nonnegative(self.weighting, "gamma_scale")
+        require_positive(self.weighting, "w0")
+        require_positive(self.stepping, "eta_init", "eta_bandit")
 
 
 def _step(state: State, surrogate: Surrogate, shortened: float = 1.0) -> Step:
@@ -365,10 +392,3 @@ def _after_episode(caution: Caution, state: State, feedback: Feedback) -> Cautio
     """What margins depend on after an episode: the plan just played, whether it had room, how new its tables were."""
     caution = replace(caution, plan=state.q).after_plan(state.predicted.excess(state.q), state.setting.horizon)
     return caution.after_tables(state.memory, feedback.cost) if isinstance(feedback, FullFeedback) else caution
-
-
-def _moved(before: Region, after: Region) -> float:
-    """A bound on how far, in L1, any policy's occupancy moves from one believed kernel to the next; 0 for a box."""
-    if isinstance(before, Kernel) and isinstance(after, Kernel) and before is not after:
-        return float(kernel_drift(after.transition, before.transition))
-    return 0.0

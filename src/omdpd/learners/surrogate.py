@@ -12,7 +12,9 @@ from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.potential import Potential
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.sharing import kernel_drift
 from omdpd.solvers.mirror import Hinges, Step
+from omdpd.solvers.regions import Kernel, Region
 
 
 @dataclass(frozen=True)
@@ -105,3 +107,10 @@ def distance(q: Floats, q_other: Floats) -> float:
 def inexactness(step: Step, horizon: int, eta: float) -> float:
     """What a solve of gap g can add to a certificate: (g + 2 sqrt(H g)) / eta."""
     return (step.gap + 2.0 * float(np.sqrt(horizon * step.gap))) / eta
+
+
+def kernel_move(before: Region, after: Region) -> float:
+    """A bound on how far, in L1, any policy's occupancy moves from one believed kernel to the next; 0 for a box."""
+    if isinstance(before, Kernel) and isinstance(after, Kernel) and before is not after:
+        return float(kernel_drift(after.transition, before.transition))
+    return 0.0
