@@ -114,7 +114,11 @@ def read_json(file: Path) -> dict[str, Any] | None:
     """A JSON object from a file; None if there is no such file."""
     if not os.path.lexists(file):
         return None
-    text = read_bounded(file, MAX_JSON_BYTES)
+    return record_of(file, read_bounded(file, MAX_JSON_BYTES))
+
+
+def record_of(file: Path, text: bytes) -> dict[str, Any]:
+    """The JSON object that a file's text spells; the file is named where it spells none."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:

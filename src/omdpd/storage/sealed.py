@@ -7,7 +7,6 @@ in a comment in the first line.  Files of format 2 (version 0.1) have none: they
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import tomllib
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, json_bytes, read_bounded
+from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, json_bytes, read_bounded, record_of
 
 # The layout of a run folder: what is written, and what can still be read.
 FORMAT, READABLE = 3, (2, 3)
@@ -45,12 +44,7 @@ def read_sealed(file: Path, run: str = "") -> dict[str, Any] | None:
     if not os.path.lexists(file):
         return None
     text = read_bounded(file, MAX_JSON_BYTES)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{file} is damaged: it does not hold JSON ({error})") from None
-    if not isinstance(content, dict):
-        raise RecordError(f"{file} does not hold a record")
+    content = record_of(file, text)
     seal = JSON_SEAL.match(text)
     if seal is not None:
         _check_sum(file, text, seal, 1)
