@@ -24,7 +24,7 @@ test: $(VENV)/.dev browser
 .PHONY: browser
 browser:
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
-	  && apt-get update -qq && apt-get install -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
+	  && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 	  || echo "no chromium could be installed: the tests of the page in a browser will be skipped"
 
 slow: $(VENV)/.dev
