@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from omdpd.beliefs.confidence import log_term
+from omdpd.beliefs.confidence import DELTA, log_term
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.reading import RunView, array_of, state_of, totals_of
@@ -20,8 +20,6 @@ from omdpd.solvers.programs import Plan
 MAX_RUN_BYTES, MAX_STUDY_BYTES = 200_000, 1_000_000
 # Two bytes for a share, and a third more in base64.
 SHARE_BYTES = 8.0 / 3.0
-# The confidence level of widths on the page; learners multiply widths by a scale of their own.
-DELTA = 0.01
 
 
 def cost_of(view: RunView, cmdp: CMDP) -> int:
@@ -108,6 +106,7 @@ def _visits(view: RunView, cmdp: CMDP, arrays: Mapping[str, np.ndarray[Any, Any]
     visits = array_of(state_of(view.tree), "visits", arrays)
     if visits is None or visits.shape != cmdp.shape or view.asked is None:
         return {}
+    # Widths on the page are those of scale one; learners multiply them by a scale of their own.
     L = log_term(cmdp.setting(view.asked.episodes, "bandit"), 0, DELTA)
     return {"visits": visits.astype(int).ravel().tolist(), "log_term": round(L, 4)}
 
