@@ -100,9 +100,12 @@ class BoxEstimator:
         cost_scale: float = COST_SCALE,
         transition_scale: float = TRANSITION_SCALE,
         stationary: bool = False,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> BoxEstimator:
         """Small bonuses, clipped: the scales that every learner of a comparison shares."""
-        return BoxEstimator(reward_scale, cost_scale, transition_scale, True, True, stationary)
+        return BoxEstimator(reward_scale, cost_scale, transition_scale, clip, trusting, stationary, delta)
 
     def check(self, setting: Setting) -> None:
         """Any setting will do."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive
@@ -57,9 +57,13 @@ class BVOPS:
         transition_scale: float = TRANSITION_SCALE,
         stationary: bool = False,
         step_scale: float = step_scale,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> BVOPS:
         """Importance-weighted losses, projected on the optimistic safe set."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return BVOPS(box, step_scale)
 
     @staticmethod

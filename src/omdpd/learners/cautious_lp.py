@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator, Estimate, Estimator
+from omdpd.beliefs.confidence import DELTA, BoxEstimator, EmpiricalEstimator, Estimate, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.revealed import TableMemory, labelled
 from omdpd.learners.needs import require_feedback
@@ -49,14 +49,24 @@ class CautiousLP:
     estimator: Estimator = EmpiricalEstimator()
 
     @staticmethod
-    def practical(kappa: float = EmpiricalEstimator.kappa, box: bool = False, stationary: bool = False) -> CautiousLP:
+    def practical(
+        kappa: float = EmpiricalEstimator.kappa,
+        box: bool = False,
+        stationary: bool = False,
+        *,
+        reward_scale: float = EmpiricalEstimator.reward_scale,
+        one_over_n: float = EmpiricalEstimator.one_over_n,
+        pseudo_observations: float = EmpiricalEstimator.pseudo_observations,
+        delta: float = DELTA,
+    ) -> CautiousLP:
         """A linear program with every table seen so far; `kappa` is the margin on the empirical kernel, unless `box`.
 
-        With `box` the plan is over the confidence box that the learners of a comparison share.
+        With `box` the plan is over the confidence box that the learners of a comparison share, at its scales.
         """
         if box:
-            return CautiousLP(BoxEstimator.practical(stationary=stationary))
-        return CautiousLP(EmpiricalEstimator(kappa=kappa, stationary=stationary))
+            return CautiousLP(BoxEstimator.practical(stationary=stationary, delta=delta))
+        empirical = EmpiricalEstimator(kappa, reward_scale, one_over_n, pseudo_observations, stationary, delta)
+        return CautiousLP(empirical)
 
     @property
     def card(self) -> Card:

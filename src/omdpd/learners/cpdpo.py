@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
@@ -67,9 +67,13 @@ class CPDPO:
         eta_scale: float = eta_scale,
         gamma_scale: float = gamma_scale,
         bonus_scale: float = bonus_scale,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> CPDPO:
         """Policy optimisation with dilated bonuses against a multiplier that is switched on and off."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return CPDPO(room, box, eta_scale, gamma_scale, bonus_scale)
 
     @staticmethod

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import EmpiricalEstimator, Estimator
+from omdpd.beliefs.confidence import DELTA, EmpiricalEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.protocol import Card, Report
 from omdpd.problem.arrays import Floats
@@ -42,9 +42,17 @@ class GreedyLP:
     estimator: Estimator = EmpiricalEstimator(kappa=0.0)
 
     @staticmethod
-    def practical(stationary: bool = False) -> GreedyLP:
+    def practical(
+        stationary: bool = False,
+        *,
+        kappa: float = 0.0,
+        reward_scale: float = EmpiricalEstimator.reward_scale,
+        one_over_n: float = EmpiricalEstimator.one_over_n,
+        pseudo_observations: float = EmpiricalEstimator.pseudo_observations,
+        delta: float = DELTA,
+    ) -> GreedyLP:
         """A linear program under the running mean of the costs."""
-        return GreedyLP(EmpiricalEstimator(kappa=0.0, stationary=stationary))
+        return GreedyLP(EmpiricalEstimator(kappa, reward_scale, one_over_n, pseudo_observations, stationary, delta))
 
     @property
     def card(self) -> Card:

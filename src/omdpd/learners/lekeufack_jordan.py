@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
@@ -66,9 +66,13 @@ class LekeufackJordan:
         stationary: bool = False,
         w0: float = w0,
         beta_root: float = beta_root,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> LekeufackJordan:
         """Optimistic mirror descent, prediction at the intermediate point."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return LekeufackJordan(box, w0, beta_root)
 
     @property

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_nonnegative
 from omdpd.learners.protocol import Card, Report
@@ -54,9 +54,13 @@ class LinearPotential:
         transition_scale: float = TRANSITION_SCALE,
         stationary: bool = False,
         dual_scale: float = dual_scale,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> LinearPotential:
         """Primal-dual gradient descent: the multiplier is linear in the costs paid."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return LinearPotential(box, dual_scale)
 
     @property

@@ -4,7 +4,7 @@
     lam_{k+1} = [ lam_k + eta_k d~_k.q_k ]^+
 
 Source: Mueller, Alatur, Ramponi, He (2023).  The method and its rate are the paper's.  Recalled and not compared with
-it: the growth eta_k = k^2.5.  Ours: eta_k stops at `most_penalty` (beyond it the penalty is as good as a hard
+it: the growth eta_k = k^2.5.  Ours: eta_k stops at `max_penalty` (beyond it the penalty is as good as a hard
 constraint and digits are lost), the inner problem is solved exactly by dynamic programming where the paper is content
 with an accuracy that improves with k, and the scales of the estimates.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback, require_positive
 from omdpd.learners.protocol import Card, Report
@@ -43,12 +43,12 @@ class State:
 
 @dataclass(frozen=True)
 class OptAug:
-    """Augmented Lagrangian with penalty eta_k = min(penalty_scale k^penalty_power, most_penalty)."""
+    """Augmented Lagrangian with penalty eta_k = min(penalty_scale k^penalty_power, max_penalty)."""
 
     estimator: BoxEstimator = BoxEstimator.practical()
     penalty_scale: float = 1.0
     penalty_power: float = 2.5
-    most_penalty: float = 1e4
+    max_penalty: float = 1e4
 
     @staticmethod
     def practical(
@@ -58,10 +58,15 @@ class OptAug:
         stationary: bool = False,
         penalty_scale: float = penalty_scale,
         penalty_power: float = penalty_power,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
+        max_penalty: float = max_penalty,
     ) -> OptAug:
         """Augmented Lagrangian over the confidence polytope."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
-        return OptAug(box, penalty_scale, penalty_power)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
+        return OptAug(box, penalty_scale, penalty_power, max_penalty)
 
     @staticmethod
     def theory() -> OptAug:
@@ -83,7 +88,7 @@ class OptAug:
         """lam_1 = 0, and the plan without data."""
         require_feedback(self, setting, "bandit")
         self.estimator.check(setting)
-        require_positive(self, "penalty_scale", "most_penalty")
+        require_positive(self, "penalty_scale", "max_penalty")
         start = State(
             setting, 0, Counts.empty(setting), np.zeros(setting.n_constraints), np.zeros(setting.shape), SolveLog()
         )
@@ -116,4 +121,4 @@ class OptAug:
 
     def _penalty(self, k: int) -> float:
         """eta of one-based episode k + 1."""
-        return min(self.penalty_scale * (k + 1.0) ** self.penalty_power, self.most_penalty)
+        return min(self.penalty_scale * (k + 1.0) ** self.penalty_power, self.max_penalty)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
@@ -48,9 +48,11 @@ class OptCMDPBonus:
         cost_scale: float = COST_SCALE,
         transition_scale: float = TRANSITION_SCALE,
         stationary: bool = False,
+        *,
+        delta: float = DELTA,
     ) -> OptCMDPBonus:
         """The same under the empirical kernel, optimism in the tables."""
-        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary)
+        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary, delta)
         return OptCMDPBonus(bonus)
 
     @staticmethod

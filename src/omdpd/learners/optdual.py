@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
 from omdpd.learners.potential import positive_part
@@ -56,9 +56,13 @@ class OptDual:
         stationary: bool = False,
         room: float | None = room,
         dual_scale: float = dual_scale,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> OptDual:
         """Optimistic planning for the Lagrangian, gradient steps on the multipliers."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return OptDual(room, box, dual_scale)
 
     @staticmethod

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import evaluate
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
@@ -60,9 +60,11 @@ class OptPrimalDual:
         room: float | None = room,
         primal_scale: float = primal_scale,
         dual_scale: float = dual_scale,
+        *,
+        delta: float = DELTA,
     ) -> OptPrimalDual:
         """Exponential weights on the Lagrangian, gradient steps on the multipliers."""
-        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary)
+        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary, delta)
         return OptPrimalDual(room, bonus, primal_scale, dual_scale)
 
     @staticmethod

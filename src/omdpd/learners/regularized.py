@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import evaluate
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
@@ -60,9 +60,11 @@ class RegularizedPrimalDual:
         room: float | None = room,
         eta_scale: float = eta_scale,
         tau_scale: float = tau_scale,
+        *,
+        delta: float = DELTA,
     ) -> RegularizedPrimalDual:
         """Primal-dual with entropy on the policy and a square on the multipliers."""
-        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary)
+        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary, delta)
         return RegularizedPrimalDual(room, bonus, eta_scale, tau_scale)
 
     @staticmethod

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
@@ -67,9 +67,13 @@ class SinhaVaze:
         stationary: bool = False,
         w0: float = W0,
         beta_root: float = BETA_ROOT,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> SinhaVaze:
         """Online gradient descent with an exponential potential, initial weight one."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return SinhaVaze(box, w0, beta_root)
 
     @staticmethod
@@ -78,9 +82,13 @@ class SinhaVaze:
         cost_scale: float = COST_SCALE,
         transition_scale: float = TRANSITION_SCALE,
         stationary: bool = False,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> SinhaVaze:
         """The same with the published weight and growth, which enforce nothing for a long time."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return SinhaVaze(box, w0=None, beta_root=None)
 
     @property

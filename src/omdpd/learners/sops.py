@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
+from omdpd.beliefs.confidence import DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
 from omdpd.learners.needs import SafeChoice, SafePolicy, episodes_of, require_feedback, require_positive, safe_policy_of
@@ -72,9 +72,13 @@ class SOPS:
         stationary: bool = False,
         step_scale: float = step_scale,
         safe_policy: SafeChoice = "least-cost",
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> SOPS:
         """The same, mixed with a known safe policy; its cost bonus is not zero, since safety rests on it."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return SOPS(safe_policy, box, step_scale)
 
     @staticmethod

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
-from omdpd.beliefs.confidence import COST_SCALE, REWARD_SCALE, TRANSITION_SCALE
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import costs_of, evaluate
 from omdpd.learners.needs import require_feedback
@@ -57,14 +57,20 @@ class UOptRPGPD:
         published: bool = False,
         eta_power: float = eta_power,
         tau_power: float = tau_power,
+        *,
+        published_scale: float = IteratedLogBonus.transition_scale,
+        delta: float | None = None,
     ) -> UOptRPGPD:
         """The same with steps and temperature that fall by themselves; `published` has the authors' bonus.
 
-        The published bonus has its own scale of the kernel, 0.001.
+        The published bonus has its own scale of the kernel, `published_scale`; `delta` is each bonus's own where None.
         """
-        bonus: Bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary)
+        bonus: Bonus = BernsteinBonus(
+            reward_scale, cost_scale, transition_scale, stationary, DELTA if delta is None else delta
+        )
         if published:
-            bonus = IteratedLogBonus(reward_scale, cost_scale, stationary=stationary)
+            own = IteratedLogBonus.delta if delta is None else delta
+            bonus = IteratedLogBonus(reward_scale, cost_scale, published_scale, stationary, own)
         return UOptRPGPD(bonus, eta_power, tau_power)
 
     @staticmethod
