@@ -42,7 +42,7 @@ def test_the_last_example_asks_and_tells():
     names = {"play_in_my_world": play_in_my_world}
     exec(compile(BLOCKS[3], "README.md", "exec"), names)
     assert names["session"].episodes == 100
-    assert names["session"].policy().sum() == pytest.approx(6 * 4)
+    assert np.sum(names["session"].policy()) == pytest.approx(6 * 4)
 
 
 def test_every_page_that_readme_links_to_is_there():

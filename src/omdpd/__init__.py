@@ -11,11 +11,13 @@ from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.sinha_vaze import SinhaVaze
 from omdpd.learners.uniform import Uniform
 from omdpd.play.history import History, run
+from omdpd.play.policy import Policy
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
 from omdpd.report.figures import plot
+from omdpd.report.loaded import load_run
 from omdpd.report.results import load_runs
 from omdpd.worlds.files import load_problem, save_problem
 
@@ -29,6 +31,7 @@ __all__ = [
     "History",
     "InvalidInputError",
     "OptCMDP",
+    "Policy",
     "ProximalOMDPD",
     "Round",
     "Session",
@@ -37,6 +40,7 @@ __all__ = [
     "Trajectory",
     "Uniform",
     "load_problem",
+    "load_run",
     "load_runs",
     "plot",
     "run",

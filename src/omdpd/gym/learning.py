@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from omdpd.gym.table import opened
 from omdpd.learners.protocol import Learner, Report
+from omdpd.play.policy import Policy
 from omdpd.play.session import Session
 from omdpd.problem.arrays import Floats, InvalidInputError, as_table, positive_integer
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
@@ -139,26 +140,27 @@ class Task:
                 mu[self._state(start + int(observation))] += law[observation]
         return Setting(self.horizon + before, S + 1 + before, A, self.limits.size, mu, n_episodes, "bandit")
 
-    def own_policy(self, policy: Floats) -> Floats:
+    def own_policy(self, policy: Policy | Floats) -> Policy:
         """A learner's policy without the added steps and states, (H, S, A)."""
-        return policy[int(self.initial is None) :, : self.sizes[0]]
+        return Policy(policy[int(self.initial is None) :, : self.sizes[0]])
 
-    def play(self, policy: Floats, rng: np.random.Generator, seed: int | None = None) -> Episode:
+    def play(self, policy: Policy | Floats, rng: np.random.Generator, seed: int | None = None) -> Episode:
         """Play one episode of a learner's policy; `seed` goes to the environment's reset."""
         return self.play_from(self.env.reset(seed=seed)[0], policy, rng)
 
-    def play_from(self, observation: Any, policy: Floats, rng: np.random.Generator) -> Episode:
+    def play_from(self, observation: Any, policy: Policy | Floats, rng: np.random.Generator) -> Episode:
         """Play one episode of an environment that was reset and gave `observation`."""
         S, _ = self.sizes
-        uniforms = rng.random((policy.shape[0],))
+        table = np.asarray(policy)
+        uniforms = rng.random((len(table),))
         states, actions, rewards, costs = [], [], [], []
         first = int(self.initial is None)
         if first:
             states.append(S + 1)
-            actions.append(index_of_uniform(policy[0, S + 1], uniforms[0]))
+            actions.append(index_of_uniform(table[0, S + 1], uniforms[0]))
         s, ended, length = self._state(observation), False, 0
         for h in range(self.horizon):
-            a = index_of_uniform(policy[first + h, s], uniforms[first + h])
+            a = index_of_uniform(table[first + h, s], uniforms[first + h])
             states.append(s)
             actions.append(a)
             if ended:
@@ -249,7 +251,7 @@ class Learned:
     Returns are those of single episodes in the environment's units: without the table nothing exact can be said.
     """
 
-    policy: Floats
+    policy: Policy
     rewards: Floats
     costs: Floats
     lengths: npt.NDArray[np.int64]
@@ -258,7 +260,7 @@ class Learned:
 
     def act(self, step: int, state: int, rng: np.random.Generator) -> int:
         """An action of the learnt policy at a zero-based step."""
-        return int(index_of_uniform(self.policy[step, state], rng.random()))
+        return self.policy.act(step, state, rng)
 
 
 def learn(

@@ -13,6 +13,7 @@ from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
 from omdpd.play.judging import Comparator, Scores, scores
 from omdpd.play.loop import Row, first, met_comparator, play, seed_of
+from omdpd.play.policy import Policy
 from omdpd.play.scene import Metric, Scene
 from omdpd.problem.arrays import Floats, named, positive_integer
 from omdpd.problem.cmdp import CMDP
@@ -29,7 +30,7 @@ class History:
     comparator: Comparator
     scores: Scores
     report: Report
-    policy: Floats
+    policy: Policy
 
     @property
     def values(self) -> Floats:
@@ -101,5 +102,5 @@ def run(
     best = met_comparator(scene, end)
     return History(
         label or type(learner).__name__, name, rows, best, scores(np.array(values), end.totals, best),
-        learner.report(end.learner_state), learner.policy(end.learner_state),
+        learner.report(end.learner_state), Policy(learner.policy(end.learner_state), cmdp.labels),
     )  # fmt: skip

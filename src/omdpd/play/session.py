@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from omdpd.learners.protocol import Learner, Report, check_storable, stored_classes
-from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.play.policy import Policy
+from omdpd.problem.arrays import InvalidInputError, positive_integer
 from omdpd.problem.setting import Feedback, Setting, checked_feedback
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import Journal
@@ -66,9 +67,9 @@ class Session:
         session._journal, session._snapshot_every = journal, snapshot_every
         return session
 
-    def policy(self) -> Floats:
-        """The policy (H, S, A) to play in the next episode: probabilities of actions by step and state."""
-        return self.learner.policy(self._state).copy()
+    def policy(self) -> Policy:
+        """The policy to play in the next episode: probabilities of actions by step and state."""
+        return Policy(self.learner.policy(self._state).copy())
 
     def update(self, feedback: Feedback) -> None:
         """Learn from one episode; wrong feedback is refused with a sentence and changes nothing."""

@@ -132,6 +132,20 @@ def policy_table(policy: npt.ArrayLike, horizon: int, n_states: int, n_actions: 
     return as_law("policy", policy, ["step", "state", "action"], [horizon, n_states, n_actions])
 
 
+def as_policy(name: str, value: npt.ArrayLike, shape: tuple[int, int, int] | None = None) -> Floats:
+    """Return `value` as a table (H, S, A) whose rows are laws: as it is where it is one, else say which entry is not.
+
+    >>> as_policy("policy", [[[0.5, 0.5]]]).shape
+    (1, 1, 2)
+    """
+    array = value if isinstance(value, np.ndarray) and value.dtype == np.float64 else numbers(name, value)
+    if array.dtype == np.float64 and array.ndim == 3 and array.size and shape in (None, array.shape):
+        with np.errstate(all="ignore"):
+            if array.min() >= 0.0 and np.abs(array.sum(axis=-1) - 1.0).max() <= ROW_SUM_TOLERANCE:
+                return np.asarray(array, dtype=np.float64)
+    return as_law(name, array, ["step", "state", "action"], [None, None, None] if shape is None else list(shape))
+
+
 def named(table: Mapping[str, T], name: str, kind: str) -> T:
     """Look a name up, or say which names there are."""
     if name not in table:

@@ -138,6 +138,11 @@ class CMDP:
         p = self.transition
         return p.strides[0] == 0 or bool((p[1:] == p[:1]).all())
 
+    def natural_value(self, value: float) -> float:
+        """An episode's value on the scale of [0, 1] per step, in the user's units of reward."""
+        low, high = self.reward_range
+        return self.shape[0] * low + (high - low) * value
+
     def labelled(self, name: str, labels: Labels | None = None) -> CMDP:
         """The same problem with a name and labels; a list of the wrong length is refused."""
         labels = Labels() if labels is None else labels

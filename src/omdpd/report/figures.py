@@ -16,8 +16,10 @@ import numpy as np
 from omdpd.experiments.spec import Experiment
 from omdpd.natures.independent import violation_floor
 from omdpd.play.history import History
+from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
+from omdpd.report.pictures import draw_policy
 from omdpd.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -126,21 +128,33 @@ def floors_of(experiment: Experiment) -> dict[str, float]:
     return {"independent": violation_floor(sizes["horizon"], sizes["n_states"], sizes["n_actions"])}
 
 
-def plot(histories: Sequence[History], file: str | Path | None = None, title: str = "") -> Figure:
-    """Draw cumulative violation and regret of some histories, and return the figure.
+def plot(histories: Sequence[History] | Policy, file: str | Path | None = None, title: str = "") -> Figure:
+    """Draw cumulative violation and regret of some histories, or a policy as a heat map, and return the figure.
 
     With a file it is written too; its ending chooses the format (png, svg, pdf).  Histories with one label and nature
     are seeds of one curve.
     """
+    figure = _policy_figure(histories, title) if isinstance(histories, Policy) else _histories(histories, title)
+    if file is not None:
+        write_figure(figure, Path(file))
+    return figure
+
+
+def _policy_figure(policy: Policy, title: str) -> Figure:
+    figure = draw_policy(policy)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _histories(histories: Sequence[History], title: str) -> Figure:
+    """Histories grouped into curves, drawn."""
     if not histories:
         raise InvalidInputError("there is nothing to plot: the list of histories is empty")
     groups: dict[tuple[str, str], list[History]] = {}
     for history in histories:
         groups.setdefault((history.label, history.nature), []).append(history)
-    figure = draw([curves_of(label, nature, group) for (label, nature), group in groups.items()], title)
-    if file is not None:
-        write_figure(figure, Path(file))
-    return figure
+    return draw([curves_of(label, nature, group) for (label, nature), group in groups.items()], title)
 
 
 def panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: Mapping[str, Style]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from omdpd.play.policy import Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.worlds.card import ProblemCard
@@ -26,6 +27,8 @@ CELL = 32  # pixels
 ARROWS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 # At most this many steps are drawn of a map.
 MAX_PANELS = 12
+# States are named along an axis up to this many.
+MAX_NAMED = 30
 
 
 def ansi(cmdp: CMDP, state: int, step: int, last_action: int | None) -> str:
@@ -65,6 +68,41 @@ def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
         )  # fmt: skip
         figure.suptitle(f"{cmdp.name}: {best}", fontsize=10)
     return figure
+
+
+def draw_policy(policy: Policy) -> Figure:
+    """A policy as a heat map, states by steps: one panel per action, or the likeliest action where there are many."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    H, S, A = policy.shape
+    names = policy.labels.actions or tuple(f"action {a}" for a in range(A))
+    panels = [(f"chance of: {names[a]}", policy.table[:, :, a].T) for a in range(A)]
+    limits: dict[str, float] = {"vmin": 0.0, "vmax": 1.0}
+    if A > MAX_PANELS:
+        panels, limits = [("likeliest action", policy.table.argmax(axis=2).T.astype(np.float64))], {}
+    columns = min(len(panels), 4)
+    rows = -(-len(panels) // columns)
+    with rc_context({"font.size": 8, "svg.hashsalt": "omdpd"}):
+        size = (1.6 + columns * min(1.6 + 0.15 * H, 4.0), (1.2 + 0.16 * min(S, 30)) * rows + 0.4)
+        figure = Figure(figsize=size, layout="constrained")
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes, (title, values) in zip(grid.flat, panels, strict=False):
+            image = axes.imshow(values, aspect="auto", cmap="viridis", **limits)
+            axes.set(title=title, xlabel="step", ylabel="state", xticks=_few(H))
+            axes.set_yticks(_few(S) if S > MAX_NAMED else range(S))
+            if policy.labels.states and S <= MAX_NAMED:
+                axes.set_yticks(range(S), policy.labels.states, fontsize=6)
+                axes.set_ylabel("")
+        for axes in list(grid.flat)[len(panels) :]:
+            axes.set_axis_off()
+        figure.colorbar(image, ax=grid, shrink=0.7)
+    return figure
+
+
+def _few(n: int) -> list[int]:
+    """At most about ten whole numbers below n, for the ticks of an axis."""
+    return list(range(0, n, -(-n // 10)))
 
 
 def draw_cells(axes: Axes, cmdp: CMDP, policy: Floats, occupancy: Floats, step: int) -> None:

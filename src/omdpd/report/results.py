@@ -64,6 +64,11 @@ def stored_runs(folder: Path) -> list[StoredRun]:
     return sorted(found, key=lambda run: (run.world, run.nature, run.learner, run.seed))
 
 
+def stored_run(path: Path) -> StoredRun:
+    """The run that one folder holds."""
+    return _stored(RunFolder(path, path.absolute().name))
+
+
 def load_runs(folder: str | Path) -> pa.Table:
     """Every recorded episode of every run as one Arrow table, with the run's names, seed and settings as columns.
 

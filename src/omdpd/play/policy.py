@@ -1,0 +1,258 @@
+"""A policy for people and programs: drawn from, evaluated, kept, printed.
+
+    pi_h(a|s) = table[h, s, a]
+
+Everything that takes one also takes its table, and NumPy takes it for its table.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, policy_table
+from omdpd.problem.cmdp import CMDP, Labels
+from omdpd.problem.markup import facts_html, table_html
+from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.solvers.compiled.rollout import index_of_uniform
+from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
+from omdpd.storage.npz import Limits, Npz, npz_of_arrays, opened_npz
+
+# Rows that are printed, and shown in a notebook; the rest is counted.
+MAX_LINES = 40
+# A policy file of half a gigabyte; a larger one is refused unread.
+LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=4)
+MAX_LABEL_BYTES = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a policy earns and costs in expectation, exactly, in the user's units; `costs` and `budget` are (I,)."""
+
+    value: float
+    costs: Floats
+    budget: Floats
+
+    @property
+    def excess(self) -> Floats:
+        """By how much every budget is exceeded (negative: room), (I,)."""
+        return self.costs - self.budget
+
+    @property
+    def safe(self) -> bool:
+        """Whether every budget is met, up to rounding."""
+        return bool(np.all(self.excess <= 1e-9 * np.maximum(1.0, np.abs(self.budget))))
+
+    def __str__(self) -> str:
+        costs = ", ".join(f"{c:.6g} of {b:.6g}" for c, b in zip(self.costs, self.budget, strict=True))
+        return f"earns {self.value:.6g}, costs {costs} ({'safe' if self.safe else 'over budget'})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy:
+    """Probabilities of actions by step and state, with names for people; NumPy takes it for its table.
+
+    >>> policy = Policy([[[0.25, 0.75]], [[1.0, 0.0]]])
+    >>> policy
+    Policy(2 steps, 1 state, 2 actions)
+    >>> policy.act(1, 0, np.random.default_rng(0))
+    0
+    >>> np.asarray(policy).shape
+    (2, 1, 2)
+
+    Parameters
+    ----------
+    table : (H, S, A)
+        Rows of probabilities; kept as they are, read-only.
+    labels
+        Names of states and actions.
+    """
+
+    table: Floats
+    labels: Labels = Labels()
+
+    def __post_init__(self) -> None:
+        kept = as_policy("policy", self.table).view()
+        kept.setflags(write=False)
+        object.__setattr__(self, "table", kept)
+        for kind, given, wanted in (
+            ("state", self.labels.states, self.shape[1]),
+            ("action", self.labels.actions, self.shape[2]),
+        ):
+            if len(given) not in (0, wanted):
+                raise InvalidInputError(f"there are {len(given)} {kind} labels, but {wanted} of that kind")
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, S, A)."""
+        H, S, A = self.table.shape
+        return (H, S, A)
+
+    @property
+    def ndim(self) -> int:
+        """3, as of a table."""
+        return self.table.ndim
+
+    @property
+    def stationary(self) -> bool:
+        """Whether every step has the same probabilities."""
+        return self.table.strides[0] == 0 or bool((self.table[1:] == self.table[:1]).all())
+
+    def at(self, step: int, state: int) -> Floats:
+        """The probabilities of the actions at a zero-based step in a state, (A,)."""
+        H, S, _ = self.shape
+        for name, value, bound in (("step", step, H), ("state", state, S)):
+            if not 0 <= value < bound:
+                raise InvalidInputError(f"{name} is {value!r}, but must be between 0 and {bound - 1}")
+        return self.table[step, state]
+
+    def act(self, step: int, state: int, rng: np.random.Generator) -> int:
+        """An action drawn at a zero-based step in a state."""
+        return int(index_of_uniform(self.at(step, state), rng.random()))
+
+    def evaluate(self, cmdp: CMDP) -> Evaluation:
+        """What it earns and costs in a known problem, exactly and in the user's units."""
+        table = policy_table(self.table, *cmdp.shape)
+        q = occupancy_of_policy(table, cmdp.transition, cmdp.initial)
+        costs = cmdp.cost.reshape(cmdp.n_constraints, -1) @ q.ravel()
+        value = cmdp.natural_value(float(np.vdot(cmdp.reward, q)))
+        return Evaluation(value, costs * cmdp.cost_scale, cmdp.budget * cmdp.cost_scale)
+
+    def save(self, file: str | Path) -> Path:
+        """Keep it in a file, whole or not at all: ``.npz`` for `load`, ``.json`` and ``.csv`` for other programs."""
+        file = Path(file)
+        written = {".npz": self._npz, ".json": self._json, ".csv": self._csv}
+        if file.suffix not in written:
+            raise InvalidInputError(f"{file} should end in one of {', '.join(written)}")
+        content = written[file.suffix]()
+        make_folder(file.absolute().parent)
+        write_atomically(file, content)
+        return file
+
+    @staticmethod
+    def load(file: str | Path) -> Policy:
+        """Read a policy that `save` wrote into an ``.npz`` file, to the last bit, or say what is wrong with it."""
+        file = Path(file)
+        with opened_plain(file, follow=True) as stream, opened_npz(stream, str(file), LIMITS) as npz:
+            if "policy" not in npz.headers:
+                held = ", ".join(npz.headers)[:200] or "nothing"
+                raise RecordError(f"{file} holds no policy: it has no array 'policy', but {held}")
+            if npz.headers["policy"].dtype.kind not in "fiub":
+                raise RecordError(f"{file} holds no policy: its array is of {npz.headers['policy'].dtype}")
+            table, labels = npz.array("policy"), _stored_labels(file, npz)
+        try:
+            return Policy(table, labels)
+        except InvalidInputError as error:
+            raise RecordError(f"{file} holds no policy: {error}") from None
+
+    def lines(self, most: int | None = MAX_LINES) -> list[str]:
+        """The table for a person: one line per step and state, a column per action; `most` lines of it."""
+        head, rows = self._cells()
+        shown = rows if most is None else rows[:most]
+        widths = [max(len(cell) for cell in column) for column in zip(head, *shown, strict=True)]
+        left = {i for i, name in enumerate(head) if name == "state"}
+        text = [
+            "  ".join(
+                c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in (head, *shown)
+        ]
+        more = len(rows) - len(shown)
+        return [line.rstrip() for line in text] + ([f"... and {more} more lines"] if more else [])
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        H, S, A = self.shape
+        return f"Policy({_some(H, 'step')}, {_some(S, 'state')}, {_some(A, 'action')})"
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook."""
+        head, rows = self._cells()
+        more = len(rows) - MAX_LINES
+        H, S, A = self.shape
+        facts = {"steps": H, "states": S, "actions": A} | ({"lines left out": more} if more > 0 else {})
+        return facts_html("policy", facts, table_html(head, rows[:MAX_LINES]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self.table, dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.table[key]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[Floats]:
+        return iter(self.table)
+
+    def _cells(self) -> tuple[list[str], list[list[str]]]:
+        """Head and lines of the table, as texts; the step is left out where nothing depends on it."""
+        states, actions = self._names()
+        once = self.stationary
+        steps = range(1 if once else self.shape[0])
+        head = [*([] if once else ["step"]), "state", *actions]
+        rows = [
+            [*([] if once else [str(h)]), states[s], *(f"{p:.3f}" for p in self.table[h, s])]
+            for h in steps
+            for s in range(self.shape[1])
+        ]
+        return head, rows
+
+    def _names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of states and actions, given or counted."""
+        _, S, A = self.shape
+        states = self.labels.states or tuple(f"state {s}" for s in range(S))
+        return states, self.labels.actions or tuple(f"action {a}" for a in range(A))
+
+    def _npz(self) -> bytes:
+        labels = json.dumps(asdict(self.labels)).encode()
+        return npz_of_arrays({"policy": np.array(self.table), "labels": np.frombuffer(labels, dtype=np.uint8)})
+
+    def _json(self) -> bytes:
+        states, actions = self._names()
+        content = {"states": states, "actions": actions, "policy": self.table.tolist()}
+        return json.dumps(content, allow_nan=False).encode()
+
+    def _csv(self) -> bytes:
+        states, actions = self._names()
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("step", "state", "state_name", "action", "action_name", "probability"))
+        for (h, s, a), p in np.ndenumerate(self.table):
+            writer.writerow((h, s, states[s], a, actions[a], repr(float(p))))
+        return text.getvalue().encode()
+
+
+def table_of(policy: Policy | npt.ArrayLike, shape: tuple[int, int, int]) -> Floats:
+    """The table of a policy, given as one or as an array, for a problem of this shape."""
+    return policy_table(np.asarray(policy), *shape)
+
+
+def _stored_labels(file: Path, npz: Npz) -> Labels:
+    """The names that a file keeps; none in a file that somebody else wrote."""
+    if "labels" not in npz.headers:
+        return Labels()
+    if npz.headers["labels"].size > MAX_LABEL_BYTES:
+        raise RecordError(f"{file} holds labels of more than {MAX_LABEL_BYTES} bytes")
+    try:
+        stored = json.loads(npz.array("labels").astype(np.uint8).tobytes())
+        labels = Labels(**{key: tuple(str(name) for name in names) for key, names in stored.items()})
+        if not all(name.isprintable() for names in asdict(labels).values() for name in names):
+            raise ValueError("they hold characters that are not printable")
+        return labels
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordError(f"{file} is damaged: its labels cannot be read ({error})") from None
+
+
+def _some(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
