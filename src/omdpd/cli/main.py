@@ -40,6 +40,7 @@ for command in (
     worlds.worlds,
     worlds.show,
     worlds.check,
+    worlds.solve,
     suites.suite,
     suites.compare,
 ):

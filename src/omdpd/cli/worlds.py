@@ -1,4 +1,4 @@
-"""`omdpd worlds`, `show`, `check`: the worlds and their facts, one world's card and figure, a problem of one's own."""
+"""`omdpd worlds`, `show`, `check`, `solve`: worlds and their facts, a card and a figure, a problem of one's own."""
 
 from __future__ import annotations
 
@@ -28,6 +28,8 @@ MEANING = (
     "Slater: the room of the safest policy; multipliers: what one more unit of budget is worth, in the units that "
     "learners see (costs scaled into [-1, 1] where they did not fit)."
 )
+# How `check` and `solve` end for a problem that is well formed, but whose budgets no policy meets.
+IMPOSSIBLE = 1
 Seed = Annotated[int, typer.Option(help="The seed that a random world is drawn with.")]
 
 
@@ -80,10 +82,33 @@ def show(
 def check(
     file: Annotated[Path, typer.Argument(help="A problem: an .npz file with transition, reward, cost, budget.")],
 ) -> None:
-    """Say what is wrong with a problem of your own, or print its card."""
-    cmdp = load_problem(file)
-    for line in problem_card(cmdp).lines():
+    """Say what is wrong with a problem of your own, or print its card; exit code 1 if no policy meets its budgets."""
+    card = problem_card(load_problem(file))
+    for line in card.lines():
         print(line)
+    if not card.feasible:
+        print("No policy meets the budgets of this problem.")
+        raise typer.Exit(IMPOSSIBLE)
+
+
+def solve(
+    world: Annotated[str, typer.Argument(help="A problem file (.npz), or a world's name (see `omdpd worlds`).")],
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where the policy goes: .npz, .json or .csv.")] = None,
+    seed: Seed = 0,
+    plugin: Plugins = None,
+) -> None:
+    """Solve a problem: optimum, shadow prices, policy; exit code 1 if no policy meets its budgets."""
+    if seed < 0:
+        raise InvalidInputError("--seed must not be negative")
+    solution = _world(registry_of(plugin), world, seed).solve()
+    for line in solution.lines():
+        print(line)
+    if out is not None:
+        solution.policy.save(out)
+        kind = "optimal policy" if solution.feasible else "policy that comes nearest"
+        print(f"{kind:<32} {out}")
+    if not solution.feasible:
+        raise typer.Exit(IMPOSSIBLE)
 
 
 def _world(registry: Registry, name: str, seed: int) -> CMDP:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ import numpy.typing as npt
 from omdpd.problem.arrays import Floats, InvalidInputError, as_law, as_table, numbers, positive_integer, within
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.setting import FeedbackKind, Setting
+
+if TYPE_CHECKING:
+    from omdpd.play.solution import Solution
 
 Noise = Literal["exact", "two-point", "beta"]
 
@@ -179,6 +182,18 @@ class CMDP:
         rows = [(name, f"{b:.6g}") for name, b in zip(names, self.budget * self.cost_scale, strict=True)]
         facts = {"states": S, "actions": A, "steps": H, "dynamics": "stationary" if self.stationary else "by step"}
         return facts_html(f"problem {self.name}", facts, table_html(("constraint", "budget per episode"), rows))
+
+    def solve(self) -> Solution:
+        """The optimum under the budgets with its policy and shadow prices; or that none exists, and what comes nearest.
+
+        >>> two = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget=1.5, horizon=3)
+        >>> two.solve().value, two.solve().shadow_prices.tolist()
+        (1.5, [1.0])
+        """
+        # The one import that goes up (see the contract in pyproject.toml): who has a problem looks here for its answer.
+        from omdpd.play.solution import solve
+
+        return solve(self)
 
     def setting(self, n_episodes: int | None, feedback: FeedbackKind) -> Setting:
         """What a learner is told about this problem."""

@@ -88,7 +88,13 @@ class ProblemCard:
         }  # fmt: skip
         head = ("constraint", "budget", "least possible", "reward-optimal", "one more unit of budget earns")
         rows = [
-            (c.name, f"{c.budget:.6g}", f"{c.least_cost:.6g}", f"{c.free_cost:.6g}", f"{c.multiplier * c.unit:.6g}")
+            (
+                c.name,
+                f"{c.budget:.6g}",
+                f"{c.least_cost:.6g}",
+                f"{c.free_cost:.6g}",
+                f"{c.multiplier * c.unit:.6g}" if self.feasible else "-",
+            )
             for c in self.constraints
         ]
         return facts_html(self.name, facts, table_html(head, rows))
@@ -108,7 +114,7 @@ class ProblemCard:
             text.append(f"best safe value                  {self.value:.6f} (the constraints cost {lost:.6f})")
         text.append(f"Slater gap                       {self.slater_gap:.6f}{_gap_meaning(self.slater_gap)}")
         for constraint in self.constraints:
-            text += _constraint_lines(constraint)
+            text += _constraint_lines(constraint, self.feasible)
         if self.scenarios:
             best = "no policy is safe in all of them" if self.scenario_value is None else (
                 f"the best policy safe in all of them earns {self.scenario_value:.6f}"
@@ -218,13 +224,18 @@ def _price_end(cmdp: CMDP, best: float, d: Floats, price: float) -> float:
         price = moved
 
 
-def _constraint_lines(card: ConstraintCard) -> list[str]:
+def _constraint_lines(card: ConstraintCard, feasible: bool) -> list[str]:
     """Two lines per constraint: where the budget lies, and what it is worth."""
-    where = "" if card.share is None else f", {100.0 * card.share:.1f} % of the way between them"
+    between = card.share is not None and card.share >= 0.0
+    where = f", {100.0 * (card.share or 0.0):.1f} % of the way between them" if between else ""
     text = [
         f"{card.name}: budget {card.budget:.6g}; least possible {card.least_cost:.6g}, reward-optimal "
         f"{card.free_cost:.6g}{where}"
     ]
+    if not feasible:
+        over = card.least_cost - card.budget
+        met = "can be met on its own, but not together with the others"
+        return [*text, f"  impossible: every policy costs at least {over:.6g} more" if over > 0.0 else f"  {met}"]
     if not card.binds:
         return [*text, f"  does not bind: more budget would earn nothing (the optimum spends {card.cost:.6g})"]
     worth = f"  binds: one more unit of budget earns {card.multiplier * card.unit:.6g}"
