@@ -25,6 +25,7 @@ from omdpd.experiments.executors import InProcess
 from omdpd.gym import learn
 from omdpd.problem.cmdp import Labels
 from omdpd.worlds import WORLDS
+from omdpd.worlds.card import natural_value
 
 H, S, A = 3, 4, 2
 EXPERIMENT = """
@@ -66,7 +67,7 @@ def test_a_policy_is_evaluated_exactly_in_a_known_problem():
     world = WORLDS["inventory"]()
     history = run(world, Uniform(), n_episodes=1)
     found = history.policy.evaluate(world)
-    assert found.value == pytest.approx(world.natural_value(history.rows[0].value), abs=1e-12)
+    assert found.value == pytest.approx(natural_value(world, history.rows[0].value), abs=1e-12)
     excess = np.array(history.rows[0].excess) * world.cost_scale
     assert np.allclose(found.costs - found.budget, excess, rtol=0.0, atol=1e-10)
     assert found.safe == bool((excess <= 0.0).all())

@@ -26,7 +26,7 @@ from omdpd.gym.table import opened
 from omdpd.learners.protocol import Learner, Report
 from omdpd.play.policy import Policy
 from omdpd.play.session import Session
-from omdpd.problem.arrays import Floats, InvalidInputError, as_table, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, positive_integer
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.solvers.compiled.rollout import index_of_uniform
 
@@ -109,7 +109,7 @@ class Task:
     @cached_property
     def limits(self) -> Floats:
         """Budgets, (I,)."""
-        return as_table("budget", np.atleast_1d(np.asarray(self.budget, dtype=np.float64)), ["constraint"], [None])
+        return as_table("budget", np.atleast_1d(numbers("budget", self.budget)), ["constraint"], [None])
 
     @cached_property
     def scale(self) -> Floats:
@@ -206,7 +206,7 @@ class Task:
                 f"the environment reports no cost (info has {', '.join(map(str, info)) or 'nothing'}); give cost as a "
                 "key of info or as a function of (state, action, next state)"
             )
-        costs = np.atleast_1d(np.asarray(observed, dtype=np.float64))
+        costs = np.atleast_1d(numbers("the cost of a step", observed)).astype(np.float64)
         if costs.shape != self.limits.shape:
             raise InvalidInputError(f"a step reported {costs.size} costs, but there are {self.limits.size} budgets")
         return costs

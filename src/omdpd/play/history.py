@@ -15,14 +15,18 @@ from omdpd.play.judging import Comparator, Scores, scores
 from omdpd.play.loop import Row, first, met_comparator, play, seed_of
 from omdpd.play.policy import Policy
 from omdpd.play.scene import Metric, Scene
+from omdpd.play.units import Units
 from omdpd.problem.arrays import Floats, named, positive_integer
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import LINES, curve_svg, facts_html
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class History:
-    """What happened: per-episode true `values` (K,) and `excess` costs (K, I), and what it amounts to."""
+    """What happened: per-episode true `values` (K,) and `excess` costs (K, I), and what it amounts to.
+
+    Values, costs and scores are in the user's units; `rows` and `comparator` in those that the learner sees.
+    """
 
     label: str
     nature: str
@@ -31,21 +35,24 @@ class History:
     scores: Scores
     report: Report
     policy: Policy
+    units: Units
 
     @property
     def values(self) -> Floats:
         """True value of every episode's policy, (K,)."""
-        return np.array([row.value for row in self.rows])
+        return self.units.values(np.array([row.value for row in self.rows]))
 
     @property
     def excess(self) -> Floats:
         """True excess cost of every episode's policy, (K, I)."""
-        return np.array([row.excess for row in self.rows])
+        return np.array([row.excess for row in self.rows]) * self.units.cost_scale
 
     @property
     def violation(self) -> Floats:
         """Cumulative strong violation, (K,)."""
-        return np.array([row.violation_sum for row in self.rows])
+        if self.units.plain:
+            return np.array([row.violation_sum for row in self.rows])
+        return np.cumsum(np.maximum(self.excess.max(axis=1), 0.0))
 
     @property
     def regret(self) -> Floats | None:
@@ -53,7 +60,12 @@ class History:
         best = self.comparator.value
         if best is None:
             return None
-        return np.array([row.episode * best - row.value_sum for row in self.rows])
+        return self.units.span * np.array([row.episode * best - row.value_sum for row in self.rows])
+
+    def __repr__(self) -> str:
+        regret = "no regret" if self.scores.regret is None else f"regret {self.scores.regret:.4g}"
+        violation = f"strong violation {self.scores.violation:.4g}"
+        return f"History({self.label}, {self.nature}, {len(self.rows)} episodes: {regret}, {violation})"
 
     def _repr_html_(self) -> str:
         """The history in a notebook: its scores, and regret and violation as small curves."""
@@ -99,8 +111,9 @@ def run(
         rows.append(row)
         values.append(value)
         end = now
-    best = met_comparator(scene, end)
+    best, units = met_comparator(scene, end), Units.of(cmdp)
+    found = units.scores(scores(np.array(values), end.totals, best), np.array([row.excess for row in rows]))
     return History(
-        label or type(learner).__name__, name, rows, best, scores(np.array(values), end.totals, best),
-        learner.report(end.learner_state), Policy(learner.policy(end.learner_state), cmdp.labels),
+        label or type(learner).__name__, name, rows, best, found,
+        learner.report(end.learner_state), Policy(learner.policy(end.learner_state), cmdp.labels), units,
     )  # fmt: skip

@@ -25,6 +25,7 @@ from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.solvers.compiled.rollout import index_of_uniform
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, Npz, npz_of_arrays, opened_npz
+from omdpd.worlds.card import natural_value
 
 # Rows that are printed, and shown in a notebook; the rest is counted.
 MAX_LINES = 40
@@ -123,7 +124,7 @@ class Policy:
         table = policy_table(self.table, *cmdp.shape)
         q = occupancy_of_policy(table, cmdp.transition, cmdp.initial)
         costs = cmdp.cost.reshape(cmdp.n_constraints, -1) @ q.ravel()
-        value = cmdp.natural_value(float(np.vdot(cmdp.reward, q)))
+        value = natural_value(cmdp, float(np.vdot(cmdp.reward, q)))
         return Evaluation(value, costs * cmdp.cost_scale, cmdp.budget * cmdp.cost_scale)
 
     def save(self, file: str | Path) -> Path:

@@ -21,6 +21,8 @@ from omdpd.storage.packing import Tree, pack, unpack
 class Session:
     """Ask and tell: `policy()` before an episode, `update(feedback)` after it.
 
+    With a budget in the setting, feedback holds costs and rewards as they are met, in one's own units.
+
     >>> import numpy as np
     >>> from omdpd import BanditFeedback, ProximalOMDPD, Session, Setting, Trajectory
     >>> session = Session(ProximalOMDPD.cautious(), Setting(horizon=2, n_states=2, n_actions=2))
@@ -36,7 +38,7 @@ class Session:
         self.learner = learner
         self.setting = setting
         self.episodes = 0
-        self._state = learner.init(setting)
+        self._state = learner.init(setting.scaled())
         self._journal: Journal | None = None
         self._snapshot_every = 0
 
@@ -60,7 +62,7 @@ class Session:
                 session.episodes, tree, arrays = kept
                 session._state = _restored(Path(path), tree, arrays, learner, type(session._state))
             for feedback in journal.replay(session.episodes):
-                session._learn(checked_feedback(setting, feedback))
+                session._learn(checked_feedback(setting.scaled(), feedback))  # scaled before it was written
         except BaseException:
             journal.close()
             raise
@@ -120,6 +122,10 @@ def _fingerprint(learner: Learner[Any], setting: Setting) -> str:
     """A hash of everything that learner and setting hold."""
     try:
         tree, arrays = pack((learner, setting))
+        # Sessions whose settings have no units keep the fingerprint they had before there were units.
+        fields = tree[1]["fields"]
+        for name in [name for name in ("budget", "cost_scale", "reward_range") if fields[name] is None]:
+            del fields[name]
     except TypeError as error:
         raise InvalidInputError(
             f"a session on disk must be able to tell whose it is, so {type(learner).__name__} has to be a dataclass of "

@@ -8,17 +8,15 @@ in the user's units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from omdpd.play.policy import Evaluation, Policy
-from omdpd.problem.arrays import Floats, inner
+from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
-from omdpd.solvers.compiled.flow import occupancy_of_policy
-from omdpd.solvers.programs import safest_policy
-from omdpd.worlds.card import ProblemCard, problem_card
+from omdpd.worlds.card import ProblemCard, problem_card, slater_gap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,9 +110,8 @@ def _prices(card: ProblemCard) -> Floats:
 def _slater_gap(cmdp: CMDP) -> float:
     """max_q min_i (b_i - c_i.q) in the user's units, in which constraints have other scales than for learners."""
     largest = float(cmdp.cost_scale.max())
-    tables = cmdp.excess * (cmdp.cost_scale / largest)[:, None, None, None]
-    q = occupancy_of_policy(safest_policy(cmdp.transition, cmdp.initial, tables), cmdp.transition, cmdp.initial)
-    return 0.0 - float(inner(tables, q).max()) * largest
+    share = cmdp.cost_scale / largest
+    return largest * slater_gap(replace(cmdp, cost=cmdp.cost * share[:, None, None, None], budget=cmdp.budget * share))
 
 
 def _why(solution: Solution) -> str:

@@ -83,10 +83,23 @@ def as_law(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequence
     return array / total[..., None]
 
 
-def within(name: str, array: Floats, low: float, high: float, axes: Sequence[str]) -> None:
-    """Refuse a table with an entry outside ``[low, high]`` (rounding of 1e-12 is forgiven)."""
-    outside = (array < low - 1e-12) | (array > high + 1e-12)
-    refuse_where(outside, name, array, f"is outside [{low:g}, {high:g}]", axes)
+def within(name: str, array: Floats, low: float, high: float, axes: Sequence[str], hint: str = "") -> None:
+    """Refuse a table with an entry outside ``[low, high]`` (rounding of 1e-12 is forgiven); `hint` says what to do."""
+    rounding = 1e-12 * max(1.0, abs(low), abs(high))
+    outside = (array < low - rounding) | (array > high + rounding)
+    refuse_where(outside, name, array, f"is outside [{low:g}, {high:g}]{hint and f': {hint}'}", axes)
+
+
+def as_range(name: str, value: npt.ArrayLike) -> tuple[float, float]:
+    """Return `value` as two finite numbers, the smaller one first.
+
+    >>> as_range("reward_range", (0, 500))
+    (0.0, 500.0)
+    """
+    low, high = as_table(name, value, ["end"], [2])
+    if not low < high:
+        raise InvalidInputError(f"{name} is ({low:g}, {high:g}), but must be two numbers, the smaller one first")
+    return float(low), float(high)
 
 
 def refuse_where(wrong: npt.NDArray[np.bool_], name: str, values: Floats, why: str, axes: Sequence[str]) -> None:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, InvalidInputError, as_law, as_table, numbers, positive_integer, within
+from omdpd.problem.arrays import (
+    Floats,
+    InvalidInputError,
+    as_law,
+    as_range,
+    as_table,
+    numbers,
+    positive_integer,
+    within,
+)
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.setting import FeedbackKind, Setting
 
@@ -91,6 +100,8 @@ class CMDP:
         initial: npt.ArrayLike | None = None,
         horizon: int | None = None,
         rescale: bool = False,
+        *,
+        reward_range: npt.ArrayLike = (0.0, 1.0),
     ) -> CMDP:
         """Build a CMDP from tables, and say which entry is wrong if one is.
 
@@ -98,7 +109,8 @@ class CMDP:
         Stationary: transition (S, A, S) with `horizon`, reward (S, A), cost (S, A) or (I, S, A).
         `budget` is one number or one per constraint; `initial` is uniform if not given.  With ``rescale=True`` the
         costs and budget of a constraint that does not fit into [-1, 1] per step are divided by what makes them fit
-        (see `cost_scale`).
+        (see `cost_scale`).  Rewards in other units than [0, 1] need `reward_range`, the least and the largest that a
+        step can earn; what is shown of them is in those units again.
 
         >>> p = np.full((2, 2, 2), 0.5)
         >>> cmdp = CMDP.from_arrays(p, [[0, 1], [0, 1]], [[0, 1], [0, 1]], budget=1.5, horizon=3)
@@ -109,7 +121,9 @@ class CMDP:
         H, S, A = reward.shape
         p = _kernel(transition, (H, S, A))
         r = as_table("reward", reward, ["step", "state", "action"], [H, S, A])
-        within("reward", r, 0.0, 1.0, ["step", "state", "action"])
+        low, high = as_range("reward_range", reward_range)
+        within("reward", r, low, high, ["step", "state", "action"], "give the range of rewards as reward_range")
+        r = (r - low) / (high - low)
         c = as_table("cost", cost, ["constraint", "step", "state", "action"], [None, H, S, A])
         start = np.full(S, 1.0 / S) if initial is None else initial
         mu = as_law("initial", start, ["state"], [S])
@@ -117,7 +131,7 @@ class CMDP:
         limits = np.repeat(limits, c.shape[0]) if limits.shape == (1,) else limits
         b = as_table("budget", limits, ["constraint"], [c.shape[0]])
         scale = _cost_scale(c, b, rescale)
-        return CMDP(p, mu, r, c / scale[:, None, None, None], b / scale, scale)
+        return CMDP(p, mu, r, c / scale[:, None, None, None], b / scale, scale, reward_range=(low, high))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -140,11 +154,6 @@ class CMDP:
         """Whether the dynamics are the same at every step."""
         p = self.transition
         return p.strides[0] == 0 or bool((p[1:] == p[:1]).all())
-
-    def natural_value(self, value: float) -> float:
-        """An episode's value on the scale of [0, 1] per step, in the user's units of reward."""
-        low, high = self.reward_range
-        return self.shape[0] * low + (high - low) * value
 
     def labelled(self, name: str, labels: Labels | None = None) -> CMDP:
         """The same problem with a name and labels; a list of the wrong length is refused."""

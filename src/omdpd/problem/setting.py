@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_law, as_table, positive_integer, within
+from omdpd.problem.arrays import (
+    Floats,
+    Integers,
+    InvalidInputError,
+    as_law,
+    as_range,
+    as_table,
+    numbers,
+    positive_integer,
+    refuse_where,
+    within,
+)
 
 # "bandit": rewards and costs met along the trajectory.  "full": the rewards met, and the whole cost tables.
 FeedbackKind = Literal["bandit", "full"]
@@ -28,6 +40,17 @@ class Setting:
         K if it is known in advance, else None.
     feedback
         ``"bandit"`` if costs are met along the trajectory, ``"full"`` if their tables are revealed after the episode.
+    budget
+        What an episode may cost in expectation, one number or one per constraint, if feedback is to hold costs as they
+        are met; None if budgets are taken off already (cost - budget / horizon in [-1, 1]).
+    cost_scale
+        The largest |cost - budget / horizon| of a step, one number or one per constraint; 1 if None.
+    reward_range
+        The least and the largest reward of a step, if it is not (0, 1).
+
+    >>> setting = Setting(6, 4, 2, budget=30.0, cost_scale=10.0, reward_range=(0, 500))
+    >>> setting.scaled().budget is None
+    True
     """
 
     horizon: int
@@ -37,6 +60,9 @@ class Setting:
     initial: npt.ArrayLike | None = None
     n_episodes: int | None = None
     feedback: FeedbackKind = "bandit"
+    budget: npt.ArrayLike | None = field(default=None, kw_only=True)
+    cost_scale: npt.ArrayLike | None = field(default=None, kw_only=True)
+    reward_range: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("horizon", "n_states", "n_actions", "n_constraints"):
@@ -47,6 +73,31 @@ class Setting:
             raise InvalidInputError(f"feedback is {self.feedback!r}, but must be 'bandit' or 'full'")
         given = np.full(self.n_states, 1.0 / self.n_states) if self.initial is None else self.initial
         object.__setattr__(self, "initial", as_law("initial", given, ["state"], [self.n_states]))
+        self._check_units()
+
+    def _check_units(self) -> None:
+        """One positive scale and one budget per constraint, and a range of rewards, where they are given."""
+        if self.cost_scale is not None and self.budget is None:
+            raise InvalidInputError("cost_scale is given without a budget: give both, or take budgets off yourself")
+        for name in ("budget", "cost_scale"):
+            if (value := getattr(self, name)) is not None:
+                given = numbers(name, value)
+                each = np.repeat(given, self.n_constraints) if given.ndim == 0 else given
+                object.__setattr__(self, name, as_table(name, each, ["constraint"], [self.n_constraints]))
+        if self.cost_scale is not None:
+            scale = np.asarray(self.cost_scale)
+            refuse_where(scale <= 0.0, "cost_scale", scale, "is not positive", ["constraint"])
+        if self.reward_range is not None:
+            object.__setattr__(self, "reward_range", as_range("reward_range", self.reward_range))
+
+    @property
+    def in_units(self) -> bool:
+        """Whether feedback comes in the user's units and has to be scaled for a learner."""
+        return self.budget is not None or self.reward_range is not None
+
+    def scaled(self) -> Setting:
+        """What a learner is told: the same without units, because feedback is scaled before it comes."""
+        return replace(self, budget=None, cost_scale=None, reward_range=None) if self.in_units else self
 
     @property
     def mu(self) -> Floats:
@@ -89,9 +140,10 @@ Feedback = BanditFeedback | FullFeedback
 
 
 def checked_feedback(setting: Setting, feedback: Feedback) -> Feedback:
-    """Return `feedback` with plain arrays of the right sizes and ranges, or say which entry is wrong.
+    """Return `feedback` with plain arrays of the right sizes and a learner's ranges, or say which entry is wrong.
 
-    For somebody's own loop: inside the library feedback comes from `simulate` and is right by construction.
+    For somebody's own loop: inside the library feedback comes from `simulate` and is right by construction.  Where the
+    setting has units, feedback is in them and is scaled here.
     """
     H, S, A = setting.shape
     wanted = BanditFeedback if setting.feedback == "bandit" else FullFeedback
@@ -100,18 +152,40 @@ def checked_feedback(setting: Setting, feedback: Feedback) -> Feedback:
     states = _indices("states", feedback.trajectory.states, H, S)
     actions = _indices("actions", feedback.trajectory.actions, H, A)
     trajectory = Trajectory(states, actions)
-    rewards = as_table("rewards", feedback.rewards, ["step"], [H])
-    within("rewards", rewards, 0.0, 1.0, ["step"])
+    rewards = _scaled_rewards(setting, as_table("rewards", feedback.rewards, ["step"], [H]))
     if isinstance(feedback, BanditFeedback):
         costs = as_table("costs", np.atleast_2d(feedback.costs), ["constraint", "step"], [setting.n_constraints, H])
-        within("costs", costs, -1.0, 1.0, ["constraint", "step"])
-        return BanditFeedback(trajectory, rewards, costs)
+        return BanditFeedback(trajectory, rewards, _scaled_costs(setting, "costs", costs, ["constraint", "step"]))
     axes = ["constraint", "step", "state", "action"]
     table = np.asarray(feedback.cost)
     table = table[None] if table.ndim == 3 else table
     cost = as_table("cost", table, axes, [setting.n_constraints, H, S, A])
-    within("cost", cost, -1.0, 1.0, axes)
-    return FullFeedback(trajectory, rewards, cost)
+    return FullFeedback(trajectory, rewards, _scaled_costs(setting, "cost", cost, axes))
+
+
+def _scaled_rewards(setting: Setting, rewards: Floats) -> Floats:
+    """Rewards on the scale [0, 1]; one outside the declared range is refused."""
+    low, high = setting.reward_range or (0.0, 1.0)
+    hint = "declare a wider reward_range in the setting" if setting.reward_range else (
+        "rewards in other units need a reward_range in the setting"
+    )  # fmt: skip
+    within("rewards", rewards, low, high, ["step"], hint)
+    return np.clip((rewards - low) / (high - low), 0.0, 1.0) if setting.reward_range else rewards
+
+
+def _scaled_costs(setting: Setting, name: str, costs: Floats, axes: Sequence[str]) -> Floats:
+    """Costs less budget per step on the scale [-1, 1]; one beyond the declared scale is refused."""
+    if setting.budget is None:
+        within(name, costs, -1.0, 1.0, axes, "costs in other units need budget and cost_scale in the setting")
+        return costs
+    wide = (slice(None), *(None,) * (costs.ndim - 1))
+    per_step = np.asarray(setting.budget)[wide] / setting.horizon
+    scale = np.broadcast_to(1.0 if setting.cost_scale is None else setting.cost_scale, (setting.n_constraints,))
+    excess = (costs - per_step) / scale[wide]
+    beyond = np.abs(excess) > 1.0 + 1e-12
+    why = "is further from its budget per step than cost_scale: declare a larger cost_scale in the setting"
+    refuse_where(beyond, name, costs, why, axes)
+    return np.clip(excess, -1.0, 1.0)
 
 
 def _indices(name: str, values: npt.ArrayLike, length: int, bound: int) -> Integers:

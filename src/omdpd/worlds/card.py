@@ -143,8 +143,8 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
     )  # fmt: skip
     return ProblemCard(
         cmdp.name, cmdp.shape, cmdp.stationary, plan.feasible,
-        cmdp.natural_value(plan.value) if plan.feasible else None,
-        cmdp.natural_value(float(np.vdot(cmdp.reward, q_free))), slater_gap(cmdp), constraints,
+        natural_value(cmdp, plan.value) if plan.feasible else None,
+        natural_value(cmdp, float(np.vdot(cmdp.reward, q_free))), slater_gap(cmdp), constraints,
         () if cmdp.scenarios is None else cmdp.scenarios.names, scenario_value(cmdp), plan,
     )  # fmt: skip
 
@@ -159,6 +159,12 @@ def facts_of(cmdp: CMDP) -> Facts:
         card.plan.value if card.feasible else unsafe, (card.free_value - cmdp.shape[0] * low) / (high - low),
         card.slater_gap, prices, card.scenario_value,
     )  # fmt: skip
+
+
+def natural_value(cmdp: CMDP, value: float) -> float:
+    """A value of the scaled problem in the user's units of reward."""
+    low, high = cmdp.reward_range
+    return cmdp.shape[0] * low + (high - low) * value
 
 
 def safe_plan(cmdp: CMDP, tables: Floats) -> Plan:
@@ -185,7 +191,7 @@ def scenario_value(cmdp: CMDP) -> float | None:
     if cmdp.scenarios is None:
         return None
     plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, np.concatenate(list(cmdp.scenarios.tables)))
-    return cmdp.natural_value(plan.value) if plan.feasible else None
+    return natural_value(cmdp, plan.value) if plan.feasible else None
 
 
 def _least(cmdp: CMDP, table: Floats) -> float:

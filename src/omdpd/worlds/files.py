@@ -3,9 +3,10 @@
 | member | what it is |
 |---|---|
 | ``transition.npy`` | (S, A, S) with a horizon, or (H, S, A, S) |
-| ``reward.npy`` | (S, A) or (H, S, A), in [0, 1] |
+| ``reward.npy`` | (S, A) or (H, S, A), in [0, 1] or in the range of `reward_range` |
 | ``cost.npy`` | (S, A), (I, S, A), (H, S, A) or (I, H, S, A) |
 | ``initial.npy``, ``budget.npy``, ``horizon.npy`` | optional |
+| ``reward_range.npy`` | optional: the least and the largest reward, for rewards in other units than [0, 1] |
 | ``scenarios.npy`` | optional, (n, I, H, S, A), budgets taken off |
 | ``header.toml`` | optional: name, horizon, budget, rescale, labels of states, actions, constraints, a map |
 
@@ -36,7 +37,7 @@ from omdpd.storage.npz import Limits, Npz, opened_npz
 FORMAT = 1
 HEADER = "header.toml"
 REQUIRED = ("transition", "reward", "cost")
-OPTIONAL = ("initial", "budget", "scenarios")
+OPTIONAL = ("initial", "budget", "reward_range", "scenarios")
 # What a header may say, and the type of it.
 HEADER_KEYS: dict[str, type] = {
     "format": int, "name": str, "horizon": int, "budget": list, "rescale": bool, "cost_scale": list,
@@ -98,13 +99,16 @@ def load_problem(file: str | Path) -> CMDP:
         arrays["transition"], arrays["reward"], arrays["cost"],
         budget=arrays.get("budget", header.get("budget", 0.0)), initial=arrays.get("initial"),
         horizon=header.get("horizon"), rescale=bool(header.get("rescale", False)),
+        reward_range=arrays.get("reward_range", (0.0, 1.0)),
     )  # fmt: skip
     cmdp = _exactly(cmdp, arrays)
     if scale is not None:
         if scale.shape != cmdp.budget.shape or not np.all(scale > 0.0):
             raise InvalidInputError(f"{file}: cost_scale must be one positive number per constraint")
         cmdp = replace(cmdp, cost_scale=scale * cmdp.cost_scale)
-    low, high = header.get("reward_range", (0.0, 1.0))
+    if "reward_range" in header and "reward_range" in arrays:
+        raise InvalidInputError(f"{file} says its reward_range twice: in its header and as an array")
+    low, high = header.get("reward_range", cmdp.reward_range)
     if low > high:
         raise InvalidInputError(f"{file}: reward_range in its header must be two numbers, the smaller one first")
     lists = {key: tuple(header.get(key, ())) for key in ("states", "actions", "constraints", "layout")}

@@ -1,0 +1,206 @@
+"""A user whose rewards are euros and whose costs are hours."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omdpd import (
+    CMDP,
+    BanditFeedback,
+    FullFeedback,
+    InvalidInputError,
+    ProximalOMDPD,
+    Session,
+    Setting,
+    Trajectory,
+    Uniform,
+    load_problem,
+    plot,
+    run,
+    save_problem,
+)
+from omdpd.gym.learning import Task
+from omdpd.worlds.card import problem_card
+
+H, S, A = 4, 3, 2
+LOW, HIGH, HOURS = -200.0, 300.0, 8.0
+
+
+def tables():
+    rng = np.random.default_rng(0)
+    return rng.dirichlet(np.ones(S), (S, A)), rng.random((S, A)), rng.random((2, S, A))
+
+
+def plain(budget=(2.8, 1.5)):
+    p, r, c = tables()
+    return CMDP.from_arrays(p, r, c, budget=budget, horizon=H)
+
+
+def in_euros(budget=(2.8, 1.5)):
+    """The same problem, with rewards in euros and both costs in hours."""
+    p, r, c = tables()
+    return CMDP.from_arrays(
+        p, LOW + (HIGH - LOW) * r, HOURS * c, budget=HOURS * np.array(budget), horizon=H, rescale=True,
+        reward_range=(LOW, HIGH),
+    )  # fmt: skip
+
+
+def test_the_optimum_is_in_the_users_units():
+    here, there = in_euros().solve(), plain().solve()
+    assert here.value == pytest.approx(H * LOW + (HIGH - LOW) * there.value)
+    assert here.evaluation.costs == pytest.approx(HOURS * there.evaluation.costs)
+    assert here.shadow_prices == pytest.approx((HIGH - LOW) / HOURS * there.shadow_prices)
+    assert here.slater_gap == pytest.approx(HOURS * there.slater_gap)
+    assert problem_card(in_euros()).value == pytest.approx(here.value)
+
+
+def test_a_history_is_in_the_users_units_and_so_is_its_figure():
+    there = run(plain(), Uniform(), n_episodes=40)
+    here = run(in_euros(), Uniform(), n_episodes=40)
+    assert here.values == pytest.approx(H * LOW + (HIGH - LOW) * there.values)
+    assert here.excess == pytest.approx(HOURS * there.excess)
+    assert here.regret == pytest.approx((HIGH - LOW) * there.regret)
+    assert here.violation == pytest.approx(HOURS * there.violation)
+    for name in ("regret", "regret_positive", "lagrangian_regret"):
+        assert getattr(here.scores, name) == pytest.approx((HIGH - LOW) * getattr(there.scores, name)), name
+    for name in ("violation", "weak_violation", "late_violation"):
+        assert getattr(here.scores, name) == pytest.approx(HOURS * getattr(there.scores, name)), name
+    assert here.scores.violation_exponent == pytest.approx(there.scores.violation_exponent)
+    assert here.violation[-1] > 0.0
+    drawn = plot([here]).axes[2].lines[0].get_ydata()  # the mean of the cumulative regret
+    assert drawn[-1] == pytest.approx(here.regret[-1])
+    assert f"regret {here.scores.regret:.4g}, strong violation {here.scores.violation:.4g}" in repr(here)
+    assert len(repr(here)) < 200
+
+
+def test_a_reward_outside_the_range_is_named_and_the_range_is_asked_for():
+    p, r, c = tables()
+    with pytest.raises(
+        InvalidInputError, match=r"= 300 is outside \[0, 1\]: give the range of rewards as reward_range"
+    ):
+        CMDP.from_arrays(p, np.full((S, A), 300.0), c, budget=2.5, horizon=H)
+    with pytest.raises(InvalidInputError, match=r"is outside \[0, 200\]"):
+        CMDP.from_arrays(p, 300.0 + r, c, budget=2.5, horizon=H, reward_range=(0, 200))
+    for wrong in ((1.0, 1.0), (2.0, 1.0), (0.0, np.inf), "01", (0.0, 1.0, 2.0)):
+        with pytest.raises(InvalidInputError, match="reward_range"):
+            CMDP.from_arrays(p, r, c, budget=2.5, horizon=H, reward_range=wrong)
+
+
+def test_a_file_of_tables_in_euros_is_read_and_kept_in_them(tmp_path):
+    p, r, c = tables()
+    np.savez(
+        tmp_path / "euros.npz", transition=p, reward=LOW + (HIGH - LOW) * r, cost=c, budget=[2.8, 1.5], horizon=H,
+        reward_range=[LOW, HIGH],
+    )  # fmt: skip
+    read = load_problem(tmp_path / "euros.npz")
+    assert read.reward_range == (LOW, HIGH)
+    again = load_problem(save_problem(read, tmp_path / "again.npz"))
+    assert again.solve().value == pytest.approx(read.solve().value)
+    assert np.array_equal(again.reward, read.reward)
+
+
+@pytest.mark.parametrize("budget", ["2.0", 2.0 + 0j, ["2.0", "1.0"], b"2", None, [[1.0]]])
+def test_a_budget_that_is_no_number_is_refused_everywhere(budget):
+    p, r, c = tables()
+    with pytest.raises(InvalidInputError, match="budget"):
+        CMDP.from_arrays(p, r, c, budget=budget, horizon=H)
+    if budget is not None:
+        with pytest.raises(InvalidInputError, match="budget"):
+            Setting(H, S, A, 2, budget=budget)
+    with pytest.raises(InvalidInputError, match="budget"):
+        _ = Task(env=None, horizon=3, budget=budget).limits
+
+
+def setting(**more):
+    return Setting(H, S, A, 2, budget=[20.0, 14.4], cost_scale=HOURS, reward_range=(LOW, HIGH), **more)
+
+
+def raw_episode(rng):
+    states, actions = rng.integers(S, size=H), rng.integers(A, size=H)
+    return Trajectory(states, actions), rng.uniform(LOW, HIGH, H), rng.uniform(0.0, HOURS, (2, H))
+
+
+def test_a_session_in_the_users_units_is_the_session_in_the_learners():
+    raw, scaled = Session(ProximalOMDPD.cautious(), setting()), Session(ProximalOMDPD.cautious(), setting().scaled())
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        path, rewards, costs = raw_episode(rng)
+        raw.update(BanditFeedback(path, rewards, costs))
+        excess = (costs - np.array([[20.0], [14.4]]) / H) / HOURS
+        scaled.update(BanditFeedback(path, (rewards - LOW) / (HIGH - LOW), excess))
+    assert np.array_equal(raw.policy(), scaled.policy())
+
+
+def test_whole_cost_tables_are_in_the_users_units_too():
+    raw = Session(ProximalOMDPD.cautious(), setting(feedback="full"))
+    scaled = Session(ProximalOMDPD.cautious(), setting(feedback="full").scaled())
+    rng = np.random.default_rng(0)
+    path, rewards, _ = raw_episode(rng)
+    cost = rng.uniform(0.0, HOURS, (2, H, S, A))
+    raw.update(FullFeedback(path, rewards, cost))
+    excess = (cost - np.array([20.0, 14.4])[:, None, None, None] / H) / HOURS
+    scaled.update(FullFeedback(path, (rewards - LOW) / (HIGH - LOW), excess))
+    assert np.array_equal(raw.policy(), scaled.policy())
+
+
+def test_feedback_that_leaves_the_declared_range_is_refused_and_changes_nothing():
+    session = Session(ProximalOMDPD.cautious(), setting())
+    path, rewards, costs = raw_episode(np.random.default_rng(0))
+    rewards[2] = 301.0
+    with pytest.raises(
+        InvalidInputError, match=r"rewards\[2\] \(step 2\) = 301 is outside \[-200, 300\]: declare a wider"
+    ):
+        session.update(BanditFeedback(path, rewards, costs))
+    rewards[2], costs[1, 3] = 0.0, 20.0
+    told = r"costs\[1, 3\] \(constraint 1, step 3\) = 20 is further from its budget per step than cost_scale: declare a"
+    with pytest.raises(InvalidInputError, match=told):
+        session.update(BanditFeedback(path, rewards, costs))
+    assert session.episodes == 0
+
+
+def test_without_units_the_error_says_how_to_declare_them():
+    session = Session(ProximalOMDPD.cautious(), Setting(H, S, A, 2))
+    path, rewards, costs = raw_episode(np.random.default_rng(0))
+    with pytest.raises(InvalidInputError, match="rewards in other units need a reward_range in the setting"):
+        session.update(BanditFeedback(path, rewards, costs))
+    with pytest.raises(InvalidInputError, match="costs in other units need budget and cost_scale in the setting"):
+        session.update(BanditFeedback(path, np.zeros(H), costs))
+
+
+def test_a_session_in_units_lasts_on_disk_and_other_units_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    memory = Session(ProximalOMDPD.cautious(), setting())
+    for _ in range(3):
+        episode = BanditFeedback(*raw_episode(rng))
+        memory.update(episode)
+        with Session.open(tmp_path, ProximalOMDPD.cautious(), setting(), snapshot_every=2) as session:
+            session.update(episode)
+    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting()) as session:
+        assert session.episodes == 3
+        assert np.array_equal(session.policy(), memory.policy())
+    with pytest.raises(InvalidInputError, match="another learner or setting"):
+        Session.open(tmp_path, ProximalOMDPD.cautious(), setting().scaled())
+
+
+@pytest.mark.parametrize(
+    ("units", "sentence"),
+    [
+        ({"cost_scale": 2.0}, "cost_scale is given without a budget"),
+        ({"budget": 2.0, "cost_scale": 0.0}, r"cost_scale\[0\] \(constraint 0\) = 0 is not positive"),
+        ({"budget": [1.0, 2.0, 3.0]}, "budget has length 3 along its constraint axis"),
+        ({"reward_range": (1.0, 0.0)}, "the smaller one first"),
+    ],
+)
+def test_units_that_make_no_sense_are_refused(units, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        Setting(H, S, A, 2, **units)
+
+
+def test_a_session_of_before_there_were_units_keeps_its_fingerprint(tmp_path):
+    Session.open(tmp_path, Uniform(), Setting(3, 4, 2, n_episodes=7)).close()
+    # Computed by the version before: sha256 over the names and values of learner and setting.
+    assert (
+        "7e5f834be7f7d8f8a4e916b067f7b6cc00edd2aae6b8a52fbb59ebd7cae9d35c"
+        in Path(tmp_path / "session.json").read_text()
+    )
