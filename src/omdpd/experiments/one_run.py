@@ -16,6 +16,7 @@ from omdpd.experiments.snapshots import Snapshots
 from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
 from omdpd.learners.protocol import check_storable
+from omdpd.play.guards import as_learner
 from omdpd.play.judging import scores
 from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
 from omdpd.play.scene import Metric, Scene, informed
@@ -32,7 +33,9 @@ def scene_of(spec: RunSpec, metrics: Mapping[str, Metric] | None = None) -> Scen
     """What a spec stands for, each part from its own stream of random numbers."""
     cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
     nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
-    return Scene(cmdp, nature, informed(spec.learner.build(), cmdp, nature.feedback), spec.episodes, metrics or {})
+    return Scene(
+        cmdp, nature, informed(as_learner(spec.learner.build()), cmdp, nature.feedback), spec.episodes, metrics or {}
+    )
 
 
 def run(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None) -> dict[str, Any]:

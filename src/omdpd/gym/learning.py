@@ -26,7 +26,7 @@ from omdpd.gym.table import opened
 from omdpd.learners.protocol import Learner, Report
 from omdpd.play.policy import Policy
 from omdpd.play.session import Session
-from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, positive_integer, whole_number
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.solvers.compiled.rollout import index_of_uniform
 
@@ -280,7 +280,7 @@ def learn(
     """
     task = env if isinstance(env, Task) else _task(env, horizon, budget, cost)
     session = Session(learner, task.setting(positive_integer("n_episodes", n_episodes)))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole_number("seed", seed, 0))
     episodes = []
     for k in range(n_episodes):
         episodes.append(task.play(session.policy(), rng, seed if k == 0 else None))
@@ -304,7 +304,7 @@ def learn_by_context(
     tasks = [_within(task, context_of, c) for c in range(positive_integer("n_contexts", n_contexts))]
     sessions = [Session(learner, part.setting(None)) for part in tasks]
     episodes: list[list[Episode]] = [[] for _ in tasks]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole_number("seed", seed, 0))
     for k in range(positive_integer("n_episodes", n_episodes)):
         observation, _ = task.env.reset(seed=seed if k == 0 else None)
         c = int(context_of(observation))

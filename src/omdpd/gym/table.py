@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError, positive_integer
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError, numbers, positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
 
 # cost(state, action, next_state): one number, or one per constraint.
@@ -153,7 +153,7 @@ def _step(
                 transition[s, a, where] += chance
                 reward[s, a] += chance * earned
                 if callable(cost) and chance > 0.0:
-                    paid = paid + chance * np.atleast_1d(np.asarray(cost(s, a, int(t)), dtype=np.float64))
+                    paid = paid + chance * np.atleast_1d(numbers("what cost returns", cost(s, a, int(t))))
             if given is None:
                 costs = costs or [np.zeros((n, A)) for _ in range(np.size(paid))]
                 if np.size(paid) != len(costs):
@@ -168,7 +168,7 @@ def _step(
 
 def _cost_table(cost: npt.ArrayLike, S: int, A: int) -> Floats:
     """A given table as (I, S, A)."""
-    table = np.asarray(cost, dtype=np.float64)
+    table = np.asarray(numbers("cost", cost), dtype=np.float64)
     table = table[None] if table.ndim == 2 else table
     if table.ndim != 3 or table.shape[1:] != (S, A):
         raise InvalidInputError(f"cost has shape {np.shape(cost)}, but needs {(S, A)} or (constraints, {S}, {A})")

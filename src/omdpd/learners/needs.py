@@ -118,8 +118,11 @@ def require_positive(learner: object, *settings: str) -> None:
 
 def _given(learner: object, settings: tuple[str, ...]) -> list[tuple[str, float]]:
     """Those of a learner's settings that are not None, by name."""
-    values = ((setting, getattr(learner, setting)) for setting in settings)
-    return [(setting, value) for setting, value in values if value is not None]
+    given = [(setting, getattr(learner, setting)) for setting in settings]
+    for setting, value in given:
+        if value is not None and not isinstance(value, int | float | np.number):
+            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value!r}, but must be a number")
+    return [(setting, value) for setting, value in given if value is not None]
 
 
 def _name(learner: object) -> str:

@@ -11,12 +11,13 @@ import numpy as np
 from omdpd.learners.protocol import Learner, Report
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
+from omdpd.play.guards import as_learner
 from omdpd.play.judging import Comparator, Scores, scores
 from omdpd.play.loop import Row, first, met_comparator, play, seed_of
 from omdpd.play.policy import Policy
 from omdpd.play.scene import Metric, Scene
 from omdpd.play.units import Units
-from omdpd.problem.arrays import Floats, named, positive_integer
+from omdpd.problem.arrays import Floats, named, positive_integer, whole_number
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import LINES, curve_svg, facts_html
 
@@ -98,6 +99,8 @@ def run(
     policy) whose numbers stand in every row.
     """
     positive_integer("n_episodes", n_episodes)
+    whole_number("seed", seed, 0)
+    as_learner(learner)
     nature_stream, rollouts = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 2))
     if isinstance(nature, str):
         name, picked = nature, named(NATURES, nature, "nature")(cmdp, seed_of(nature_stream))

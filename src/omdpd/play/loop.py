@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
+from omdpd.play.guards import check_footprint, measured, played_policy
 from omdpd.play.judging import Comparator, Totals, assess, comparator, good_event
 from omdpd.play.scene import Scene
 from omdpd.play.simulate import play_episode
@@ -68,7 +69,9 @@ class Row:
 
 def first(scene: Scene) -> Progress:
     """Before the first episode."""
-    state = scene.learner.init(scene.cmdp.setting(scene.episodes, scene.nature.feedback))
+    setting = scene.cmdp.setting(scene.episodes, scene.nature.feedback)
+    check_footprint(scene.learner, setting)
+    state = scene.learner.init(setting)
     return Progress(state, Totals.none(scene.cmdp), (), 0.0)
 
 
@@ -80,7 +83,7 @@ def play(
     now = start
     for k in range(start.k, scene.episodes):
         began = time.perf_counter()
-        policy = learner.policy(now.learner_state)
+        policy = played_policy(learner, now.learner_state, cmdp.shape)
         occupancy = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
         round_ = nature.draw(k, occupancy)
         feedback = play_episode(cmdp, round_, policy, nature.feedback, rng)
@@ -98,7 +101,7 @@ def play(
                 report.step_size, report.weight,
                 None if bound is None else bound.regret, None if bound is None else bound.violation,
                 None if report.believed is None else _holds(scene, report.believed),
-                tuple(float(metric(cmdp, round_, policy)) for metric in scene.metrics.values()),
+                measured(scene.metrics, cmdp, round_, policy),
             )  # fmt: skip
         yield judged.value, row, now
 

@@ -22,7 +22,6 @@ from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, policy_ta
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.solvers.compiled.flow import occupancy_of_policy
-from omdpd.solvers.compiled.rollout import index_of_uniform
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, Npz, npz_of_arrays, opened_npz
 from omdpd.worlds.card import natural_value
@@ -117,7 +116,9 @@ class Policy:
 
     def act(self, step: int, state: int, rng: np.random.Generator) -> int:
         """An action drawn at a zero-based step in a state."""
-        return int(index_of_uniform(self.at(step, state), rng.random()))
+        law = self.at(step, state)
+        place = int(np.searchsorted(np.cumsum(law), rng.random(), side="right"))
+        return place if place < len(law) else int(np.flatnonzero(law)[-1])  # the last, where rounding left a gap
 
     def evaluate(self, cmdp: CMDP) -> Evaluation:
         """What it earns and costs in a known problem, exactly and in the user's units."""

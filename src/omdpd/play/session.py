@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from omdpd.learners.protocol import Learner, Report, check_storable, stored_classes
+from omdpd.play.guards import as_learner, check_footprint
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, positive_integer
 from omdpd.problem.setting import Feedback, Setting, checked_feedback
@@ -35,9 +36,11 @@ class Session:
     """
 
     def __init__(self, learner: Learner[Any], setting: Setting) -> None:
-        self.learner = learner
+        self.learner = as_learner(learner)
         self.setting = setting
         self.episodes = 0
+        self._closed = False
+        check_footprint(learner, setting.scaled())
         self._state = learner.init(setting.scaled())
         self._journal: Journal | None = None
         self._snapshot_every = 0
@@ -75,6 +78,8 @@ class Session:
 
     def update(self, feedback: Feedback) -> None:
         """Learn from one episode; wrong feedback is refused with a sentence and changes nothing."""
+        if self._closed:
+            raise InvalidInputError("the session is closed, so nothing more can be told to it: open it again")
         good = checked_feedback(self.setting, feedback)
         state = self.learner.update(self._state, good)
         if self._journal is not None:
@@ -91,7 +96,8 @@ class Session:
         return self.learner.report(self._state)
 
     def close(self) -> None:
-        """Let go of the folder, if the session has one."""
+        """Let go of the folder, if the session has one; from then on nothing more can be told to it."""
+        self._closed = True
         if self._journal is not None:
             self._journal.close()
             self._journal = None

@@ -64,8 +64,11 @@ def numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
         raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
     if array.dtype.kind not in "fiubO":
         raise InvalidInputError(f"{name} is not an array of numbers: it holds {array.dtype}")
-    if array.dtype.kind == "O" and any(isinstance(item, str | bytes | complex) for item in array.flat):
-        raise InvalidInputError(f"{name} is not an array of numbers: it holds text")
+    if array.dtype.kind == "O":
+        if any(isinstance(item, str | bytes | complex) for item in array.flat):
+            raise InvalidInputError(f"{name} is not an array of numbers: it holds text")
+        if any(item is None for item in array.flat):
+            raise InvalidInputError(f"{name} is not an array of numbers: it holds None")
     return array
 
 
@@ -121,8 +124,17 @@ def positive_integer(name: str, value: object) -> int:
     >>> positive_integer("horizon", 5)
     5
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or int(value) < 1:
-        raise InvalidInputError(f"{name} is {value!r}, but must be a whole number of at least 1")
+    return whole_number(name, value, 1)
+
+
+def whole_number(name: str, value: object, least: int) -> int:
+    """Return `value` as an int that is at least `least`.
+
+    >>> whole_number("seed", 0, 0)
+    0
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or int(value) < least:
+        raise InvalidInputError(f"{name} is {value!r}, but must be a whole number of at least {least}")
     return int(value)
 
 

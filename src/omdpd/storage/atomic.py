@@ -50,9 +50,12 @@ def replacing(file: Path) -> Iterator[BinaryIO]:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(beside, file)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             beside.unlink()
+        if isinstance(error, OSError) and error.errno and str(error.filename or beside) == str(beside):
+            # A full or read-only disk: the name that the caller knows, not the one beside it, and never none.
+            raise OSError(error.errno, error.strerror, str(file)) from None
         raise
     sync_folder(file.parent)
 

@@ -18,6 +18,7 @@ import numpy as np
 from omdpd.problem.arrays import Floats, inner
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.problem.memory import refuse_beyond_memory
 from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
 from omdpd.solvers.programs import Plan, best_policy, lagrangian_policy, safest_policy
 from omdpd.worlds.facts import Facts
@@ -25,6 +26,8 @@ from omdpd.worlds.facts import Facts
 # The linear program is written out up to this many entries of the kernel; beyond it one constraint is solved by dynamic
 # programming, and several are left unsolved.
 MAX_ENTRIES = 2_000_000
+# What the program takes per coefficient: rows, columns and values, sorted here and once more in the solver.
+BYTES_PER_COEFFICIENT = 100.0
 # How far a reduced problem's value may lie above the optimum and still count as equal to it.
 EQUAL = 1e-11
 
@@ -173,6 +176,8 @@ def safe_plan(cmdp: CMDP, tables: Floats) -> Plan:
         return best_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables)
     if len(tables) == 1:
         return lagrangian_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables[0])
+    n_bytes = BYTES_PER_COEFFICIENT * (cmdp.transition.size + tables.size)
+    refuse_beyond_memory(f"the linear program of {len(tables)} tables", n_bytes, "lump states, or keep one constraint")
     return best_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables)
 
 
