@@ -9,7 +9,7 @@ from reference_programs import dual_value
 from omdpd.natures import fixed, pool, scaled
 from omdpd.play.judging import Assessment, Comparator, Totals, assess, comparator, growth_exponent, scores
 from omdpd.problem.cmdp import CMDP, Round
-from omdpd.report.statistics import bootstrap_band, paired_ratio_interval
+from omdpd.report.statistics import paired_ratio_interval
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 
@@ -161,27 +161,6 @@ def test_a_scaled_nature_that_met_one_sign_only_asks_for_that_sign_only():
     one, both = comparator(cmdp, nature, [1]), comparator(cmdp, nature, [0, 1, 2])
     assert one.value == pytest.approx(dual_value(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)[0], abs=1e-7)
     assert both.value <= one.value + 1e-8
-
-
-def test_a_band_encloses_the_mean_and_narrows_with_more_runs():
-    rng = np.random.default_rng(7)
-    few, many = rng.normal(size=(5, 4)) + 3.0, rng.normal(size=(500, 4)) + 3.0
-    widths = []
-    for curves in (few, many):
-        low, high = bootstrap_band(curves, np.random.default_rng(8))
-        assert np.all(low <= curves.mean(axis=0))
-        assert np.all(curves.mean(axis=0) <= high)
-        widths.append((high - low).mean())
-    assert widths[1] < widths[0] / 5.0
-    # The width of a 95 % band of a mean is 2 x 1.96 standard errors.
-    assert widths[1] == pytest.approx(2 * 1.96 / math.sqrt(500), rel=0.15)
-
-
-def test_the_band_of_a_single_run_is_the_run_itself():
-    curve = np.array([[1.0, 2.0, 5.0]])
-    low, high = bootstrap_band(curve, np.random.default_rng(0))
-    assert np.array_equal(low, curve[0])
-    assert np.array_equal(high, curve[0])
 
 
 def test_a_paired_ratio_knows_that_runs_belong_together():

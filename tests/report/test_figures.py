@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import Curves, band
 from omdpd.report.figures import STYLES, draw, save
 from omdpd.report.publication import ONE_COLUMN, TWO_COLUMNS, draw_paper, exponent_table, write_paper
@@ -15,14 +16,14 @@ def curves(learner, nature, power=0.5, regret=True):
 
 
 def test_a_band_is_the_mean_with_its_exponent_and_encloses_it():
-    made = band(EPISODES, np.stack([np.sqrt(EPISODES), 3.0 * np.sqrt(EPISODES)]))
-    assert made.exponent == pytest.approx(0.5)
-    assert made.n_runs == 2
+    made = band(EPISODES, np.stack([scale * np.sqrt(EPISODES) for scale in (1.0, 2.0, 3.0)]))
+    assert made.growth.exponent == pytest.approx(0.5)
+    assert made.n_runs == 3
     assert made.episodes[0] == 1.0
     assert made.episodes[-1] == 400.0
     assert np.allclose(made.mean, 2.0 * np.sqrt(made.episodes))
-    assert np.all(made.low <= made.mean)
-    assert np.all(made.mean <= made.high)
+    assert np.all(made.low < made.mean)
+    assert np.all(made.mean < made.high)
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends():
@@ -33,7 +34,7 @@ def test_a_long_curve_is_thinned_and_keeps_its_ends():
 
 
 def test_a_curve_that_ends_below_zero_has_no_exponent():
-    assert band(EPISODES, -EPISODES[None]).exponent is None
+    assert band(EPISODES, -EPISODES[None]).growth.exponent is None
 
 
 def test_every_nature_has_a_row_with_a_ranking_violation_and_regret():
@@ -65,6 +66,29 @@ def test_lines_show_the_numbers_they_were_given():
     line = draw([given], "").axes[1].get_lines()[0]
     assert np.array_equal(line.get_ydata(), given.violation.mean)
     assert np.array_equal(line.get_xdata(), given.violation.episodes)
+
+
+@pytest.mark.parametrize(
+    ("spread", "middle", "n_lines", "ends"),
+    [("interval", 1.5, 1, None), ("quantiles", 1.5, 1, (1.1, 1.9)), ("seeds", 1.5, 4, None)],
+)
+def test_what_stands_around_a_mean_can_be_chosen(spread, middle, n_lines, ends):
+    left = draw([curves("A", "fixed")], "", spread=spread).axes[1]
+    own = [line for line in left.get_lines() if line.get_color() == STYLES[0][0] and len(line.get_xdata()) > 2]
+    assert len(own) == n_lines
+    assert own[-1].get_ydata()[-1] == pytest.approx(middle * 20.0)
+    if spread == "seeds":
+        assert [line.get_ydata()[-1] for line in own[:3]] == pytest.approx([20.0, 30.0, 40.0])
+        assert not left.collections
+    if ends is not None:
+        (area,) = left.collections
+        heights = area.get_paths()[0].vertices[:, 1]
+        assert heights.max() == pytest.approx(ends[1] * 20.0)
+
+
+def test_an_unknown_spread_is_refused_with_those_there_are():
+    with pytest.raises(InvalidInputError, match="no spread 'bogus'; there are interval, quantiles, seeds"):
+        draw([curves("A", "fixed")], "", spread="bogus")
 
 
 def test_learners_can_be_told_apart_without_colour():
@@ -117,7 +141,7 @@ def test_a_figure_for_a_paper_has_the_width_of_its_columns_and_one_legend(width)
 def test_the_exponents_stand_in_a_table_beside(tmp_path):
     given = [curves("B_1", "fixed"), curves("A", "independent", regret=False)]
     lines = exponent_table(given).splitlines()
-    assert r"fixed & B\_1 & 30 & 0.50 & 60 & 0.50 \\" in lines
-    assert r"independent & A & 30 & 0.50 & -- & -- \\" in lines
+    assert r"fixed & B\_1 & 30 & 0.50 [0.50, 0.50] & 60 & 0.50 [0.50, 0.50] \\" in lines
+    assert r"independent & A & 30 & 0.50 [0.50, 0.50] & -- & -- \\" in lines
     names = {file.name for file in write_paper(given, tmp_path)}
     assert {"paper-one.pdf", "paper-two.pdf", "exponents.tex"} <= names

@@ -35,10 +35,10 @@ from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.play.loop import first, play, record_grid
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import load_curves
-from omdpd.report.figures import draw, floors_of, save
+from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
-from omdpd.report.results import stored_runs, summaries
-from omdpd.report.tables import formatted, print_table
+from omdpd.report.results import budget_text, stored_runs, summaries
+from omdpd.report.tables import STYLES, formatted, print_table
 from omdpd.solvers.warmup import warm_up
 from omdpd.storage.atomic import write_atomically
 
@@ -122,7 +122,7 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path(
 def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> None:
     """List the runs of a folder: state, progress, last numbers."""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("run", "world", "nature", "learner", "seed", "state", "episodes", "regret", "violation"):
+    for name in ("run", "world", "nature", "learner", "seed", "budget", "state", "episodes", "regret", "violation"):
         shown.add_column(name, no_wrap=name == "run")
     failed: list[str] = []
     for stored in stored_runs(folder):
@@ -131,7 +131,7 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
         numbers = _last_numbers(last) if summary is None else (summary["regret"], summary["violation"])
         labels = (escape(label) for label in (stored.world, stored.nature, stored.learner))
         shown.add_row(
-            stored.folder.path.name, *labels, str(stored.seed), stored.state,
+            stored.folder.path.name, *labels, str(stored.seed), budget_text([summary or {}]) or "-", stored.state,
             f"{stored.episodes}/{stored.n_episodes}", *("-" if x is None else f"{x:.1f}" for x in numbers),
         )  # fmt: skip
         error = stored.folder.error if stored.state == "failed" else None
@@ -145,7 +145,7 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
 
 def table(
     folder: Annotated[Path, typer.Argument(help="A folder of results.")],
-    style: Annotated[str, typer.Option("--format", help="terminal, markdown, csv or latex.")] = "terminal",
+    style: Annotated[str, typer.Option("--format", help=f"One of {', '.join(STYLES)}.")] = "terminal",
 ) -> None:
     """Print means with intervals and growth exponents of the finished runs."""
     records = _finished(folder)
@@ -161,8 +161,12 @@ def plot(
     style: Annotated[
         str, typer.Option(help="screen; or paper: one and two columns wide, with a table of exponents beside.")
     ] = "screen",
+    spread: Annotated[
+        str, typer.Option(help="What stands around a mean: interval (95 %), quantiles (10 % and 90 %), or seeds.")
+    ] = "interval",
 ) -> None:
     """Draw the finished runs of a folder."""
+    around = spread_named(spread)
     if style not in ("screen", "paper"):
         raise InvalidInputError(f"--style is {style!r}, but must be screen or paper")
     records = _finished(folder)
@@ -170,13 +174,13 @@ def plot(
     target.mkdir(parents=True, exist_ok=True)
     curves = load_curves(folder / "runs", records)
     if style == "paper":
-        for file in write_paper(curves, target):
+        for file in write_paper(curves, target, around):
             print(f"wrote {file}")
         return
     spelled = folder / "experiment.toml"
     experiment = stored_experiment(spelled) if spelled.exists() else None
     floors = None if experiment is None else floors_of(experiment)
-    figure = draw(curves, f"{folder.name}: mean and 95 % band over seeds", floors)
+    figure = draw(curves, f"{folder.name}: {SPREADS[around]}", floors, around)
     for file in save(figure, target):
         print(f"wrote {file}")
 

@@ -22,8 +22,10 @@ from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.writer import commit_seconds
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.figures import draw_experiment
+from omdpd.report.results import with_early
 from omdpd.report.study import write_report
 from omdpd.solvers.warmup import warm_up
+from omdpd.storage.run_folder import RunFolder
 
 Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
 On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray.")]
@@ -99,6 +101,7 @@ def play_experiment(
     try:
         with playing(console, wanted, folder, plan) as (workers, watch):
             records = run_experiment(experiment, folder, workers, watch, None, plan.shared_disk, wanted)
+        records = [with_early(record, RunFolder(folder / "runs" / record["run"], record["run"])) for record in records]
         draw_experiment(experiment, folder, records)
     finally:
         if plan.report and (folder / "runs").is_dir():

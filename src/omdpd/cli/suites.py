@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,8 +36,8 @@ from omdpd.experiments.tuning import best_candidate, training_runs
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.figures import save
 from omdpd.report.planes import draw_plane
-from omdpd.report.results import grouped
-from omdpd.report.statistics import paired_difference_interval
+from omdpd.report.results import grouped, growth_of
+from omdpd.report.statistics import paired_test
 from omdpd.report.tables import formatted, print_table
 from omdpd.storage.atomic import write_atomically
 
@@ -166,8 +168,7 @@ def _report(console: Console, title: str, records: Sequence[Mapping[str, Any]], 
     console.print(shown)
     for style, ending in (("markdown", "md"), ("csv", "csv"), ("latex", "tex")):
         write_atomically(folder / f"table.{ending}", formatted(records, style).encode())
-    text = "\n".join(",".join(f'"{cell}"' for cell in line) for line in lines) + "\n"
-    write_atomically(folder / "differences.csv", text.encode())
+    write_atomically(folder / "differences.csv", _csv(lines))
     save(draw_plane(records, f"{title}: means and 95 % intervals"), folder, "plane")
     console.print(f"Tables, figures and numbers: {folder}", highlight=False)
 
@@ -175,8 +176,13 @@ def _report(console: Console, title: str, records: Sequence[Mapping[str, Any]], 
 def _write_scales(records: Sequence[Mapping[str, Any]], folder: Path) -> None:
     """Which settings each learner was given, by world and nature."""
     chosen = dict.fromkeys((record["world"], record["nature"], record["learner"]) for record in records)
-    text = "\n".join(",".join(f'"{cell}"' for cell in line) for line in [("world", "nature", "learner"), *chosen])
-    write_atomically(folder / "scales.csv", text.encode())
+    write_atomically(folder / "scales.csv", _csv([("world", "nature", "learner"), *chosen]))
+
+
+def _csv(lines: Sequence[Sequence[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue().encode()
 
 
 def _differences(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
@@ -197,9 +203,8 @@ def _difference(theirs: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str,
     pairs = [(r[key], by_seed[r["seed"]]) for r in theirs if r["seed"] in by_seed]
     if not pairs or any(None in pair for pair in pairs):
         return "-"
-    difference = np.array([a - b for a, b in pairs])
-    mean, low, high = paired_difference_interval(difference, np.random.default_rng(0))
-    return f"{mean:+.0f} ({low:+.0f} .. {high:+.0f})"
+    test = paired_test(np.array([a - b for a, b in pairs]))
+    return f"{test.mean:+.0f}" + ("" if test.low is None else f" ({test.low:+.0f} .. {test.high:+.0f})")
 
 
 def _print_late(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
@@ -207,8 +212,8 @@ def _print_late(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     for (world, nature, learner), group in grouped(records).items():
         if learner == "Uniform":
             continue
-        exponents = [record["violation_exponent"] for record in group if record["violation_exponent"] is not None]
-        growth = float(np.mean(exponents)) if exponents else 0.0
+        found = growth_of(group, "violation")
+        growth = 0.0 if found is None or found.exponent is None else found.exponent
         share = float(np.mean([record["late_violation"] / record["horizon"] for record in group]))
         if (growth >= 0.75 and share >= 0.001) or share >= 0.02:
             console.print(

@@ -137,10 +137,14 @@ def forget(runs: Sequence[RunSpec], folder: Path, failed_only: bool) -> None:
 
 
 def write_summaries(summaries: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """summary.json and summary.csv: one record per run; undefined numbers are null and empty."""
+    """summary.json and summary.csv: one record per run; undefined numbers are null and empty.
+
+    A run of an earlier version may lack a column; its place is empty too.
+    """
+    columns = list(dict.fromkeys(key for summary in summaries for key in summary))
     write_atomically(folder / "summary.json", json.dumps(list(summaries), indent=1, allow_nan=False).encode())
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(summaries[0]), lineterminator="\n")
+    writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(summaries)
     write_atomically(folder / "summary.csv", text.getvalue().encode())

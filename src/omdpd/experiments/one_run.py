@@ -17,7 +17,7 @@ from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
 from omdpd.learners.protocol import check_storable
 from omdpd.play.guards import as_learner
-from omdpd.play.judging import scores
+from omdpd.play.judging import early_sums, scores
 from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
 from omdpd.play.scene import Metric, Scene, informed
 from omdpd.problem.arrays import InvalidInputError
@@ -124,7 +124,9 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
         "seed": spec.seed,
         "episodes": spec.episodes,
         "horizon": scene.cmdp.shape[0],
+        "budget": (scene.cmdp.budget * scene.cmdp.cost_scale).tolist(),
         **asdict(result),
+        **early_sums(end.totals, best),
         "comparator_value": best.value,
         "comparator_exists": best.exists,
         "hindsight_violation": best.hindsight_violation,

@@ -149,6 +149,15 @@ def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
     return Scores(regret, positive, lagrangian, violation, weak, exponent, violation_exponent, late)
 
 
+def early_sums(totals: Totals, best: Comparator) -> dict[str, float | None]:
+    """Regret and violation where exponents start to be measured, so that the exponent of a mean over runs is known."""
+    if totals.quarter is None:
+        return {"early_episode": None, "early_regret": None, "early_violation": None}
+    k, value, violation = totals.quarter
+    regret = None if best.value is None else k * best.value - value
+    return {"early_episode": k, "early_regret": regret, "early_violation": violation}
+
+
 def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> float | None:
     """Slope of log cumulative value between two episodes; None unless it is positive at both.
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from omdpd.play.history import History
-from omdpd.play.judging import EXPONENT_START, growth_exponent
+from omdpd.play.judging import EXPONENT_START
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
-from omdpd.report.statistics import bootstrap_band, exponent_interval
+from omdpd.report.results import budget_text
+from omdpd.report.statistics import Growth, half_width
 from omdpd.report.thinning import kept_places
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
@@ -25,29 +26,44 @@ QUANTILES = (10, 50, 90)
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """A mean curve over runs with its 95 % bootstrap band, quantiles over runs, and the exponent of the mean.
+    """A mean curve over runs, what lies around it, and how it grows.
 
-    `quantiles` is (3, points), see `QUANTILES`; `interval` is the exponent's 95 % interval, None for a single run.
+    `half` (points,) is half of the mean's 95 % interval, None for too few runs: the number that tables print after a
+    mean; `quantiles` is (3, points), see `QUANTILES`; `runs` (n, points) are the curves of the single runs.
     """
 
     episodes: Floats
     mean: Floats
-    low: Floats
-    high: Floats
+    half: Floats | None
     quantiles: Floats
-    exponent: float | None
-    interval: tuple[float, float] | None
-    n_runs: int
+    runs: Floats
+    growth: Growth
+
+    @property
+    def n_runs(self) -> int:
+        """How many runs the mean is over."""
+        return len(self.runs)
+
+    @property
+    def low(self) -> Floats:
+        """The lower end of the 95 % interval; the mean itself where there are too few runs."""
+        return self.mean if self.half is None else self.mean - self.half
+
+    @property
+    def high(self) -> Floats:
+        """The upper end of the 95 % interval."""
+        return self.mean if self.half is None else self.mean + self.half
 
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """One learner under one nature; `regret` is None where no comparator exists."""
+    """One learner under one nature; `regret` is None where no comparator exists, `budget` empty where it is unknown."""
 
     learner: str
     nature: str
     violation: Band
     regret: Band | None
+    budget: str = ""
 
 
 def load_curves(folder: Path, summaries: Sequence[Mapping[str, Any]]) -> list[Curves]:
@@ -64,16 +80,14 @@ def band(episodes: Floats, curves: Floats, places: Integers | None = None) -> Ba
     """The band of curves (runs, points) over `episodes` (points,), at `places` or thinned with its extremes kept."""
     if places is None:
         places = kept_places(episodes, curves, POINTS)
-    rng = np.random.default_rng(0)
-    low, high = bootstrap_band(curves[:, places], rng)
-    quantiles = np.percentile(curves[:, places], QUANTILES, axis=0)
-    mean: Floats = curves.mean(axis=0)
+    kept = curves[:, places]
     K = int(episodes[-1])
     early = int(np.searchsorted(episodes, K // EXPONENT_START))
-    k = int(episodes[early])
-    exponent = growth_exponent(k, float(mean[early]), K, float(mean[-1]))
-    interval = None if exponent is None else exponent_interval(curves[:, early], curves[:, -1], k, K, rng)
-    return Band(episodes[places], mean[places], low, high, quantiles, exponent, interval, len(curves))
+    # (A curve of fewer than four episodes starts nowhere, and has no exponent.)
+    start = int(episodes[early]) if K >= EXPONENT_START else 0
+    growth = Growth(start, K, curves[:, early], curves[:, -1])
+    quantiles = np.percentile(kept, QUANTILES, axis=0)
+    return Band(episodes[places], kept.mean(axis=0), half_width(kept), quantiles, kept, growth)
 
 
 def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str, Any]]) -> Curves:
@@ -88,7 +102,7 @@ def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str
         if summary["comparator_value"] is not None:
             regrets.append(episodes * summary["comparator_value"] - rows["value_sum"].to_numpy())
     regret = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
-    return Curves(learner, nature, band(episodes, np.stack(violations)), regret)
+    return Curves(learner, nature, band(episodes, np.stack(violations)), regret, budget_text(group))
 
 
 def curves_of(label: str, nature: str, group: Sequence[History]) -> Curves:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -17,9 +17,10 @@ from omdpd.experiments.spec import Experiment
 from omdpd.natures.independent import violation_floor
 from omdpd.play.history import History
 from omdpd.play.policy import Policy
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
 from omdpd.report.pictures import draw_policy
+from omdpd.report.statistics import MIN_RUNS
 from omdpd.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ STYLES = (
     ("#56B4E9", "-.", "*"),
 )
 Style = tuple[str, str, str]
+Spread = Literal["interval", "quantiles", "seeds"]
+# What may stand around a mean over seeds, in the words of a title.
+SPREADS: dict[str, str] = {
+    "interval": "mean and 95 % interval over seeds", "quantiles": "median, 10 % and 90 % quantiles over seeds",
+    "seeds": "mean and single seeds",
+}  # fmt: skip
 
 # Formats, and the time stamps to leave out so that the same run gives the same file.
 METADATA: dict[str, dict[str, None] | None] = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -53,12 +60,16 @@ LOOK: Any = {
 }  # fmt: skip
 
 
-def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None = None) -> Figure:
+def draw(
+    curves: Sequence[Curves], title: str, floors: dict[str, float] | None = None, spread: Spread = "interval"
+) -> Figure:
     """One row per nature: who violates least and at what regret, then cumulative violation and regret over episodes.
 
-    The list on the left names every learner once, with its marker; curves are means with 95 % bands over seeds.
-    `floors` gives natures a violation per episode that nobody can go below; it is drawn as a line.
+    The list on the left names every learner once, with its marker; curves are means over seeds with what `spread` says
+    around them (medians, where that is quantiles).  `floors` gives natures a violation per episode that nobody can go
+    below; it is drawn as a line.
     """
+    spread_named(spread)
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -72,8 +83,8 @@ def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None =
             group = [c for c in curves if c.nature == nature]
             floor = (floors or {}).get(nature)
             _ranking(ranking, group, style, nature, floor)
-            panel(left, [(c.learner, c.violation) for c in group], style)
-            panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style)
+            panel(left, [(c.learner, c.violation) for c in group], style, spread)
+            panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style, spread)
             left.set(title="cumulative strong violation", yscale="symlog", ylim=(0.0, None))
             right.set_yscale("symlog", linthresh=10.0)
             if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
@@ -85,6 +96,12 @@ def draw(curves: Sequence[Curves], title: str, floors: dict[str, float] | None =
                 _nothing_to_regret(right, floor)
         figure.suptitle(title)
     return figure
+
+
+def spread_named(name: str) -> Spread:
+    """What may stand around a mean, by its name; another name is refused with those there are."""
+    named(SPREADS, name, "spread")
+    return cast(Spread, name)
 
 
 def styles_of(curves: Sequence[Curves]) -> dict[str, Style]:
@@ -115,7 +132,8 @@ def write_figure(figure: Figure, file: Path) -> Path:
 
 def draw_experiment(experiment: Experiment, folder: Path, summaries: Sequence[Mapping[str, Any]]) -> list[Path]:
     """The figure of an experiment."""
-    title = f"mean and 95 % band over {experiment.seeds} seeds, K = {experiment.episodes}"
+    interval = " and 95 % interval" if experiment.seeds >= MIN_RUNS else ""
+    title = f"mean{interval} over {experiment.seeds} seeds, K = {experiment.episodes}"
     return save(draw(load_curves(folder / "runs", summaries), title, floors_of(experiment)), folder)
 
 
@@ -128,13 +146,19 @@ def floors_of(experiment: Experiment) -> dict[str, float]:
     return {"independent": violation_floor(sizes["horizon"], sizes["n_states"], sizes["n_actions"])}
 
 
-def plot(histories: Sequence[History] | Policy, file: str | Path | None = None, title: str = "") -> Figure:
+def plot(
+    histories: Sequence[History] | Policy,
+    file: str | Path | None = None,
+    title: str = "",
+    spread: Spread = "interval",
+) -> Figure:
     """Draw cumulative violation and regret of some histories, or a policy as a heat map, and return the figure.
 
     With a file it is written too; its ending chooses the format (png, svg, pdf).  Histories with one label and nature
-    are seeds of one curve.
+    are seeds of one curve; around their mean stands its 95 % interval (from three seeds on).  With another `spread` it
+    is every seed as a thin line (``"seeds"``), or the median over seeds with the 10 % and 90 % ones (``"quantiles"``).
     """
-    figure = _policy_figure(histories, title) if isinstance(histories, Policy) else _histories(histories, title)
+    figure = _policy_figure(histories, title) if isinstance(histories, Policy) else _histories(histories, title, spread)
     if file is not None:
         write_figure(figure, Path(file))
     return figure
@@ -147,23 +171,31 @@ def _policy_figure(policy: Policy, title: str) -> Figure:
     return figure
 
 
-def _histories(histories: Sequence[History], title: str) -> Figure:
+def _histories(histories: Sequence[History], title: str, spread: Spread) -> Figure:
     """Histories grouped into curves, drawn."""
     if not histories:
         raise InvalidInputError("there is nothing to plot: the list of histories is empty")
     groups: dict[tuple[str, str], list[History]] = {}
     for history in histories:
         groups.setdefault((history.label, history.nature), []).append(history)
-    return draw([curves_of(label, nature, group) for (label, nature), group in groups.items()], title)
+    drawn = [curves_of(label, nature, group) for (label, nature), group in groups.items()]
+    return draw(drawn, title, None, spread)
 
 
-def panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: Mapping[str, Style]) -> None:
-    """Mean lines with bands and a sqrt(K) reference; zero is the best safe policy."""
+def panel(
+    axes: Axes, bands: Sequence[tuple[str, Band]], style: Mapping[str, Style], spread: Spread = "interval"
+) -> None:
+    """Mean lines, what is around them, and a sqrt(K) reference; zero is the best safe policy."""
     for place, (name, band) in enumerate(bands):
         colour, line, marker = style[name]
-        axes.fill_between(band.episodes, band.low, band.high, color=colour, alpha=0.15, linewidth=0)
+        if spread == "seeds":
+            axes.plot(band.episodes, band.runs.T, color=colour, linewidth=0.5, alpha=0.5)
+        else:
+            low, high = (band.quantiles[0], band.quantiles[2]) if spread == "quantiles" else (band.low, band.high)
+            axes.fill_between(band.episodes, low, high, color=colour, alpha=0.15, linewidth=0)
+        middle = band.quantiles[1] if spread == "quantiles" else band.mean
         axes.plot(
-            band.episodes, band.mean, color=colour, linestyle=line, marker=marker, label=name,
+            band.episodes, middle, color=colour, linestyle=line, marker=marker, label=name,
             markevery=(place * 4 % 30, 30),
         )  # fmt: skip
     if bands:
@@ -174,7 +206,8 @@ def panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: Mapping[str, Sty
 
 def exponent_text(band: Band | None) -> str:
     """How a curve grows, in words of mathematics; a dash where it has no exponent."""
-    return "-" if band is None or band.exponent is None else f"$K^{{{band.exponent:.2f}}}$"
+    exponent = None if band is None else band.growth.exponent
+    return "-" if exponent is None else f"$K^{{{exponent:.2f}}}$"
 
 
 def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], nature: str, floor: float | None) -> None:
@@ -197,7 +230,9 @@ def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], na
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_xlim(0.0, 1.2 * axes.get_xlim()[1])
     axes.grid(axis="y", color="#e3e3e3", linewidth=0.6)
-    axes.set_title(f"{nature}: violation after {int(ranked[0].violation.episodes[-1])} episodes", loc="left")
+    budgets = dict.fromkeys(c.budget for c in ranked if c.budget)
+    told = f", budget {next(iter(budgets))}" if len(budgets) == 1 else ""
+    axes.set_title(f"{nature}: violation after {int(ranked[0].violation.episodes[-1])} episodes{told}", loc="left")
 
 
 def _beside(axes: Axes, place: float, cells: Sequence[str], weight: str) -> None:

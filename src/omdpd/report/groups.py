@@ -109,12 +109,15 @@ def _known(runs: Sequence[RunCurves], name: str, places: Integers) -> Any:
 
 def _statistics(made: Band) -> dict[str, Any]:
     """A band as a page takes it; of a single run only its mean, which it is."""
+    growth = made.growth
     value = {
-        "mean": written(made.mean), "exponent": None if made.exponent is None else float(f"{made.exponent:.4g}"),
-        "interval": None if made.interval is None else written(made.interval),
+        "mean": written(made.mean), "exponent": None if growth.exponent is None else float(f"{growth.exponent:.4g}"),
+        "interval": None if growth.interval is None else written(growth.interval),
     }  # fmt: skip
+    if made.half is not None:
+        value |= {"low": written(made.low), "high": written(made.high)}
     if made.n_runs > 1:
-        value |= {"low": written(made.low), "high": written(made.high), "quantiles": written(made.quantiles)}
+        value["quantiles"] = written(made.quantiles)
     return value
 
 
@@ -153,9 +156,9 @@ def _recorded(runs: Sequence[RunCurves], places: Integers) -> list[dict[str, Any
 
 
 def _end(runs: Sequence[RunCurves], key: str) -> list[float | None] | None:
-    """Mean and half-width of a final number over finished runs; a single run has no half-width."""
+    """Mean and half-width of a final number over finished runs; too few runs have no half-width."""
     records = [run.view.summary for run in runs if run.view.summary is not None]
     if not records or any(key not in record for record in records):
         return None
     mean = mean_of(records, key)
-    return None if mean is None else written([mean.mean, mean.half if len(records) > 1 else np.nan])
+    return None if mean is None else written([mean.mean, np.nan if mean.half is None else mean.half])

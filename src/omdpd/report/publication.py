@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omdpd.report.curves import Band, Curves
-from omdpd.report.figures import panel, save, styles_of
-from omdpd.report.tables import latex_text
+from omdpd.report.figures import Spread, panel, save, styles_of
+from omdpd.report.tables import exponent_cell, latex_text
 from omdpd.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LOOK: Any = {
 }  # fmt: skip
 
 
-def draw_paper(curves: Sequence[Curves], width: float) -> Figure:
+def draw_paper(curves: Sequence[Curves], width: float, spread: Spread = "interval") -> Figure:
     """Violation above regret for every nature, `width` inches wide, with one legend below."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -46,8 +46,8 @@ def draw_paper(curves: Sequence[Curves], width: float) -> Figure:
             over, under = grid[2 * (i // beside), i % beside], grid[2 * (i // beside) + 1, i % beside]
             over.set_visible(True)
             under.set_visible(True)
-            panel(over, [(c.learner, c.violation) for c in group], style)
-            panel(under, [(c.learner, c.regret) for c in group if c.regret is not None], style)
+            panel(over, [(c.learner, c.violation) for c in group], style, spread)
+            panel(under, [(c.learner, c.regret) for c in group if c.regret is not None], style, spread)
             over.set(title=nature, yscale="symlog", ylim=(0.0, None), xlabel="")
             under.set_yscale("symlog", linthresh=10.0)
             if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
@@ -78,10 +78,10 @@ def exponent_table(curves: Sequence[Curves]) -> str:
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 
 
-def write_paper(curves: Sequence[Curves], folder: Path) -> list[Path]:
+def write_paper(curves: Sequence[Curves], folder: Path, spread: Spread = "interval") -> list[Path]:
     """paper-one and paper-two (columns) in all formats, and exponents.tex beside them."""
-    files = save(draw_paper(curves, ONE_COLUMN), folder, "paper-one")
-    files += save(draw_paper(curves, TWO_COLUMNS), folder, "paper-two")
+    files = save(draw_paper(curves, ONE_COLUMN, spread), folder, "paper-one")
+    files += save(draw_paper(curves, TWO_COLUMNS, spread), folder, "paper-two")
     table = folder / "exponents.tex"
     write_atomically(table, exponent_table(curves).encode())
     return [*files, table]
@@ -94,4 +94,4 @@ def _row(*cells: str) -> str:
 def _numbers(band: Band | None) -> tuple[str, str]:
     if band is None:
         return "--", "--"
-    return f"{band.mean[-1]:.0f}", "--" if band.exponent is None else f"{band.exponent:.2f}"
+    return f"{band.mean[-1]:.0f}", exponent_cell(band.growth, "--")

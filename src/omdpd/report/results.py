@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError, run_of
 from omdpd.experiments.spec import RunSpec, label_of
+from omdpd.play.judging import EXPONENT_START
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.statistics import Growth, half_width
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 
@@ -46,13 +48,13 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over runs and the half-width of its 95 % interval (Student's; 0 for a single run)."""
+    """A mean over runs and the half-width of its 95 % interval (None for too few runs)."""
 
     mean: float
-    half: float
+    half: float | None
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g} ± {self.half:.2g}"
+        return f"{self.mean:.4g}" + ("" if self.half is None else f" ± {self.half:.2g}")
 
 
 def stored_runs(folder: Path) -> list[StoredRun]:
@@ -86,8 +88,25 @@ def load_runs(folder: str | Path) -> pa.Table:
 
 def summaries(folder: Path) -> list[dict[str, Any]]:
     """The summaries of the finished runs."""
-    found = [run.folder.summary for run in stored_runs(folder)]
-    return [summary for summary in found if summary is not None]
+    found = ((run.folder, run.folder.summary) for run in stored_runs(folder))
+    return [with_early(summary, record) for record, summary in found if summary is not None]
+
+
+def with_early(summary: dict[str, Any], record: RunFolder) -> dict[str, Any]:
+    """A summary with the sums where exponents start to be measured; those of 0.1 did not hold them, but their rows do.
+
+    (What a summary lacks for another reason stays missing: a run of three episodes has no such start.)
+    """
+    if "early_episode" in summary:
+        return summary
+    k, rows = summary["episodes"] // EXPONENT_START, record.rows()
+    early: dict[str, Any] = {"early_episode": None, "early_regret": None, "early_violation": None}
+    if rows is not None and k in (episodes := rows["episode"].to_numpy()):
+        place, best = int(np.searchsorted(episodes, k)), summary["comparator_value"]
+        early["early_episode"] = k
+        early["early_violation"] = float(rows["violation_sum"][place].as_py())
+        early["early_regret"] = None if best is None else k * best - float(rows["value_sum"][place].as_py())
+    return summary | early
 
 
 def grouped(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], list[Mapping[str, Any]]]:
@@ -101,15 +120,33 @@ def grouped(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], list[
 def mean_of(records: Sequence[Mapping[str, Any]], key: str) -> Mean | None:
     """The mean of a column over runs; None where some run has no such number."""
     values = [record[key] for record in records]
-    n = len(values)
     if any(value is None for value in values):
         return None
-    if n == 1:
-        return Mean(float(values[0]), 0.0)
-    from scipy.special import stdtrit  # the quantile of Student's law
+    half = half_width(np.array(values, dtype=np.float64))
+    return Mean(float(np.mean(values)), None if half is None else float(half))
 
-    half = stdtrit(n - 1, 0.975) * np.std(values, ddof=1) / np.sqrt(n)
-    return Mean(float(np.mean(values)), float(half))
+
+def growth_of(records: Sequence[Mapping[str, Any]], key: str) -> Growth | None:
+    """How the mean of `regret` or `violation` over runs grows; None where some run has no such number."""
+    lengths = {(record["early_episode"], record["episodes"]) for record in records}
+    values = [(record[f"early_{key}"], record[key]) for record in records]
+    if len(lengths) > 1 or any(None in pair for pair in values):
+        return None
+    early, late = np.array(values, dtype=np.float64).T
+    return Growth(*lengths.pop(), early, late)
+
+
+def budget_text(group: Sequence[Mapping[str, Any]]) -> str:
+    """The budgets of some runs, one number per constraint; a range where they differ, nothing where they are unknown.
+
+    >>> budget_text([{"budget": [2.0]}, {"budget": [2.5]}])
+    '2..2.5'
+    """
+    budgets = [record.get("budget") for record in group]
+    if any(budget is None for budget in budgets):
+        return ""
+    pairs = ((min(column), max(column)) for column in zip(*budgets, strict=True))
+    return ", ".join(f"{low:.4g}" if low == high else f"{low:.4g}..{high:.4g}" for low, high in pairs)
 
 
 def _holds_run(path: Path) -> bool:

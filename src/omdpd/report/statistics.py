@@ -1,55 +1,108 @@
-"""Means over runs with their intervals, and paired comparisons."""
+"""Means over runs with their intervals, growth exponents, and paired comparisons: one definition of each.
+
+    mean      +- Student's 95 % half-width over runs: what tables print after a mean, and what figures draw as its band
+    exponent  log(late / early) / log(k_late / k_early) of the *mean* curve, with a bootstrap interval over runs
+
+Fewer runs than `MIN_RUNS` have no interval: two numbers say next to nothing about how far apart numbers lie.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from omdpd.play.judging import growth_exponent
 from omdpd.problem.arrays import Floats
 
+# Fewer runs than this have no interval.
+MIN_RUNS = 3
+# Redrawn samples of runs behind the interval of an exponent.
+N_DRAWS = 2000
 
-def bootstrap_band(
-    curves: Floats, rng: np.random.Generator, level: float = 0.95, n_draws: int = 1000
-) -> tuple[Floats, Floats]:
-    """A percentile-bootstrap band of the mean of `curves` (runs, points), by redrawing the runs.
 
-    With a single run the band is the run itself.
+def half_width(values: Floats) -> Floats | None:
+    """Half of Student's 95 % interval of the mean over the first axis of `values`; None for too few runs.
+
+    >>> float(half_width(np.array([1.0, 2.0, 3.0])).round(3))
+    2.484
     """
-    n = len(curves)
-    picks = rng.multinomial(n, np.full(n, 1.0 / n), size=n_draws) / n
-    means = picks @ curves
-    tail = 100.0 * (1.0 - level) / 2.0
-    low, high = np.percentile(means, [tail, 100.0 - tail], axis=0)
-    return low, high
+    from scipy.special import stdtrit  # the quantile of Student's law; scipy.stats takes a second to load
+
+    n = len(values)
+    if n < MIN_RUNS:
+        return None
+    return np.asarray(stdtrit(n - 1, 0.975) * np.std(values, axis=0, ddof=1) / np.sqrt(n))
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """How the mean of some runs grows, from their values (runs,) at two episodes."""
+
+    k_early: int
+    k_late: int
+    early: Floats
+    late: Floats
+
+    @property
+    def exponent(self) -> float | None:
+        """The slope of the logarithm of the mean curve; None unless the mean is positive at both ends."""
+        return growth_exponent(self.k_early, float(self.early.mean()), self.k_late, float(self.late.mean()))
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """The exponent's 95 % interval over runs; None for too few, or where a redrawn mean has no exponent.
+
+        Bias-corrected and accelerated (BCa); where that is undefined, because all runs grow alike, percentiles.
+        """
+        if self.exponent is None or len(self.early) < MIN_RUNS:
+            return None
+        return self._bootstrap("BCa") or self._bootstrap("percentile")
+
+    def _bootstrap(self, method: str) -> tuple[float, float] | None:
+        from scipy.stats import bootstrap
+
+        span = np.log(self.k_late / self.k_early)
+
+        def slope(early: Floats, late: Floats, axis: int) -> Floats:
+            a, b = early.mean(axis=axis), late.mean(axis=axis)
+            positive = (a > 0.0) & (b > 0.0)
+            return np.where(positive, np.log(np.where(positive, b, 1.0) / np.where(positive, a, 1.0)) / span, np.nan)
+
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # of runs that grow alike, for which BCa is undefined
+            low, high = bootstrap(
+                (self.early, self.late), slope, paired=True, vectorized=True, n_resamples=N_DRAWS, method=method,
+                rng=np.random.default_rng(0),
+            ).confidence_interval  # fmt: skip
+        return (float(low), float(high)) if np.isfinite([low, high]).all() else None
 
 
 def paired_ratio_interval(
     numerators: Floats, denominators: Floats, rng: np.random.Generator, level: float = 0.9, n_draws: int = 10_000
 ) -> tuple[float, float, float]:
     """Ratio of means over paired runs, with a percentile-bootstrap interval: (ratio, low, high)."""
-    n = len(numerators)
-    picks = rng.integers(n, size=(n_draws, n))
-    ratios = numerators[picks].mean(axis=1) / denominators[picks].mean(axis=1)
-    tail = 100.0 * (1.0 - level) / 2.0
-    low, high = np.percentile(ratios, [tail, 100.0 - tail])
+    from scipy.stats import bootstrap
+
+    def ratio(above: Floats, below: Floats, axis: int) -> Floats:
+        return np.asarray(above.mean(axis=axis) / below.mean(axis=axis))
+
+    low, high = bootstrap(
+        (numerators, denominators), ratio, paired=True, vectorized=True, n_resamples=n_draws, confidence_level=level,
+        method="percentile", rng=rng,
+    ).confidence_interval  # fmt: skip
     return float(numerators.mean() / denominators.mean()), float(low), float(high)
-
-
-def paired_difference_interval(
-    differences: Floats, rng: np.random.Generator, level: float = 0.95, n_draws: int = 10_000
-) -> tuple[float, float, float]:
-    """Mean of paired differences with a percentile-bootstrap interval: (mean, low, high)."""
-    means = differences[rng.integers(len(differences), size=(n_draws, len(differences)))].mean(axis=1)
-    tail = 100.0 * (1.0 - level) / 2.0
-    low, high = np.percentile(means, [tail, 100.0 - tail])
-    return float(differences.mean()), float(low), float(high)
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """The mean of paired differences, its 95 % interval, and the two-sided p value of Student's test (None: n < 2)."""
+    """The mean of paired differences, its 95 % interval, and the two-sided p value of Student's test.
+
+    Of fewer than `MIN_RUNS` pairs the mean is all there is.
+    """
 
     mean: float
     low: float | None
@@ -61,19 +114,22 @@ class PairedTest:
 def paired_test(differences: Floats) -> PairedTest:
     """Student's test that the mean of paired differences is zero.
 
+    (A permutation test of n pairs has no p value below 2^(1 - n), which is 0.06 for five seeds.)
+
     >>> round(paired_test(np.array([1.0, 2.0, 3.0])).p, 4)
     0.0742
     """
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtr
 
     n, mean = len(differences), float(differences.mean())
-    if n < 2:
+    half = half_width(differences)
+    if half is None:
         return PairedTest(mean, None, None, None, n)
     error = float(differences.std(ddof=1) / np.sqrt(n))
-    half = float(stdtrit(n - 1, 0.975)) * error
     if error == 0.0:
         return PairedTest(mean, mean, mean, 1.0 if mean == 0.0 else 0.0, n)
-    return PairedTest(mean, mean - half, mean + half, float(2.0 * stdtr(n - 1, -abs(mean) / error)), n)
+    p = float(2.0 * stdtr(n - 1, -abs(mean) / error))
+    return PairedTest(mean, mean - float(half), mean + float(half), p, n)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -88,22 +144,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (m - rank) * p_values[place]))
         corrected[place] = largest
     return corrected
-
-
-def exponent_interval(
-    early: Floats, late: Floats, k_early: int, k_late: int, rng: np.random.Generator, n_draws: int = 1000
-) -> tuple[float, float] | None:
-    """A 95 % bootstrap interval of the growth exponent of a mean over runs, from its value at two episodes.
-
-    `early` and `late` (runs,) are the runs' values there.  None for a single run, or where a redrawn mean is not
-    positive, because then it has no exponent.
-    """
-    n = len(early)
-    if n < 2:
-        return None
-    picks = rng.integers(n, size=(n_draws, n))
-    a, b = early[picks].mean(axis=1), late[picks].mean(axis=1)
-    if min(a.min(), b.min()) <= 0.0:
-        return None
-    low, high = np.percentile(np.log(b / a) / np.log(k_late / k_early), [2.5, 97.5])
-    return float(low), float(high)

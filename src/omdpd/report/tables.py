@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.report.results import Mean, grouped, mean_of
+from omdpd.report.results import budget_text, grouped, growth_of, mean_of
+from omdpd.report.statistics import MIN_RUNS, Growth
 
 COLUMNS = (
     ("regret", "regret", 1),
@@ -25,6 +26,11 @@ COLUMNS = (
     ("fail", "failures", 0),
     ("s/run", "seconds", 1),
 )
+# Which curve an exponent is of: an exponent is that of the mean curve, never a mean of exponents.
+CURVES = {"regret_exponent": "regret", "violation_exponent": "violation"}
+STYLES = ("terminal", "markdown", "csv", "latex")
+# A terminal that is this wide shows the intervals of exponents too.
+WIDE = 120
 LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     symbol: "\\" + symbol for symbol in "_%&#${}"
 }
@@ -33,23 +39,25 @@ NARROW = ("regret", "violation", "weak", "exp r", "exp v", "s/run")
 
 def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """Means over seeds: one block per world and nature, one row per learner."""
-    n = max(len(group) for group in grouped(records).values())
-    shown = Table(title=f"Means over {n} seeds (± 95 %)", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    groups = grouped(records)
+    n = max(len(group) for group in groups.values())
+    seeds = f"{n} seed{'s' if n > 1 else ''}" + (" (± 95 %)" if n >= MIN_RUNS else "")
+    shown = Table(title=f"Means over {seeds}", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("nature, learner", no_wrap=True)
     columns = [column for column in COLUMNS if column[0] in NARROW]
-    for title, key, digits in columns:
-        cells = [_cell(mean_of(group, key), title, digits) for group in grouped(records).values()]
-        shown.add_column(title, justify="right", no_wrap=True, min_width=max(len(cell) for cell in [title, *cells]))
+    wide = console.width >= WIDE
+    cells = {key: [_cell(group, column, wide) for column in columns] for key, group in groups.items()}
+    for i, (title, _, _) in enumerate(columns):
+        width = max(len(text) for text in [title, *(line[i] for line in cells.values())])
+        shown.add_column(title, justify="right", no_wrap=True, min_width=width)
     worlds = {record["world"] for record in records}
     last = ""
-    for (world, nature, learner), group in grouped(records).items():
+    for (world, nature, learner), group in groups.items():
         block = nature if len(worlds) == 1 else f"{world}, {nature}"
         if block != last:
-            shown.add_row(f"[bold]{escape(block)}[/bold]")
+            shown.add_row(f"[bold]{escape(block)}[/bold]{_budget_note(group)}")
         last = block
-        shown.add_row(
-            f" {escape(learner)}", *(_cell(mean_of(group, key), title, digits) for title, key, digits in columns)
-        )
+        shown.add_row(f" {escape(learner)}", *cells[world, nature, learner])
     console.print(shown)
     solves, failures = (sum(record[key] for record in records) for key in ("solves", "failures"))
     worst = max(record["max_gap"] for record in records)
@@ -59,43 +67,78 @@ def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
 
 def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:
     """The same means with every column, as markdown, csv or latex."""
-    head = ["world", "nature", "learner", "runs", *(title for title, _, _ in COLUMNS)]
+    if style not in STYLES[1:]:
+        raise InvalidInputError(f"there is no format {style!r}; there are {', '.join(STYLES)}")
+    if style == "csv":
+        return _csv(records)
+    head = ["world", "nature", "learner", "runs", "budget", *(title for title, _, _ in COLUMNS)]
     rows = [
-        [*keys, str(len(group)), *(_cell(mean_of(group, key), title, digits) for title, key, digits in COLUMNS)]
+        [*keys, str(len(group)), budget_text(group), *(_cell(group, column, True) for column in COLUMNS)]
         for keys, group in grouped(records).items()
     ]
     if style == "markdown":
         lines = [head, ["---"] * len(head), *rows]
         return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines) + "\n"
-    if style == "csv":
-        return _csv(records)
-    if style == "latex":
-        body = "\n".join(" & ".join(latex_text(cell) for cell in line) + r" \\" for line in rows)
-        top = " & ".join(latex_text(cell) for cell in head) + r" \\"
-        columns = "lll" + "r" * (len(head) - 3)
-        return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{top}\n\\hline\n{body}\n\\hline\n\\end{{tabular}}\n"
-    raise InvalidInputError(f"there is no format {style!r}; there are markdown, csv, latex")
+    body = "\n".join(" & ".join(latex_text(cell) for cell in line) + r" \\" for line in rows)
+    top = " & ".join(latex_text(cell) for cell in head) + r" \\"
+    columns = "lll" + "r" * (len(head) - 3)
+    return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{top}\n\\hline\n{body}\n\\hline\n\\end{{tabular}}\n"
 
 
-def _cell(mean: Mean | None, title: str, digits: int) -> str:
+def exponent_cell(growth: Growth | None, none: str = "-") -> str:
+    """An exponent with its 95 % interval where it has one."""
+    if growth is None or growth.exponent is None:
+        return none
+    interval = growth.interval
+    return f"{growth.exponent:.2f}" + ("" if interval is None else f" [{interval[0]:.2f}, {interval[1]:.2f}]")
+
+
+def _cell(group: Sequence[Mapping[str, Any]], column: tuple[str, str, int], wide: bool) -> str:
+    """A mean with its interval; an exponent's interval only where there is room for it."""
+    title, key, digits = column
+    if key in CURVES:
+        growth = growth_of(group, CURVES[key])
+        exponent = None if growth is None else growth.exponent
+        return exponent_cell(growth) if wide or exponent is None else f"{exponent:.{digits}f}"
+    mean = mean_of(group, key)
     if mean is None:
         return "-"
-    if title in ("regret", "violation", "Lagrangian"):
-        return f"{mean.mean:.0f} ± {mean.half:.0f}" if abs(mean.mean) >= 10 else f"{mean.mean:.1f} ± {mean.half:.1f}"
-    return f"{mean.mean:.{digits}f}"
+    if title not in ("regret", "violation", "Lagrangian"):
+        return f"{mean.mean:.{digits}f}"
+    few = int(abs(mean.mean) < 10)
+    return f"{mean.mean:.{few}f}" + ("" if mean.half is None else f" ± {mean.half:.{few}f}")
+
+
+def _budget_note(group: Sequence[Mapping[str, Any]]) -> str:
+    budget = budget_text(group)
+    return "" if not budget else f" [dim](budget {budget})[/dim]"
 
 
 def _csv(records: Sequence[Mapping[str, Any]]) -> str:
-    """Numbers for a program: a mean and the half-width of its interval in columns of their own; empty if undefined."""
+    """Numbers for a program, with the ends of their intervals in columns of their own; empty if undefined.
+
+    A mean has a half-width, an exponent (whose interval is not symmetric) a low and a high end.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = [name for _, key, _ in COLUMNS for name in (key, f"{key}_half")]
-    writer.writerow(["world", "nature", "learner", "runs", *names])
+    names = [
+        f"{key}{end}" for _, key, _ in COLUMNS for end in (("", "_low", "_high") if key in CURVES else ("", "_half"))
+    ]
+    writer.writerow(["world", "nature", "learner", "runs", "budget", *names])
     for keys, group in grouped(records).items():
-        means = [mean_of(group, key) for _, key, _ in COLUMNS]
-        numbers = [x for mean in means for x in (("", "") if mean is None else (mean.mean, mean.half))]
-        writer.writerow([*keys, len(group), *numbers])
+        numbers = [x for _, key, _ in COLUMNS for x in _numbers(group, key)]
+        writer.writerow([*keys, len(group), budget_text(group), *numbers])
     return text.getvalue()
+
+
+def _numbers(group: Sequence[Mapping[str, Any]], key: str) -> tuple[float | None, ...]:
+    """A number with its interval; csv writes None as nothing."""
+    if key in CURVES:
+        growth = growth_of(group, CURVES[key])
+        ends = (None if growth is None else growth.interval) or (None, None)
+        return (None if growth is None else growth.exponent, *ends)
+    mean = mean_of(group, key)
+    return (None, None) if mean is None else (mean.mean, mean.half)
 
 
 def latex_text(cell: str) -> str:

@@ -99,7 +99,7 @@
       const rows = with_.map((g) => [g.learner, `${g.value.n_mean} of ${g.value.n_runs}`, number(g.value[key]?.mean?.at(-1)), g.value[key]?.low ? `${number(g.value[key].low.at(-1), 3)} to ${number(g.value[key].high.at(-1), 3)}` : "–", exponent(g.value[key])]);
       return omdpd.figure({ name: key, title, note: told.join("; "), drawings, head: ["learner", "runs in the mean", "at the end", "95 % band", "growth exponent (95 %)"], rows });
     });
-    const how = { mean: "Mean over seeds with its 95 % bootstrap band.", quantiles: "Median over seeds with the 10 % and 90 % quantiles.", seeds: "Every seed on its own." }[switches.show];
+    const how = { mean: "Mean over seeds with its 95 % interval (Student's, from three seeds on).", quantiles: "Median over seeds with the 10 % and 90 % quantiles.", seeds: "Every seed on its own." }[switches.show];
     const table = omdpd.table(
       ["learner", "runs", "violation at the end", "regret at the end", "violation grows like K to the", "regret grows like K to the"],
       groups.map((g) => [g.learner, `${g.value.n_finished ?? 0} of ${g.value.n_runs}`, omdpd.withHalf(g.value.end?.violation), omdpd.withHalf(g.value.end?.regret), exponent(g.value.violation), exponent(g.value.regret)]),
