@@ -1,9 +1,13 @@
-"""`omdpd paper`, `run`, `new`, `ls`, `table`, `plot`: run experiments and read their results."""
+"""`omdpd paper`, `run`, `new`, `schema`, `ls`, `table`, `plot`: run experiments and read their results."""
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,12 +30,14 @@ from omdpd.cli.playing import (
     Retry,
     names_of,
     play_experiment,
+    play_runs,
     registry_of,
 )
 from omdpd.experiments.experiment import paper_experiment
 from omdpd.experiments.files import STARTER, load_experiment, stored_experiment
 from omdpd.experiments.one_run import scene_of
-from omdpd.experiments.spec import Experiment, RunSpec
+from omdpd.experiments.schema import experiment_schema
+from omdpd.experiments.spec import Experiment, RunSpec, shard_of
 from omdpd.play.loop import first, play, record_grid
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import load_curves
@@ -41,6 +47,7 @@ from omdpd.report.results import budget_text, stored_runs, summaries
 from omdpd.report.tables import STYLES, formatted, print_table
 from omdpd.solvers.warmup import warm_up
 from omdpd.storage.atomic import write_atomically
+from omdpd.storage.run_folder import RunFolder
 
 QUICK_EPISODES, QUICK_SEEDS = 500, 2
 # A dry run plays this many episodes of every kind of run to estimate its time.
@@ -98,16 +105,39 @@ def run(
     no_shared_disk: NoSharedDisk = False,
     report: Report = False,
     plugin: Plugins = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting said anew: episodes=100, or learners[0].z=1.0; a list is a grid."),
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="i/n: play the i-th of n shares of the runs, for the jobs of a cluster.")
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and an estimate, and stop.")] = False,
 ) -> None:
     """Run an experiment from a file; a second call goes on where the first one stopped."""
-    experiment = load_experiment(file, plugin or ())
+    experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem
+    runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *_shard(shard))
     if dry_run:
-        _print_plan(Console(), experiment)
+        _print_plan(Console(), experiment, runs)
         return
     plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
-    _play_and_print(Console(), experiment, folder, plan)
+    if shard is None:
+        _play_and_print(Console(), experiment, folder, plan)
+    else:
+        _play_shard(Console(), experiment, folder, plan, runs)
+
+
+def schema(
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (the terminal).")] = None,
+    plugin: Plugins = None,
+) -> None:
+    """Print the JSON schema of an experiment's file; editors complete and check TOML with it."""
+    text = json.dumps(experiment_schema(registry_of(plugin)), indent=1) + "\n"
+    if out is None:
+        print(text, end="")
+    else:
+        write_atomically(out, text.encode())
 
 
 def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("experiment.toml")) -> None:
@@ -192,18 +222,42 @@ def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan
     console.print(files, highlight=False)
 
 
-def _print_plan(console: Console, experiment: Experiment) -> None:
+def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec]) -> None:
+    """Play a share of the runs.  Whoever ends last sums the experiment up, as a call without --shard would."""
+    if runs:
+        play_runs(console, experiment, folder, plan, runs)
+    records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in experiment.runs()]
+    left = sum(record.summary is None for record in records)
+    if not left:
+        _play_and_print(console, experiment, folder, replace(plan, fresh=False, retry_failed=False))
+        return
+    console.print(
+        f"The {len(runs)} runs of this shard are finished; {left} of all {len(records)} are not. The last shard sums "
+        "up, and so does the same command without --shard.",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """The place and the number of shards that i/n says."""
+    place, slash, n = text.partition("/")
+    if not (slash and place.isascii() and place.isdigit() and n.isascii() and n.isdigit()):
+        raise InvalidInputError(f"--shard is {text!r}, but must be i/n, as in 3/30")
+    return int(place), int(n)
+
+
+def _print_plan(console: Console, experiment: Experiment, runs: Sequence[RunSpec]) -> None:
     """The runs of an experiment, and how long and large they will be, from a short trial of each kind."""
-    runs = experiment.runs()
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("world", "nature", "learner", "seeds", "seconds a run"):
         shown.add_column(name)
     warm_up(lambda line: console.print(line))
     total = 0.0
+    seeds = Counter((run.world, run.nature, run.learner) for run in runs)
     for spec in {(r.world, r.nature, r.learner): r for r in runs}.values():
-        seconds = _trial(spec)
-        total += seconds * experiment.seeds
-        shown.add_row(spec.world.label, spec.nature.label, spec.learner.label, str(experiment.seeds), f"{seconds:.1f}")
+        seconds, n = _trial(spec), seeds[spec.world, spec.nature, spec.learner]
+        total += seconds * n
+        shown.add_row(spec.world.label, spec.nature.label, spec.learner.label, str(n), f"{seconds:.1f}")
     console.print(shown)
     recorded = record_grid(experiment.episodes, experiment.record == "all")
     share = sum(map(recorded, range(1, min(experiment.episodes, TRIAL_ROWS) + 1)))

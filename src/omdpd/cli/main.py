@@ -29,6 +29,7 @@ for command in (
     experiments.paper,
     experiments.run,
     experiments.new,
+    experiments.schema,
     experiments.ls,
     experiments.table,
     experiments.plot,

@@ -15,8 +15,9 @@ from rich.console import Console
 
 from omdpd.cli.progress import Watch
 from omdpd.experiments.executors import Place, executor
-from omdpd.experiments.experiment import forget, run_experiment
+from omdpd.experiments.experiment import forget, run_experiment, write_experiment
 from omdpd.experiments.interrupts import hearing_terminate
+from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.writer import commit_seconds
@@ -107,6 +108,15 @@ def play_experiment(
         if plan.report and (folder / "runs").is_dir():
             console.print(f"Report: {write_report(folder)}", highlight=False, soft_wrap=True)
     return records
+
+
+def play_runs(
+    console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec]
+) -> list[dict[str, Any]]:
+    """Play some runs of an experiment into its folder, and sum nothing up: others may be playing the rest."""
+    with playing(console, runs, folder, plan) as (workers, watch):
+        write_experiment(experiment, folder)
+        return run_all(runs, folder / "runs", workers, watch, None, plan.shared_disk)
 
 
 @contextmanager

@@ -49,13 +49,18 @@ def run_experiment(
     Without a shared disk workers play in temporary folders, and their files are written into `folder` here.  `runs`
     are those of the grid that are wanted, all if None.
     """
-    make_folder(folder)
-    write_atomically(folder / "experiment.toml", sealed_toml("", toml_of(experiment)))
+    write_experiment(experiment, folder)
     summaries = run_all(
         experiment.runs() if runs is None else runs, folder / "runs", executor, watch, metrics, shared_disk
     )
     write_summaries(summaries, folder)
     return summaries
+
+
+def write_experiment(experiment: Experiment, folder: Path) -> None:
+    """Let a folder of results say what it holds; several processes that say the same may do so at once."""
+    make_folder(folder)
+    write_atomically(folder / "experiment.toml", sealed_toml("", toml_of(experiment)))
 
 
 def named_experiment(

@@ -13,6 +13,7 @@ from typing import Any, get_origin
 import msgspec
 import numpy as np
 
+from omdpd.experiments.overrides import overridden
 from omdpd.experiments.registry import Registry, UnknownNameError
 from omdpd.experiments.spec import (
     KINDS,
@@ -72,10 +73,14 @@ name = "SinhaVaze"
 """
 
 
-def load_experiment(file: str | Path, plugins: Sequence[str | Path] = ()) -> Experiment:
-    """The experiment that a TOML file spells; `plugins` are files of your own code that it takes names from."""
+def load_experiment(file: str | Path, plugins: Sequence[str | Path] = (), overrides: Sequence[str] = ()) -> Experiment:
+    """The experiment that a TOML file spells; `plugins` are files of your own code that it takes names from.
+
+    `overrides` are settings said anew, ``"episodes=100"`` or ``"learners[0].z=1.0"`` (see `experiments.overrides`).
+    """
     file = Path(file)
-    experiment = parse_experiment(_decoded(file), str(file), Registry.installed().with_plugins(plugins), file.parent)
+    content = overridden(_decoded(file), overrides)
+    experiment = parse_experiment(content, str(file), Registry.installed().with_plugins(plugins), file.parent)
     _try(experiment, str(file))
     return experiment
 
@@ -103,7 +108,7 @@ def parse_experiment(content: dict[str, Any], source: str, registry: Registry, f
         )
     rest = {key: value for key, value in content.items() if key not in KINDS}
     try:
-        experiment = Experiment(**parts, **msgspec.structs.asdict(msgspec.convert(rest, _Rest)))
+        experiment = Experiment(**parts, **msgspec.structs.asdict(msgspec.convert(rest, Rest)))
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise InvalidInputError(f"{source}: {_plain(str(error))}") from None
     n = len(experiment.worlds) * len(experiment.natures) * len(experiment.learners) * experiment.seeds
@@ -122,7 +127,7 @@ def pinned(spec: Any, folder: Path) -> Any:
     return msgspec.structs.replace(spec, path=str(path), sha256=spec.sha256 or file_digest(path))
 
 
-class _Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an experiment says besides its worlds, natures and learners."""
 
     episodes: int

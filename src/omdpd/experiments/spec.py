@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -210,6 +210,18 @@ class Experiment(msgspec.Struct, frozen=True):
             if not left_out(nature, learner)
         )
         return list(dict.fromkeys(runs))
+
+
+def shard_of(runs: Sequence[RunSpec], place: int, n_shards: int) -> list[RunSpec]:
+    """One of `n_shards` shares of some runs, counted from 1: every run is in exactly one, and they differ by one run.
+
+    Runs go by their ids, so that the shares are the same wherever and in whatever order somebody makes them, and long
+    runs (neighbours in a grid) are spread over them.
+    """
+    if not 1 <= place <= n_shards:
+        raise InvalidInputError(f"the shard is {place} of {n_shards}, but must be one of 1 to {n_shards}")
+    mine = {run.id for run in sorted(runs, key=lambda run: run.id)[place - 1 :: n_shards]}
+    return [run for run in runs if run.id in mine]
 
 
 def left_out(nature: NatureSpec, learner: LearnerSpec) -> bool:
