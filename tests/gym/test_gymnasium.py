@@ -9,9 +9,10 @@ from named import WORLDS
 
 from omdpd import ProximalOMDPD, Session, Uniform
 from omdpd.gym.env import CMDPEnv, env_id
-from omdpd.gym.learning import Task, learn, learn_by_context
+from omdpd.gym.learning import learn, learn_by_context
 from omdpd.gym.returns import plot_learned
 from omdpd.gym.table import from_gymnasium
+from omdpd.gym.task import Task
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.compiled.flow import value_of_policy
 from omdpd.worlds import cyclic, queue, streaming

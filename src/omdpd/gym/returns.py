@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omdpd.gym.learning import Learned
+from omdpd.gym.learned import Learned
 from omdpd.problem.arrays import Floats
 from omdpd.report.figures import write_figure
 

@@ -1,0 +1,105 @@
+"""What came of learning in an environment: the policy and the returns of its episodes, kept and played again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.gym.task import Task
+from omdpd.learners.protocol import Report
+from omdpd.play.policy import Policy
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.report.statistics import half_width
+from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
+from omdpd.storage.npz import Limits, npz_of_arrays, opened_npz
+
+ARRAYS = ("policy", "rewards", "costs", "lengths", "budget")
+LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=8)
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """Episodes of a fixed policy: reward (n,), costs (n, I) and length (n,) of each, in the environment's units."""
+
+    rewards: Floats
+    costs: Floats
+    lengths: npt.NDArray[np.int64]
+    budget: Floats
+
+    def __str__(self) -> str:
+        told = [f"reward {_mean(self.rewards)}"]
+        told += [f"cost {_mean(c)} of {b:.4g}" for c, b in zip(self.costs.T, self.budget, strict=True)]
+        return f"{len(self.rewards)} episodes: {', '.join(told)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What came of learning: the next policy (H, S, A), and per episode reward (K,), costs (K, I) and length (K,).
+
+    Returns are those of single episodes in the environment's units: without the table nothing exact can be said.  One
+    that was loaded from a file has neither the learner's report nor the task.
+    """
+
+    policy: Policy
+    rewards: Floats
+    costs: Floats
+    lengths: npt.NDArray[np.int64]
+    budget: Floats
+    report: Report | None = None
+    task: Task | None = None
+
+    def __repr__(self) -> str:
+        n = max(len(self.rewards) // 10, 1)
+        last = Played(self.rewards[-n:], self.costs[-n:], self.lengths[-n:], self.budget)
+        return f"Learned({len(self.rewards)} episodes; the last {last})"
+
+    def act(self, step: int, state: int, rng: np.random.Generator) -> int:
+        """An action of the learnt policy at a zero-based step."""
+        return self.policy.act(step, state, rng)
+
+    def evaluate(self, task: Task | None = None, n_episodes: int = 100, seed: int = 0) -> Played:
+        """Play the learnt policy without learning; one that was loaded from a file needs the `Task` to play it in."""
+        task = self.task if task is None else task
+        if task is None:
+            raise InvalidInputError("what was loaded from a file does not know its environment: give evaluate the Task")
+        policy, rng = task.padded_policy(self.policy), np.random.default_rng(seed)
+        n = positive_integer("n_episodes", n_episodes)
+        played = [task.play(policy, rng, seed if k == 0 else None) for k in range(n)]
+        return Played(
+            np.array([e.reward for e in played]), np.array([e.costs for e in played]),
+            np.array([e.length for e in played], dtype=np.int64), task.limits,
+        )  # fmt: skip
+
+    def save(self, file: str | Path) -> Path:
+        """Keep policy and returns in an ``.npz`` file, whole or not at all."""
+        file = Path(file)
+        if file.suffix != ".npz":
+            raise InvalidInputError(f"{file} should end in .npz")
+        make_folder(file.absolute().parent)
+        write_atomically(file, npz_of_arrays({name: np.asarray(getattr(self, name)) for name in ARRAYS}))
+        return file
+
+    @staticmethod
+    def load(file: str | Path) -> Learned:
+        """Read what `save` wrote, or say what is wrong with it."""
+        file = Path(file)
+        with opened_plain(file, follow=True) as stream, opened_npz(stream, str(file), LIMITS) as npz:
+            missing = [name for name in ARRAYS if name not in npz.headers or npz.headers[name].dtype.kind not in "fi"]
+            if missing:
+                raise RecordError(f"{file} holds nothing learnt: it has no numbers {missing[0]!r}")
+            policy, rewards, costs, lengths, budget = (npz.array(name) for name in ARRAYS)
+        K, I = len(rewards), budget.size  # noqa: E741
+        if rewards.shape != (K,) or lengths.shape != (K,) or costs.shape != (K, I) or budget.shape != (I,):
+            raise RecordError(f"{file} is damaged: its returns are not of the same episodes")
+        try:
+            return Learned(Policy(policy), rewards, costs, lengths.astype(np.int64), budget)
+        except InvalidInputError as error:
+            raise RecordError(f"{file} is damaged: {error}") from None
+
+
+def _mean(values: Floats) -> str:
+    half = half_width(values)
+    return f"{values.mean():.4g}" + ("" if half is None else f" ± {float(half):.2g}")

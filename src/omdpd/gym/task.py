@@ -1,0 +1,294 @@
+"""An environment read as a CMDP of unknown dynamics: anything with Gymnasium's `reset` and `step`.
+
+An episode has `horizon` steps, whatever the environment does:
+
+- it ends early (`terminated`): the rest of the episode is spent in one more state, "ended" (number S), where every
+  action earns reward 0 and costs 0;
+- it is cut short (`truncated`) before the horizon: refused, because what would have come is not known, unless the task
+  says that a cut is an end like any other (which is exact for a time limit and a learner that tells steps apart);
+- the law of the first state is not known: the episode gets one more step in front, spent in one more state, "before"
+  (number S + 1), where every action earns 0, costs 0 and leads to the first state.
+
+Costs come from ``info["cost"]``, ``info["costs"]``, the third of six values of `step` (safety-gymnasium), another key
+of `info`, or a function of states or of observations.  Gymnasium is needed only to open an environment by its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.play.policy import Policy
+from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, positive_integer
+from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
+from omdpd.solvers.compiled.rollout import index_of_uniform
+
+# A learner keeps several tables of H S A S numbers; one of them may have this many at most (1 GiB).
+MAX_ENTRIES = 2**27
+
+# cost(state, action, next_state): one number, or one per constraint.
+StepCost = Callable[[int, int, int], Any]
+# The same of what the environment itself says: cost(observation, action, next_observation).
+ObservationCost = Callable[[Any, int, Any], Any]
+Truncation = Literal["refuse", "end"]
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """One played episode: what a learner is told, and its length, reward and costs (I,) in the environment's units."""
+
+    feedback: BanditFeedback
+    length: int
+    reward: float
+    costs: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """An environment read as a CMDP of unknown dynamics.
+
+    Parameters
+    ----------
+    env
+        An environment with discrete actions, and discrete observations unless `state_of` is given.
+    horizon
+        Steps per episode.
+    budget
+        What an episode may cost in expectation, one number or one per constraint.
+    cost
+        None (from `info` or the six values of `step`), a key of `info`, or ``cost(state, action, next_state)``.
+    initial
+        The law of the first observation of an environment with discrete observations, if it is known.
+    reward_range
+        The rewards that a learner sees as 0 and 1; it must hold every reward, and 0.
+    cost_scale
+        What costs and budgets are divided by, one number or one per constraint: cost less budget / horizon must then
+        lie in [-1, 1].
+    state_of, n_states
+        For other observations, or to lump states together: the state of an observation, and how many states there are
+        (`omdpd.gym.Bins` is both).
+    max_entries
+        Refuse a problem whose H S A S is larger; None for a learner that keeps no table of transitions.
+    observation_cost
+        Instead of `cost`: ``cost(observation, action, next_observation)``, of what the environment itself says.
+    truncation
+        What an episode is that the environment cuts short: refused, or (``"end"``) ended.
+    """
+
+    env: Any
+    horizon: int
+    budget: npt.ArrayLike
+    cost: StepCost | str | None = None
+    initial: npt.ArrayLike | None = None
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    cost_scale: npt.ArrayLike = 1.0
+    state_of: Callable[[Any], int] | None = None
+    n_states: int | None = None
+    max_entries: int | None = MAX_ENTRIES
+    observation_cost: ObservationCost | None = None
+    truncation: Truncation = "refuse"
+
+    def __post_init__(self) -> None:
+        positive_integer("horizon", self.horizon)
+        _refuse_vector(self.env)
+        if self.truncation not in ("refuse", "end"):
+            raise InvalidInputError(f"truncation is {self.truncation!r}, but must be 'refuse' or 'end'")
+        if self.cost is not None and self.observation_cost is not None:
+            raise InvalidInputError("cost and observation_cost are both given; a step has one of them")
+        low, high = self.reward_range
+        if not low <= 0.0 <= high or low == high:
+            raise InvalidInputError(f"reward_range is {self.reward_range}, but must be two numbers with 0 between them")
+        if np.any(self.scale <= 0.0):
+            raise InvalidInputError(f"cost_scale is {self.cost_scale}, but must be positive")
+        limit = getattr(getattr(self.env, "spec", None), "max_episode_steps", None)
+        if limit is not None and limit < self.horizon and self.truncation == "refuse":
+            raise InvalidInputError(
+                f"the environment cuts its episodes after {limit} steps, before the horizon {self.horizon}; choose a "
+                "shorter horizon, make it with a larger max_episode_steps, or say truncation='end'"
+            )
+        H, S, A = self.setting(None).shape
+        if self.max_entries is not None and self.max_entries < H * S * A * S:
+            raise InvalidInputError(
+                f"{S} states, {A} actions and {H} steps need tables of {H * S * A * S * 8 / 2**30:.1f} GiB each; "
+                "choose a shorter horizon, lump states together with state_of, or (for a learner without a table of "
+                "transitions) pass max_entries=None"
+            )
+
+    @cached_property
+    def limits(self) -> Floats:
+        """Budgets, (I,)."""
+        return as_table("budget", np.atleast_1d(numbers("budget", self.budget)), ["constraint"], [None])
+
+    @cached_property
+    def scale(self) -> Floats:
+        """The divisor of every constraint, (I,)."""
+        return np.broadcast_to(np.asarray(self.cost_scale, dtype=np.float64), self.limits.shape)
+
+    @cached_property
+    def sizes(self) -> tuple[int, int]:
+        """S and A of the environment itself."""
+        A = _discrete(self.env, "action_space", "actions", "")
+        if self.state_of is None:
+            hint = "; give state_of and n_states, which say in which of n states an observation lies"
+            return _discrete(self.env, "observation_space", "observations", hint), A
+        n_states = getattr(self.state_of, "n_states", None) if self.n_states is None else self.n_states
+        return positive_integer("n_states", n_states), A
+
+    def setting(self, n_episodes: int | None) -> Setting:
+        """What a learner is told: the sizes with the added states, and the law of the first state."""
+        S, A = self.sizes
+        before = int(self.initial is None)
+        mu = np.zeros(S + 1 + before)
+        if self.initial is None:
+            mu[S + 1] = 1.0
+        else:
+            n = _discrete(self.env, "observation_space", "observations", "; leave initial out")
+            law = as_table("initial", self.initial, ["observation"], [n])
+            start = int(self.env.observation_space.start)
+            for observation in np.flatnonzero(law > 0.0):
+                mu[self.state(start + int(observation))] += law[observation]
+        return Setting(self.horizon + before, S + 1 + before, A, self.limits.size, mu, n_episodes, "bandit")
+
+    def own_policy(self, policy: Policy | Floats) -> Policy:
+        """A learner's policy without the added steps and states, (H, S, A)."""
+        return Policy(policy[int(self.initial is None) :, : self.sizes[0]])
+
+    def padded_policy(self, policy: Policy | Floats) -> Floats:
+        """A policy of the environment's own steps and states as `play` takes it: uniform where it does not matter."""
+        own = np.asarray(policy)
+        H, S, A = self.setting(None).shape
+        if own.shape != (self.horizon, self.sizes[0], A):
+            raise InvalidInputError(
+                f"the policy is {own.shape}, but the task has {self.horizon} steps, {self.sizes[0]} states, {A} actions"
+            )
+        padded = np.full((H, S, A), 1.0 / A)
+        padded[H - self.horizon :, : self.sizes[0]] = own
+        return padded
+
+    def play(self, policy: Policy | Floats, rng: np.random.Generator, seed: int | None = None) -> Episode:
+        """Play one episode of a learner's policy; `seed` goes to the environment's reset."""
+        return self.play_from(self.env.reset(seed=seed)[0], policy, rng)
+
+    def play_from(self, observation: Any, policy: Policy | Floats, rng: np.random.Generator) -> Episode:
+        """Play one episode of an environment that was reset and gave `observation`."""
+        S, _ = self.sizes
+        table = np.asarray(policy)
+        uniforms = rng.random((len(table),))
+        states, actions, rewards, costs = [], [], [], []
+        first = int(self.initial is None)
+        if first:
+            states.append(S + 1)
+            actions.append(index_of_uniform(table[0, S + 1], uniforms[0]))
+        s, ended, length = self.state(observation), False, 0
+        seen = observation
+        for h in range(self.horizon):
+            a = index_of_uniform(table[first + h, s], uniforms[first + h])
+            states.append(s)
+            actions.append(a)
+            if ended:
+                continue
+            s, reward, cost, ended, seen = self._step(s, a, h, seen)
+            rewards.append(reward)
+            costs.append(cost)
+            length += 1
+        return self._episode(states, actions, np.array(rewards), np.array(costs).T, length)
+
+    def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, float, Floats, bool, Any]:
+        """One step of the environment: next state, reward, costs (I,), whether it ended, the observation."""
+        start = int(getattr(self.env.action_space, "start", 0))
+        answer = self.env.step(start + a)
+        if len(answer) not in (5, 6):
+            raise InvalidInputError(f"step of the environment gave {len(answer)} values, but 5 or 6 are needed")
+        observation, (terminated, truncated, info) = answer[0], answer[-3:]
+        t = self.state(observation)
+        cost = self._cost(answer, info, (s, a, t), (seen, start + a, observation))
+        if truncated and not terminated and h + 1 < self.horizon and self.truncation == "refuse":
+            raise InvalidInputError(
+                f"the environment cut an episode short after {h + 1} steps, before the horizon {self.horizon}; "
+                "choose a shorter horizon, lift its time limit, or say truncation='end'"
+            )
+        ended = bool(terminated or truncated)
+        return (self.sizes[0] if ended else t), float(answer[1]), cost, ended, observation
+
+    def _cost(self, answer: Any, info: Any, step: tuple[int, int, int], seen: tuple[Any, int, Any]) -> Floats:
+        """The costs (I,) of a step, from wherever they come."""
+        if self.observation_cost is not None:
+            observed = self.observation_cost(*seen)
+        elif callable(self.cost):
+            observed = self.cost(*step)
+        elif self.cost is not None:
+            if self.cost not in info:
+                raise InvalidInputError(f"info has no {self.cost!r}; it has {', '.join(map(str, info)) or 'nothing'}")
+            observed = info[self.cost]
+        elif "costs" in info and np.size(info["costs"]) == self.limits.size:
+            observed = info["costs"]
+        elif len(answer) == 6:
+            observed = answer[2]
+        elif "cost" in info:
+            observed = info["cost"]
+        else:
+            raise InvalidInputError(
+                f"the environment reports no cost (info has {', '.join(map(str, info)) or 'nothing'}); give cost as a "
+                "key of info or as a function of (state, action, next state), or observation_cost"
+            )
+        costs = np.atleast_1d(numbers("the cost of a step", observed)).astype(np.float64)
+        if costs.shape != self.limits.shape:
+            raise InvalidInputError(f"a step reported {costs.size} costs, but there are {self.limits.size} budgets")
+        return costs
+
+    def _episode(self, states: list[int], actions: list[int], rewards: Floats, costs: Floats, length: int) -> Episode:
+        """The episode in a learner's units, with zeros before the first and after the last step that was played."""
+        H, first = len(states), int(self.initial is None)
+        low, high = self.reward_range
+        all_rewards, all_costs = np.zeros(H), np.zeros((self.limits.size, H))
+        all_rewards[first : first + length] = rewards
+        all_costs[:, first : first + length] = costs
+        seen = (all_rewards - low) / (high - low)
+        excess = (all_costs - self.limits[:, None] / H) / self.scale[:, None]
+        self._refuse("reward", all_rewards, (seen < -1e-9) | (seen > 1.0 + 1e-9), "reward_range")
+        too_far = np.asarray((np.abs(excess) > 1.0 + 1e-9).any(axis=0))
+        self._refuse("cost", all_costs.max(axis=0), too_far, "cost_scale")
+        observed = Trajectory(np.array(states, dtype=np.int64), np.array(actions, dtype=np.int64))
+        feedback = BanditFeedback(observed, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0))
+        return Episode(feedback, length, float(rewards.sum()), costs.sum(axis=1))
+
+    def _refuse(self, kind: str, values: Floats, wrong: npt.NDArray[np.bool_], parameter: str) -> None:
+        if wrong.any():
+            step = int(np.flatnonzero(wrong)[0])
+            raise InvalidInputError(
+                f"the {kind} {values[step]:.6g} at step {step - int(self.initial is None)} does not fit; give a wider "
+                f"{parameter} (now {getattr(self, parameter)})"
+            )
+
+    def state(self, observation: Any) -> int:
+        """The state of an observation, refused if there is none of its number."""
+        S = self.sizes[0]
+        start = int(getattr(self.env.observation_space, "start", 0)) if self.state_of is None else 0
+        s = int(observation) - start if self.state_of is None else int(self.state_of(observation))
+        if not 0 <= s < S:
+            raise InvalidInputError(f"the observation {observation!r} is state {s}, but states go from 0 to {S - 1}")
+        return s
+
+
+def _refuse_vector(env: Any) -> None:
+    """A vector of environments plays several episodes at once, but the next policy depends on the last episode."""
+    n = getattr(env, "num_envs", None)
+    if isinstance(n, int | np.integer):
+        raise InvalidInputError(
+            f"the environment is a vector of {n} environments, but episodes are learnt from one after the other, "
+            "because each policy depends on the episode before: give a single environment"
+        )
+
+
+def _discrete(env: Any, attribute: str, what: str, hint: str) -> int:
+    """The size of a discrete space."""
+    space = getattr(env, attribute, None)
+    n = getattr(space, "n", None)
+    if not isinstance(n, int | np.integer) or not hasattr(space, "start"):
+        raise InvalidInputError(f"the environment's {what} are {space}, not Discrete(n){hint}")
+    return int(n)
