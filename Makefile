@@ -48,6 +48,16 @@ bench: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py $(N)
 
+# The site, with every example and tutorial run anew; a warning is an error.
+.PHONY: docs docs-serve
+docs: $(VENV)/.dev
+	$(PIP) --editable '.[docs]'
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs results/site
+	@echo "open results/site/index.html, or make docs-serve"
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory results/site 8000
+
 recorded: $(VENV)/.dev
 	$(BIN)/python tests/recorded/record.py
 

@@ -13,10 +13,14 @@ from omdpd.report.figures import write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-def plot_learned(learned: Learned, file: str | Path, title: str = "") -> Path:
-    """Draw the returns of `learn`: reward and costs of every episode, their running means, and the budgets."""
+def plot_learned(learned: Learned, file: str | Path | None = None, title: str = "") -> Figure:
+    """Draw the returns of `learn`: reward and costs of every episode, their running means, and the budgets.
+
+    The figure is returned; with a file it is written too.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -30,7 +34,9 @@ def plot_learned(learned: Learned, file: str | Path, title: str = "") -> Path:
             _returns(axes, values, budget)
             axes.set(title=f"{name} per episode", xlabel="episode")
         figure.suptitle(title)
-    return write_figure(figure, Path(file))
+    if file is not None:
+        write_figure(figure, Path(file))
+    return figure
 
 
 def _returns(axes: Axes, values: Floats, budget: float | None) -> None:

@@ -1,23 +1,13 @@
-"""The paper's lemmas as numbers, and its good event as a check.
-
-    regret, optimisation      2 (1 + sqrt L) (SAH + 4 sqrt C sqrt(6SAHK))
-    regret, reward estimate   SAH sqrt((K - 1)/2 ln(2/delta)) + SAH
-    violation, optimisation   16 (1 + sqrt L) sqrt C sqrt(6SAHK) ln(K + 8 sqrt C sqrt(6SAHK)/SAH + 2)
-
-The estimation errors come on top; the paper gives them up to constants.  No policy can violate by more than H per
-episode, so a bound says something only once it is below HK.
-"""
+"""The theorem's constants and what they can enforce; its bounds, term by term, are in `learners.bounds`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import (
-    DELTA,
-    log_term,
-)
+from omdpd.beliefs.confidence import DELTA, log_term
+from omdpd.learners.bounds import theorem_terms
 from omdpd.problem.setting import Setting
 
 
@@ -46,12 +36,11 @@ def theorem_numbers(setting: Setting, delta: float = DELTA, diameter: float | No
     SAH, L = S * A * H, log_term(setting, 0, delta)
     root = np.sqrt(C) * np.sqrt(6.0 * SAH * K)
     alpha, beta = 1.0 / (2.0 * (1.0 + np.sqrt(L)) * SAH), SAH / (8.0 * root)
-    optimisation = 2.0 * (1.0 + np.sqrt(L)) * (SAH + 4.0 * root)
-    reward = SAH * np.sqrt((K - 1) / 2.0 * np.log(2.0 / delta)) + SAH
-    violation = 16.0 * (1.0 + np.sqrt(L)) * root * np.log(K + 8.0 * root / SAH + 2.0)
+    terms = {term.name: term.value for term in theorem_terms(replace(setting, n_episodes=K), delta, C)}
+    regret = terms["regret, optimisation"] + terms["regret, optimism of rewards"]
     penalty = beta * np.exp(min(beta * alpha * H * K, 700.0))
     return TheoremNumbers(
-        K, float(alpha), float(beta), float(penalty), float(optimisation + reward), float(violation), float(H * K)
+        K, float(alpha), float(beta), float(penalty), regret, terms["violation, optimisation"], float(H * K)
     )
 
 

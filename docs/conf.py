@@ -1,0 +1,100 @@
+"""How the site is built (`make docs`): pages are Markdown, examples run during the build, API pages come from code."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import omdpd
+
+# Tutorials and their kernels find the package that this process found.
+os.environ.setdefault("PYTHONWARNINGS", "ignore")
+
+project = "omdpd"
+author = "The omdpd developers"
+copyright = "The omdpd developers"
+version = release = omdpd.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_design",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "studies/data"]
+html_theme = "pydata_sphinx_theme"
+html_title = "omdpd"
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_timeout = 600
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+# Docstrings write `code` with one backtick, as Markdown does.
+default_role = "literal"
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+_SECTIONS = {"Attributes", "Parameters", "Returns", "Raises", "Notes", "Examples", "See Also"}
+
+
+def _escaped(line: str) -> str:
+    """A line of prose whose mathematics is not taken for markup; what stands in backticks is left alone."""
+    parts = re.split(r"(`+[^`]*`+)", line)
+    return "".join(p if p.startswith("`") else re.sub(r"([*|])|(?<=\w)_(?!\w)", r"\\\g<0>", p) for p in parts)
+
+
+def _restructured(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Our docstrings as reStructuredText: indented formulas become literal blocks, prose is escaped."""
+    out: list[str] = []
+    section, literal = False, False
+    for i, line in enumerate(lines):
+        underline = bool(line) and set(line) == {"-"}
+        if underline and out and out[-1].strip() in _SECTIONS:
+            section = True
+        indented, code = line.startswith("    "), line.lstrip().startswith((">>>", "..."))
+        if not line.strip() or underline or code or (code := _in_doctest(lines, i)):
+            out.append(line)
+            literal = literal and not line.strip()
+            continue
+        if indented and not section and not literal:
+            if not out or not out[-1].strip():
+                out += ["::", ""]
+            else:
+                out += ["", "::", ""]
+        literal = indented and not section
+        out.append(line if literal else _escaped(line))
+        if not indented and not section and i + 1 < len(lines) and lines[i + 1].startswith("    "):
+            out.append("")
+    lines[:] = out
+
+
+def _in_doctest(lines: list[str], i: int) -> bool:
+    """Whether a line is what an example prints."""
+    while i >= 0 and lines[i].strip():
+        if lines[i].lstrip().startswith(">>>"):
+            return True
+        i -= 1
+    return False
+
+
+def setup(app: Any) -> None:
+    """Docstrings are turned into reStructuredText before anything else reads them."""
+    app.connect("autodoc-process-docstring", _restructured, priority=100)
