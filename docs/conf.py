@@ -29,6 +29,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "omdpd"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

@@ -9,6 +9,7 @@ import numpy as np
 
 from omdpd.gym.learned import Learned
 from omdpd.problem.arrays import Floats
+from omdpd.report.canvas import new_figure
 from omdpd.report.figures import write_figure
 
 if TYPE_CHECKING:
@@ -22,13 +23,11 @@ def plot_learned(learned: Learned, file: str | Path | None = None, title: str = 
     The figure is returned; with a file it is written too.
     """
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     panels: list[tuple[str, Floats, float | None]] = [("reward", learned.rewards, None)]
     panels += [(f"cost {i}", learned.costs[:, i], float(b)) for i, b in enumerate(learned.budget)]
     with rc_context({"font.size": 9, "svg.hashsalt": "omdpd"}):
-        size = (4.5 * len(panels), 3.2)
-        figure = Figure(figsize=size, layout="constrained")
+        figure = new_figure(4.5 * len(panels), 3.2)
         grid = figure.subplots(1, len(panels), squeeze=False)
         for axes, (name, values, budget) in zip(grid.flat, panels, strict=True):
             _returns(axes, values, budget)

@@ -18,6 +18,7 @@ from omdpd.natures.independent import violation_floor
 from omdpd.play.history import History
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.report.canvas import new_figure
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
 from omdpd.report.pictures import draw_policy
 from omdpd.report.statistics import MIN_RUNS
@@ -71,13 +72,12 @@ def draw(
     """
     spread_named(spread)
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     natures = list(dict.fromkeys(c.nature for c in curves))
     style = styles_of(curves)
     with rc_context(LOOK):
         height = max(2.7, RANKING_LINE * (len(style) + 3))
-        figure = Figure(figsize=(15.0, height * len(natures) + 0.4), layout="constrained")
+        figure = new_figure(15.0, height * len(natures) + 0.4)
         grid = figure.subplots(len(natures), 3, squeeze=False, width_ratios=(1.0, 1.3, 1.3))
         for (ranking, left, right), nature in zip(grid, natures, strict=True):
             group = [c for c in curves if c.nature == nature]
