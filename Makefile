@@ -59,7 +59,7 @@ docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory results/site 8000
 
 recorded: $(VENV)/.dev
-	$(BIN)/python tests/recorded/record.py
+	PYTHONPATH=tests/references $(BIN)/python tests/recorded/record.py
 
 # The page's own libraries, renewed from the npm registry at the pinned versions; a test checks their hashes.
 .PHONY: vendor

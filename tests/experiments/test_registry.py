@@ -233,6 +233,14 @@ def test_the_names_of_an_installed_package_are_there(tmp_path, plugin, monkeypat
         sys.modules.pop("stranger", None)
 
 
+def test_another_name_of_a_learner_stands_for_the_same_runs():
+    registry = Registry.installed()
+    assert registry.spec("learners", "SVOPS", {"step_scale": 2.0}) == registry.spec(
+        "learners", "BVOPS", {"step_scale": 2.0}
+    )
+    assert "SVOPS" not in registry.names("learners")
+
+
 def test_later_settings_rename_no_run_until_they_are_used():
     registry = Registry.installed()
     plain, said, other = (registry.spec("natures", "noisy", s) for s in ({}, {"noise": "two-point"}, {"noise": "beta"}))

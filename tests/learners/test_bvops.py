@@ -17,9 +17,10 @@ H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 40
 
 
-def test_losses_are_weighted_by_upper_occupancies_and_projected_on_the_safe_set():
+@pytest.mark.parametrize("gamma_scale", [None, 0.25])
+def test_losses_are_weighted_by_upper_occupancies_and_projected_on_the_safe_set(gamma_scale):
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.4)
-    learner = BVOPS()
+    learner = BVOPS(gamma_scale=gamma_scale)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(1)
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
@@ -27,13 +28,14 @@ def test_losses_are_weighted_by_upper_occupancies_and_projected_on_the_safe_set(
     box = optimistic_tables(counts, K)[4]
     u = math.log(8 * I * (H * S) ** 2 * A * K / 0.01)
     eta = math.sqrt(H * u / (K * H * S * A))
+    gamma = eta if gamma_scale is None else gamma_scale * eta
     binding = empty = 0
     for _ in range(15):
         policy = learner.policy(state)
         met = bandit(rng, cmdp, policy)
         loss = np.zeros((H, S, A))
         for h, (s, a) in enumerate(zip(met.trajectory.states, met.trajectory.actions, strict=True)):
-            loss[h, s, a] = (1 - met.rewards[h]) / (most_mass(policy, box, setting.mu, h, s, a) + eta)
+            loss[h, s, a] = (1 - met.rewards[h]) / (most_mass(policy, box, setting.mu, h, s, a) + gamma)
         counts.add(met)
         _, d, _, _, box = optimistic_tables(counts, K)
         near = (1 - 1 / K) * q + 1 / (K * S * A)
@@ -63,6 +65,7 @@ def test_the_trivial_world_is_solved():
         (BVOPS(), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
         (BVOPS(), Setting(H, S, A), "set n_episodes"),
         (BVOPS(step_scale=-1.0), Setting(H, S, A, n_episodes=K), "step_scale is -1"),
+        (BVOPS(gamma_scale=0.0), Setting(H, S, A, n_episodes=K), "gamma_scale is 0"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

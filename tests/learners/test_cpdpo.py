@@ -6,11 +6,12 @@ from instances import bandit, random_cmdp
 from plain_loop import PlainCounts, optimistic_tables
 from policy_by_hand import exponential
 from trivial_world import late_averages
+from upper_occupancy import most_value
 
 from omdpd.learners.cpdpo import CPDPO
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.boxes import best_kernel, box_values_of_policy, occupancy_bound
+from omdpd.solvers.compiled.boxes import best_kernel, occupancy_bound
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -30,18 +31,19 @@ def least_occupancy(policy, box, mu):
 
 
 def test_episodes_go_line_by_line():
-    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=0.6)
     learner, rng = CPDPO(ROOM, eta_scale=40.0, gamma_scale=0.1, bonus_scale=0.2), np.random.default_rng(1)
     setting = cmdp.setting(K, "bandit")
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
     pi, large = np.full((H, S, A), 1 / A), (H + 1) / ROOM
     eta = 40.0 * min(1 / (24 * H**3), 1 / math.sqrt(S * H * A * H * K))
     gamma, switched = 0.1 * 2 * eta * H, 0
-    for _ in range(25):
+    for _ in range(K):
         assert np.allclose(learner.policy(state), pi, rtol=0, atol=1e-9)
-        _, d, _, _, box = optimistic_tables(counts, K)
+        box = optimistic_tables(counts, K)[4]
+        d = np.where(counts.n > 0, np.clip(counts.cost / np.maximum(counts.n, 1), -1, 1), 1.0)
         met = bandit(rng, cmdp, learner.policy(state))
-        cost = [-setting.mu @ box_values_of_policy(pi, box.lower, box.upper, -d[i])[1][0] for i in range(I)]
+        cost = [most_value(pi, box, setting.mu, d[i]) for i in range(I)]
         lam = large * (np.array(cost) > 0)
         switched += bool(lam.any())
         u, w = occupancy_bound(pi, box.lower, box.upper, setting.mu), least_occupancy(pi, box, setting.mu)
@@ -59,7 +61,7 @@ def test_episodes_go_line_by_line():
         state = learner.update(state, met)
         assert np.array_equal(state.lam, lam)
         pi = exponential(pi, gains, eta)
-    assert 0 < switched < 25
+    assert 0 < switched < K
 
 
 def test_the_trivial_world_is_learnt():

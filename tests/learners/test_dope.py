@@ -10,6 +10,8 @@ from omdpd.learners.needs import SafePolicy
 from omdpd.play.scene import known_safe_policy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.boxes import tighten
+from omdpd.solvers.regions import Box
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 100
@@ -27,11 +29,17 @@ def pinned(policy):
     return np.array(rows)
 
 
-@pytest.mark.parametrize("n_constraints", [1, I])
-def test_every_plan_is_the_baseline_or_an_optimum_of_the_extended_program(n_constraints):
+def box_around(p, reach, seen):
+    """p +- reach inside [0, 1], the whole simplex where nothing was seen."""
+    lower, upper = np.where(seen, np.maximum(p - reach, 0), 0.0), np.where(seen, np.minimum(p + reach, 1), 1.0)
+    return Box(*tighten(lower, upper))
+
+
+@pytest.mark.parametrize(("n_constraints", "narrow"), [(1, False), (I, False), (1, True)])
+def test_every_plan_is_the_baseline_or_an_optimum_of_the_extended_program(n_constraints, narrow):
     cmdp = random_cmdp(np.random.default_rng(2), H, S, A, n_constraints, budget=0.7)
     safe = known_safe_policy("DOPE", cmdp)
-    learner = DOPE(safe, 0.2, 0.01, 0.002)
+    learner = DOPE(safe, 0.2, 0.01, 0.002, narrow=narrow)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(3)
     state, counts = learner.init(setting), PlainCounts(H, S, A, n_constraints)
@@ -48,12 +56,14 @@ def test_every_plan_is_the_baseline_or_an_optimum_of_the_extended_program(n_cons
         solves += 1
         n, m = np.maximum(counts.n, 1), np.maximum(counts.moves.sum(-1), 1)[..., None]
         p = np.where(counts.moves.sum(-1, keepdims=True) > 0, counts.moves / m, 1 / S)
-        bbar = 0.002 * (2 * np.sqrt(p * (1 - p) * Lp / m) + 14 / 3 * Lp / m).sum(-1)
-        bbar = np.minimum(bbar, 2.0)
+        reach = 0.002 * (2 * np.sqrt(p * (1 - p) * Lp / m) + 14 / 3 * Lp / m)
+        if narrow:
+            reach = 0.002 * np.minimum(np.minimum(np.sqrt(p * (1 - p) * Lp / m) + Lp / m, Lp / np.sqrt(m)), 1)
+        bbar = np.minimum(reach.sum(-1), 2.0)
         bbar[-1] = 0.0
         r = counts.reward / n + 0.2 * np.sqrt(L / n) + H**2 / safe.room * bbar
         d = counts.cost / n + 0.01 * np.sqrt(L / n) + H * bbar
-        box = box_of(counts, 0.002, Lp)
+        box = box_around(p, reach, counts.moves.sum(-1, keepdims=True) > 0) if narrow else box_of(counts, 0.002, Lp)
         value, _ = extended_value(box, setting.mu, r, d)
         if value is None:
             assert np.array_equal(policy, safe.policy)

@@ -48,6 +48,13 @@ def test_episodes_go_line_by_line(kind):
     assert said.weight == pytest.approx(w.max())
 
 
+def test_the_published_constants_are_those_of_the_family_s_source():
+    potential = LekeufackJordan.published().init(Setting(H, S, A, n_episodes=K)).potential
+    assert potential.slope(np.zeros(1))[0] == pytest.approx(1 / (2 * math.sqrt(K)))
+    growth = math.log(potential.slope(np.ones(1))[0] / potential.slope(np.zeros(1))[0])
+    assert growth == pytest.approx(1 / (4 * math.sqrt(K) * math.sqrt(H * S * A) * math.sqrt(2 * H)))
+
+
 @pytest.mark.parametrize("kind", ["bandit", "full"])
 def test_the_trivial_world_is_solved(kind):
     value, _, violation = late_averages(LekeufackJordan(), kind, 800)

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 from instances import bandit, random_cmdp
-from plain_loop import PlainCounts, logarithms
+from plain_loop import PlainCounts, kernel_of, logarithms
 from trivial_world import BEST, late_averages
 
 from omdpd.learners.opdop import OPDOP
@@ -23,23 +23,26 @@ def evaluate(policy, p, table):
     return Q, V
 
 
-def test_exponential_weights_and_dual_are_worked_out_again():
-    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, 1, budget=-0.6)
-    learner = OPDOP(0.2, 0.1, 0.01, primal_scale=30.0, dual_scale=40.0, room=0.8)
+@pytest.mark.parametrize("ridge", [True, False])
+def test_exponential_weights_and_dual_are_worked_out_again(ridge):
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, 1, budget=-1.0)
+    learner = OPDOP(0.2, 0.02, 0.002, primal_scale=30.0, dual_scale=40.0, room=0.8, ridge=ridge)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(1)
     state, counts = learner.init(setting), PlainCounts(H, S, A, 1)
     policy, Y, duals = np.full((H, S, A), 1 / A), 0.0, []
     L, _ = logarithms((H, S, A), 1, K)
-    for _ in range(30):
+    for _ in range(K):
         assert np.allclose(learner.policy(state), policy, atol=1e-10)
         met = bandit(rng, cmdp, policy)
         counts.add(met)
-        n = counts.n + 1
-        p = counts.moves / (counts.moves.sum(-1, keepdims=True) + 1)
-        extra = 0.01 * H * np.sqrt(S * L / n)
+        n = counts.n + 1 if ridge else np.maximum(counts.n, 1)
+        p = counts.moves / (counts.moves.sum(-1, keepdims=True) + 1) if ridge else kernel_of(counts).transition
+        extra = 0.002 * H * np.sqrt(S * L / n)
         r = counts.reward / n + 0.2 * np.sqrt(L / n) + extra
-        g = (counts.n - counts.cost[0]) / 2 / n + 0.1 * np.sqrt(L / n) + extra
+        g = (counts.n - counts.cost[0]) / 2 / n + 0.02 * np.sqrt(L / n) + extra
+        for h, s, a in np.argwhere((counts.n == 0) & (not ridge)):
+            r[h, s, a] = g[h, s, a] = H - h
         Q_r, _ = evaluate(policy, p, r)
         Q_g, V_g = evaluate(policy, p, g)
         alpha = 30 * math.sqrt(math.log(A) / (H**2 * K))
@@ -57,6 +60,21 @@ def test_the_trivial_world_is_solved_on_average():
     value, excess, _ = late_averages(OPDOP(room=1.2, primal_scale=4.0, dual_scale=2.0), "bandit", 2000)
     assert value > 0.9 * BEST
     assert excess < 0.15
+
+
+def test_a_pair_that_was_never_seen_is_worth_all_that_is_left_however_small_the_bonus():
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, 1)
+    met = bandit(np.random.default_rng(1), cmdp, np.full((H, S, A), 1 / A))
+    left = np.arange(H, 0, -1.0)[:, None, None] * np.ones((H, S, A))
+    for learner, optimistic in (
+        (OPDOP(0.0, 0.0, 0.0, room=1.0), True),
+        (OPDOP(0.0, 0.0, 0.0, room=1.0, ridge=True), False),
+    ):
+        state = learner.update(learner.init(cmdp.setting(K, "bandit")), met)
+        Q_r, Q_g, _ = learner._evaluate(state, state.counts)
+        unseen = state.counts.visits == 0.0
+        assert np.array_equal(Q_r[unseen], left[unseen]) == optimistic
+        assert np.array_equal(Q_g[unseen], left[unseen]) == optimistic
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,11 @@ H, S, A = 4, 3, 2
 K = 40
 
 
-def test_the_mixture_is_worked_out_again_line_by_line():
+@pytest.mark.parametrize("gamma_scale", [None, 0.25])
+def test_the_mixture_is_worked_out_again_line_by_line(gamma_scale):
     cmdp = random_cmdp(np.random.default_rng(3), H, S, A, 1, budget=0.5)
     safe = known_safe_policy("SOPS", cmdp)
-    learner = SOPS(safe)
+    learner = SOPS(safe, gamma_scale=gamma_scale)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(1)
     state, counts = learner.init(setting), PlainCounts(H, S, A, 1)
@@ -29,6 +30,7 @@ def test_the_mixture_is_worked_out_again_line_by_line():
     box = optimistic_tables(counts, K)[4]
     q = forward(np.full((H, S, A), 1 / A), np.full((H, S, A, S), 1 / S), setting.mu)
     eta = math.sqrt(math.log(8 * (H * S) ** 2 * A * K / 0.01) / (K * S * A))
+    gamma = eta if gamma_scale is None else gamma_scale * eta
     assert state.share == pytest.approx(H / (H - safe.cost[0]))  # nothing seen: as if all cost 1
     shares = []
     for _ in range(15):
@@ -36,7 +38,7 @@ def test_the_mixture_is_worked_out_again_line_by_line():
         met = bandit(rng, cmdp, policy)
         loss = np.zeros((H, S, A))
         for h, (s, a) in enumerate(zip(met.trajectory.states, met.trajectory.actions, strict=True)):
-            loss[h, s, a] = (1 - met.rewards[h]) / (most_mass(policy, box, setting.mu, h, s, a) + eta)
+            loss[h, s, a] = (1 - met.rewards[h]) / (most_mass(policy, box, setting.mu, h, s, a) + gamma)
         counts.add(met)
         n, seen = np.maximum(counts.n, 1), counts.n > 0
         box = optimistic_tables(counts, K)[4]

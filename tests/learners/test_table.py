@@ -1,7 +1,8 @@
 """The table of learners: its factories take the settings that a stored run has, and build what they always built.
 
 `built.json` has what 0.1 built for every learner: from its default settings, from others (in the order in which a run's
-name hashes them), and with every switch turned.  It is never written again.
+name hashes them), and with every switch turned.  It is never written again, but for a default that was changed on
+purpose: runs are stored with their settings, so that only new ones get the new default, under another name.
 """
 
 import inspect

@@ -1,12 +1,13 @@
-"""Record the seeded numbers that `test_numbers.py` compares with: ``python tests/recorded/record.py``.
+"""Record the seeded numbers that `test_numbers.py` compares with: ``python tests/recorded/record.py [LEARNER ...]``.
 
 One entry per learner and nature: a short run on a world of the paper's size.  Run it only when a change of these
-numbers is intended, and read the difference before keeping it.
+numbers is intended, and read the difference before keeping it.  With names only those learners' numbers are renewed.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,13 @@ def numbers(learner: str, nature: str) -> dict[str, float | None]:
 
 def main() -> None:
     """Write the file."""
-    found = {f"{learner} {nature}": numbers(learner, nature) for learner, nature in cases()}
+    wanted, kept = sys.argv[1:], json.loads(FILE.read_text()) if FILE.exists() else {}
+    found = {
+        f"{learner} {nature}": numbers(learner, nature)
+        if not wanted or learner in wanted
+        else kept[f"{learner} {nature}"]
+        for learner, nature in cases()
+    }
     FILE.write_text(json.dumps(found, indent=1) + "\n")
     print(f"wrote {len(found)} entries to {FILE.name}")
 

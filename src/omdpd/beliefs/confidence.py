@@ -29,6 +29,8 @@ DELTA = 0.01
 REWARD_SCALE = 0.2
 COST_SCALE = 0.0
 TRANSITION_SCALE = 0.005
+# The scale of the cost bonus where safety rests on it, pessimistic and so not zero.
+SAFE_COST_SCALE = 0.02
 
 
 R = TypeVar("R", bound=Region, covariant=True)

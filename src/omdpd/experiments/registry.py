@@ -41,7 +41,7 @@ from omdpd.experiments.spec import (
     Spec,
     WorldSpec,
 )
-from omdpd.learners import LEARNERS
+from omdpd.learners import ALIASES, LEARNERS
 from omdpd.natures import NATURES
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.provenance import installed_version
@@ -160,6 +160,8 @@ class Registry:
 
     def parse(self, kind: Kind, table: Mapping[str, Any]) -> Any:
         """The spec that a table of a file spells (errors of its settings are msgspec's, with their place)."""
+        if kind == "learners" and table.get("name") in ALIASES and table["name"] not in self.sources[kind]:
+            table = {**table, "name": ALIASES[table["name"]]}
         made = self.type(kind, table.get("name"))
         missing = [name for name in _required(made) if name not in table]
         if missing:

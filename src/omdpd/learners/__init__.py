@@ -41,6 +41,7 @@ from omdpd.learners.uniform import Uniform
 from omdpd.learners.uopt_rpgpd import UOptRPGPD
 
 __all__ = [
+    "ALIASES",
     "BVOPS",
     "CPDPO",
     "DOPE",
@@ -49,6 +50,7 @@ __all__ = [
     "OPDOP",
     "RECOO",
     "SOPS",
+    "SVOPS",
     "UCPD",
     "CautiousLP",
     "Germano",
@@ -72,6 +74,9 @@ __all__ = [
     "UOptRPGPD",
     "Uniform",
 ]
+
+# The name under which this method was published.
+SVOPS = BVOPS
 
 LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "ProximalOMDPD.standard": ProximalOMDPD.standard,
@@ -102,9 +107,14 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "OptAug": OptAug.practical,
     "RegularizedPrimalDual": RegularizedPrimalDual.practical,
     "UOptRPGPD": UOptRPGPD.practical,
+    "UOptRPGPD.published": UOptRPGPD.published,
     "CPDPO": CPDPO.practical,
     "SinhaVaze": SinhaVaze.practical,
     "SinhaVaze.published": SinhaVaze.published,
     "LekeufackJordan": LekeufackJordan.practical,
+    "LekeufackJordan.published": LekeufackJordan.published,
     "RECOO": RECOO.practical,
 }
+
+# Other names of the same thing: a file may say them, and a run is stored under the first name.
+ALIASES: dict[str, str] = {"SVOPS": "BVOPS"}

@@ -1,4 +1,4 @@
-"""BV-OPS: bounded violation with an adversarial loss that is met along the trajectory and stochastic costs.
+"""BV-OPS, published as SV-OPS (sublinear violation): a loss that may change, met on the way, and stochastic costs.
 
     lhat_k(h,s,a) = (1 - r) 1{met} / (u_k(h,s,a) + gamma),        u_k = largest occupancy of pi_k over the box
     q_{k+1}       = KL-projection of q_k exp(-eta lhat_k) on { q in Q_k : (d_hat_i - xi).q <= 0 for every i }
@@ -8,7 +8,8 @@ Certain: the estimator, the projection and these constants are those of S-OPS.  
 same loop without a safe policy, and its rates.  Ours: the divergence is taken over (h,s,a) rather than (h,s,a,s'); the
 library's box and cost bonus with their scales (xi is `cost_scale` times the bonus); q_k is mixed with a share 1/K of
 the uniform occupancy so that its logarithm stays bounded; where the set is empty the nearly least-violating point is
-taken and counted.
+taken and counted; `gamma_scale` sets gamma apart from eta.  Importance weights pay for a loss that may change: where it
+does not, methods that average what they meet learn faster.
 Source: Stradi, Castiglioni, Marchesi, Gatti (ICML 2025; arXiv 2403.03672).
 """
 
@@ -49,6 +50,7 @@ class BVOPS:
 
     estimator: BoxEstimator = BoxEstimator.practical()
     step_scale: float = 1.0
+    gamma_scale: float | None = None
 
     @staticmethod
     def practical(
@@ -61,10 +63,11 @@ class BVOPS:
         clip: bool = True,
         trusting: bool = True,
         delta: float = DELTA,
+        gamma_scale: float | None = None,
     ) -> BVOPS:
-        """Importance-weighted losses, projected on the optimistic safe set."""
+        """Importance-weighted losses, projected on the optimistic safe set (published as SV-OPS)."""
         box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return BVOPS(box, step_scale)
+        return BVOPS(box, step_scale, gamma_scale)
 
     @staticmethod
     def theory() -> BVOPS:
@@ -84,7 +87,7 @@ class BVOPS:
     def init(self, setting: Setting) -> State:
         """The uniform policy under the uniform kernel; every kernel is possible."""
         require_feedback(self, setting, "bandit")
-        require_positive(self, "step_scale")
+        require_positive(self, "step_scale", "gamma_scale")
         episodes_of(self, setting)
         self.estimator.check(setting)
         q = uniform_occupancy(setting)
@@ -99,7 +102,7 @@ class BVOPS:
     def update(self, state: State, feedback: Feedback) -> State:
         """Estimate the loss under the box that was in force, then project on the newest safe set."""
         setting, mu, eta = state.setting, state.setting.mu, self._step(state.setting)
-        loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, eta)
+        loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, self._gamma(setting))
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
         box = believed.region
@@ -114,6 +117,11 @@ class BVOPS:
         """The step, and how often the safe set was empty."""
         return Report(state.log, self._step(state.setting), infeasible=state.infeasible)
 
+    def _gamma(self, setting: Setting) -> float:
+        """The implicit exploration: eta's own number, or `gamma_scale` times the published one."""
+        scale = self.step_scale if self.gamma_scale is None else self.gamma_scale
+        return scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)
+
     def _step(self, setting: Setting) -> float:
-        """eta = gamma, times `step_scale`."""
+        """eta, times `step_scale`."""
         return self.step_scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)

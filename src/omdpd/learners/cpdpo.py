@@ -1,6 +1,6 @@
 """CPD-PO: a multiplier that is switched on or off, and policy optimisation with dilated bonuses against it.
 
-    lam_{k,i} = (H+1)/xi  if the optimistic cost of pi_k is positive, else 0
+    lam_{k,i} = (H+1)/xi  if the largest cost of pi_k that the data allow is positive, else 0
     loss      = ( 1 - r + sum_i lam_{k,i} (1 + d_i) ) / scale            in [0, 1],  scale = 1 + 2 I (H+1)/xi
     u, w      = largest and least occupancy of pi_k under any kernel of the box
     Q_k(s,a)  = (loss to go from (s,a)) 1{met} / (u + gamma)
@@ -9,11 +9,13 @@
     pi_{k+1}  ~ pi_k exp(-eta (Q_k - B_k)),      eta = min(1/(24 H^3), 1/sqrt(X A H K)),  X = S H,   gamma = 2 eta H
 
 Source: Stradi, Castiglioni, Marchesi, Gatti (ICLR 2025); the primal player is Luo, Wei, Lee (2021).  The two-valued
-dual, the synthetic loss, dilated bonuses and the need of the exact Slater gap are the paper's.  Recalled and not
-compared with it: that the correction of the estimated cost is downwards, eta and gamma.  Signed costs (a cost of [0, 1]
-is (1 + d)/2, so the weight on it is twice (H+1)/xi) and the scales of the estimates are ours.  `eta_scale`,
-`gamma_scale` and `bonus_scale` multiply eta, gamma and b; with the paper's ones nothing moves within thousands of
-episodes (the bonus drowns the losses), and the defaults are ours.
+dual with an upper confidence bound, the synthetic loss, dilated bonuses and the need of the exact Slater gap are the
+paper's.  Recalled and not compared with it: eta and gamma.  Signed costs (a cost of [0, 1] is (1 + d)/2, so the weight
+on it is twice (H+1)/xi), the bound itself (the largest value of d_hat + `cost_scale` sqrt(L/n) over the box, 1 where
+nothing was seen) and the scales of the estimates are ours.  `eta_scale`, `gamma_scale` and `bonus_scale`
+multiply eta, gamma and b, and the defaults are ours.  At a few thousand episodes the theory is vacuous: the primal
+player's own bound, H^2 X sqrt(A K) with X = S H, exceeds the largest possible regret H K until K > H^2 X^2 A (about
+47 000 at the paper's size), and with the paper's constants nothing moves (the bonus drowns the losses).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
@@ -114,9 +116,9 @@ class CPDPO:
         assert isinstance(feedback, BanditFeedback)
         setting, H, eta = state.setting, state.setting.horizon, state.eta
         policy = policy_of_logits(state.logits)
-        believed = self.estimator.estimate(setting, state.counts, state.k)  # data before episode k
-        box = believed.region
-        lam = np.array([state.large * (self._least_cost(setting, policy, box, d) > 0.0) for d in believed.cost])
+        box = self.estimator.estimate(setting, state.counts, state.k).region  # data before episode k
+        worst = [self._largest_cost(setting, policy, box, d) for d in self._pessimistic(state)]
+        lam = np.where(np.array(worst) > 0.0, state.large, 0.0)
         scale = 1.0 + 2.0 * setting.n_constraints * state.large
         loss = (1.0 - feedback.rewards + lam @ (1.0 + feedback.costs)) / scale
         gamma = 2.0 * eta * H * self.gamma_scale
@@ -134,9 +136,16 @@ class CPDPO:
         """The step size and the largest multiplier of the last episode."""
         return Report(step_size=state.eta, weight=float(state.lam.max()))
 
-    def _least_cost(self, setting: Setting, policy: Floats, box: Box, table: Floats) -> float:
-        """min over the kernels of the box of the policy's cost."""
-        return -float(setting.mu @ box_values_of_policy(policy, box.lower, box.upper, -table)[1][0])
+    def _pessimistic(self, state: State) -> Floats:
+        """d_hat + `cost_scale` sqrt(L/n) in [-1, 1], and 1 where nothing was seen."""
+        counts = state.counts.pooled() if self.estimator.stationary else state.counts
+        L = log_term(state.setting, state.k, self.estimator.delta)
+        width = self.estimator.cost_scale * np.sqrt(L / np.maximum(counts.visits, 1.0))
+        return np.where(counts.visits > 0.0, np.clip(counts.cost_mean() + width, -1.0, 1.0), 1.0)
+
+    def _largest_cost(self, setting: Setting, policy: Floats, box: Box, table: Floats) -> float:
+        """max over the kernels of the box of the policy's cost."""
+        return float(setting.mu @ box_values_of_policy(policy, box.lower, box.upper, table)[1][0])
 
 
 def _bonus(policy: Floats, u: Floats, w: Floats, gamma: float) -> Floats:

@@ -6,8 +6,10 @@
 
 Certain: all of this, with room = -V(d, baseline) (K0 up to logarithms).  Ours: rewards and costs, known in the paper,
 are estimated, with bonuses `reward_scale` and `cost_scale` times sqrt(L/n) that make the reward optimistic and the
-cost pessimistic; the library's radius with `transition_scale` (K0 falls with its square, since K0 is when the box is
-small enough); bbar is at most 2, the distance of two laws, and 0 at the last step, which leads nowhere.
+cost pessimistic (no violation rests on the latter, so it is not zero); the library's radius with `transition_scale`
+(K0 falls with its square, since K0 is when the box is small enough); bbar is at most 2, the distance of two laws, and 0
+at the last step, which leads nowhere.  With `narrow` the radius is that of the authors' released experiment,
+min(sqrt(p(1-p) L/n) + L/n, L / sqrt n, 1), with our L.
 Source: Bura, HasanzadeZonuzy, Kalathil, Shakkottai, Chamberland (NeurIPS 2022).
 """
 
@@ -18,12 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.confidence import (
-    COST_SCALE,
     DELTA,
     REWARD_SCALE,
+    SAFE_COST_SCALE,
     TRANSITION_SCALE,
     check_delta,
-    confidence_box,
     log_term,
     log_term_transition,
     radius,
@@ -33,8 +34,10 @@ from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, requi
 from omdpd.learners.protocol import Card, Report
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.programs import vertex_plan
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +58,11 @@ class DOPE:
 
     safe: SafePolicy | SafeChoice = "least-cost"
     reward_scale: float = REWARD_SCALE
-    cost_scale: float = COST_SCALE
+    cost_scale: float = SAFE_COST_SCALE
     transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
     delta: float = DELTA
+    narrow: bool = False
 
     @staticmethod
     def practical(
@@ -69,9 +73,10 @@ class DOPE:
         safe_policy: SafeChoice = "least-cost",
         *,
         delta: float = delta,
+        narrow: bool = narrow,
     ) -> DOPE:
         """The extended program with kernel bonuses on both sides, around a known baseline."""
-        return DOPE(safe_policy, reward_scale, cost_scale, transition_scale, stationary, delta)
+        return DOPE(safe_policy, reward_scale, cost_scale, transition_scale, stationary, delta, narrow)
 
     @staticmethod
     def theory(safe: SafePolicy) -> DOPE:
@@ -108,9 +113,9 @@ class DOPE:
         if state.k < self.warm_up(state.setting, safe.room):
             return state
         counts = state.counts.pooled() if self.stationary else state.counts
-        mu = state.setting.mu
-        reward, cost = self._tables(state.setting, counts, state.k, safe.room)
-        box = confidence_box(counts, self.transition_scale, log_term_transition(state.setting, state.k, self.delta))
+        mu, reach = state.setting.mu, self._reach(state.setting, counts, state.k)
+        reward, cost = self._tables(state.setting, counts, state.k, safe.room, reach)
+        box = _box(counts, reach)
         plan = vertex_plan(box.lower, box.upper, mu, reward, cost)
         return replace(
             state, policy=plan.policy if plan.feasible else safe.policy, solves=state.solves + 1,
@@ -126,13 +131,31 @@ class DOPE:
         H, S, A = setting.shape
         return self.transition_scale**2 * S**2 * A * H**4 / room**2
 
-    def _tables(self, setting: Setting, counts: Counts, k: int, room: float) -> tuple[Floats, Floats]:
+    def _reach(self, setting: Setting, counts: Counts, k: int) -> Floats:
+        """The half-width of every entry of the kernel."""
+        n, Lp = counts.departures[..., None], log_term_transition(setting, k, self.delta)
+        return (narrow_radius if self.narrow else radius)(counts.transition_mean(), n, self.transition_scale, Lp)
+
+    def _tables(self, setting: Setting, counts: Counts, k: int, room: float, reach: Floats) -> tuple[Floats, Floats]:
         """The optimistic reward and the pessimistic costs."""
         H = setting.horizon
-        n = counts.departures[..., None]
-        Lp = log_term_transition(setting, k, self.delta)
-        bbar = np.minimum(radius(counts.transition_mean(), n, self.transition_scale, Lp).sum(axis=-1), 2.0)
+        bbar = np.minimum(reach.sum(axis=-1), 2.0)
         bbar[-1] = 0.0
         width = np.sqrt(log_term(setting, k, self.delta) / np.maximum(counts.visits, 1.0))
         reward = counts.reward_mean() + self.reward_scale * width + (H**2 / room) * bbar
         return reward, counts.cost_mean() + self.cost_scale * width + H * bbar
+
+
+def narrow_radius(p_hat: Floats, n: Floats, scale: float, Lp: float) -> Floats:
+    """The half-width of the authors' released code, times `scale`."""
+    visits = np.maximum(n, 1.0)
+    share = Lp / visits
+    reach = np.sqrt(p_hat * (1.0 - p_hat) * share) + share
+    return scale * np.minimum(np.minimum(reach, Lp / np.sqrt(visits)), 1.0)
+
+
+def _box(counts: Counts, reach: Floats) -> Box:
+    """The box of half-width `reach` around p_hat; the whole simplex where nothing was seen."""
+    p_hat, seen = counts.transition_mean(), counts.departures[..., None] > 0.0
+    lower = np.where(seen, np.maximum(p_hat - reach, 0.0), 0.0)
+    return Box(*tighten(lower, np.where(seen, np.minimum(p_hat + reach, 1.0), 1.0)))

@@ -4,7 +4,9 @@
     eta = gamma   = sqrt(H u / (K |X| A)),   u = ln(8 I |X|^2 A K / delta),   |X| = H S
 
 Where the box holds the truth the mean of lhat is at most the loss, since u_k is then no smaller than the occupancy;
-gamma keeps lhat from exploding at pairs that are rarely reached.
+gamma keeps lhat from exploding at pairs that are rarely reached.  The published method has one number for both; a
+longer step with the same exploration, or less exploration at the same step, may serve better within a few thousand
+episodes, so that learners may set the two apart.
 """
 
 from __future__ import annotations

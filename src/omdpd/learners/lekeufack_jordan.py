@@ -12,7 +12,8 @@ The prediction L^_{k+1} has the newest reward, the last cost table and the weigh
 Source: Lekeufack, Jordan (2024).  The template (surrogate, potential, two steps, prediction at the intermediate point)
 is the paper's.  Recalled and not compared with it: the rule eta = sqrt(H) min(1, 1/(sqrt E + sqrt E')) with E the
 summed squared errors of the predicted gradients.  Ours: w0 = 1 and beta = 1/sqrt(HK), last-value predictions, the
-estimates.
+estimates.  `published` has the weight and the growth of the family's source, w0 = 1/(2 sqrt K) and
+beta = 1/(4 sqrt K G D) with G = sqrt(HSA) and D = sqrt(2H): that this paper takes the same ones is recalled.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step, step_size
+
+# Ours: with a weight of one and a growth of 1/sqrt(HK) the penalty is felt from the first episodes on.
+W0 = 1.0
+BETA_ROOT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +57,14 @@ class State:
 
 @dataclass(frozen=True)
 class LekeufackJordan:
-    """Optimistic mirror descent on the surrogate; `beta_root` = b makes the growth rate b / sqrt(HK)."""
+    """Optimistic mirror descent on the surrogate; `beta_root` = b makes the growth rate b / sqrt(HK).
+
+    Constants left at None are the published ones.
+    """
 
     estimator: Estimator = BoxEstimator.practical()
-    w0: float = 1.0
-    beta_root: float = 1.0
+    w0: float | None = W0
+    beta_root: float | None = BETA_ROOT
 
     @staticmethod
     def practical(
@@ -64,8 +72,8 @@ class LekeufackJordan:
         cost_scale: float = COST_SCALE,
         transition_scale: float = TRANSITION_SCALE,
         stationary: bool = False,
-        w0: float = w0,
-        beta_root: float = beta_root,
+        w0: float = W0,
+        beta_root: float = BETA_ROOT,
         *,
         clip: bool = True,
         trusting: bool = True,
@@ -74,6 +82,21 @@ class LekeufackJordan:
         """Optimistic mirror descent, prediction at the intermediate point."""
         box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return LekeufackJordan(box, w0, beta_root)
+
+    @staticmethod
+    def published(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        *,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
+    ) -> LekeufackJordan:
+        """The same with the published weight and growth, which enforce nothing for a long time."""
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
+        return LekeufackJordan(box, w0=None, beta_root=None)
 
     @property
     def card(self) -> Card:
@@ -92,7 +115,9 @@ class LekeufackJordan:
         H, S, A = setting.shape
         K = episodes_of(self, setting)
         require_positive(self, "w0", "beta_root")
-        potential = Potential(self.w0, self.beta_root / float(np.sqrt(H * K)))
+        slow = 4.0 * np.sqrt(K) * np.sqrt(H * S * A) * np.sqrt(2.0 * H)
+        beta = 1.0 / slow if self.beta_root is None else self.beta_root / np.sqrt(H * K)
+        potential = Potential(float(0.5 / np.sqrt(K) if self.w0 is None else self.w0), float(beta))
         q = uniform_occupancy(setting)
         V = np.zeros(setting.n_constraints)
         eta = step_size(H, 0.0, 0.0)

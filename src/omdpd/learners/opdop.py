@@ -7,10 +7,13 @@ With utilities g = (1 - d) / 2 in [0, 1] and the constraint V(g) >= b = H / 2:
     Y_k     = clip( Y_{k-1} + eta (b - V_g(pi_{k-1})), 0, chi )                  eta = 1 / sqrt K,  chi = 2 H / gap
     Q_r, Q_g from estimates that divide by n + 1, with a bonus beta / sqrt(n + 1), each clipped to [0, H - h + 1]
 
-Certain: all of this.  Ours: the bonus is `reward_scale` (or, for the utility, `cost_scale`) sqrt(L / (n + 1)) plus
-`transition_scale` H sqrt(S L / (n + 1)); the paper's is the last part with an unspecified constant.  The policy just
-played is evaluated with its own episode's data included.  `primal_scale` and `dual_scale` multiply alpha and eta
-(1 is the paper).  `room` is the Slater gap in our units, V(d) <= -room, so gap = room / 2.
+Certain: all of this.  Ours: the bonus is `reward_scale` (or, for the utility, `cost_scale`) sqrt(L / n) plus
+`transition_scale` H sqrt(S L / n); the paper's is the last part with an unspecified constant.  Dividing by n + 1 is a
+prior of zero, which the paper's bonus outweighs: a pair that was never seen is worth H - h.  With a smaller bonus it
+would be worth little and never be tried, so estimates divide by n v 1 here and an unseen pair is worth H - h; `ridge`
+has the paper's n + 1.  The policy just played is evaluated with its own episode's data included.  `primal_scale` and
+`dual_scale` multiply alpha and eta (1 is the paper; with it the policy hardly moves within thousands of episodes).
+`room` is the Slater gap in our units, V(d) <= -room, so gap = room / 2.
 Source: Ding, Wei, Yang, Wang, Jovanovic (AISTATS 2021), tabular case.
 """
 
@@ -62,16 +65,17 @@ class OPDOP:
     cost_scale: float = COST_SCALE
     transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
-    primal_scale: float = 1.0
+    primal_scale: float = 30.0
     dual_scale: float = 1.0
     room: float | None = None
     _: KW_ONLY
     delta: float = DELTA
+    ridge: bool = False
 
     @staticmethod
     def theory(room: float) -> OPDOP:
-        """Bonuses with scales of one."""
-        return OPDOP(1.0, 1.0, 1.0, room=room)
+        """Bonuses and steps with scales of one, estimates that divide by n + 1."""
+        return OPDOP(1.0, 1.0, 1.0, primal_scale=1.0, room=room, ridge=True)
 
     @property
     def card(self) -> Card:
@@ -120,12 +124,15 @@ class OPDOP:
         """Q_r, Q_g and the value of the utility of the policy in play."""
         setting = state.setting
         counts = counts.pooled() if self.stationary else counts
-        n = counts.visits + 1.0
+        n = counts.visits + 1.0 if self.ridge else np.maximum(counts.visits, 1.0)
+        p = counts.transitions / (counts.departures + 1.0)[..., None] if self.ridge else counts.transition_mean()
         L = log_term(setting, state.k, self.delta)
-        p = counts.transitions / (counts.departures + 1.0)[..., None]
         for_kernel = self.transition_scale * setting.horizon * np.sqrt(setting.n_states * L / n)
         reward = counts.reward_sum / n + self.reward_scale * np.sqrt(L / n) + for_kernel
         utility = 0.5 * (counts.visits - counts.cost_sum[0]) / n + self.cost_scale * np.sqrt(L / n) + for_kernel
+        if not self.ridge:
+            unseen, left = counts.visits == 0.0, np.arange(setting.horizon, 0, -1.0)[:, None, None]
+            reward, utility = np.where(unseen, left, reward), np.where(unseen, left, utility)
         Q_r, _ = truncated_values(state.policy, p, reward, 0.0, 0.0, 1.0)
         Q_g, V_g = truncated_values(state.policy, p, utility, 0.0, 0.0, 1.0)
         return Q_r, Q_g, float(setting.mu @ V_g[0])

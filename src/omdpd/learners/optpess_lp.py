@@ -9,6 +9,7 @@
 Certain: all of this, with room = -V(d, safe policy).  Ours: the parts of the bonuses are scaled on their own (the ones
 by `reward_scale` and `cost_scale`, everything that pays for the kernel by `transition_scale`; 1 is the paper), several
 constraints (each with its own room, the reward's with the least), and the safe policy where the program is infeasible.
+The cost is estimated here and the promise of no violation rests on its pessimism, so `cost_scale` is not zero.
 Source: Liu, Zhou, Kalathil, Kumar, Tian (NeurIPS 2021), OptPess-LP.
 """
 
@@ -19,9 +20,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.confidence import (
-    COST_SCALE,
     DELTA,
     REWARD_SCALE,
+    SAFE_COST_SCALE,
     TRANSITION_SCALE,
     check_delta,
     effective_episodes,
@@ -54,7 +55,7 @@ class OptPessLP:
 
     safe: SafePolicy | SafeChoice = "least-cost"
     reward_scale: float = REWARD_SCALE
-    cost_scale: float = COST_SCALE
+    cost_scale: float = SAFE_COST_SCALE
     transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
     delta: float = DELTA

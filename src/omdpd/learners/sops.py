@@ -13,7 +13,7 @@ w_i is the exact worst value over the box instead of a sum of upper occupancies;
 the one whose occupancy under the empirical kernel is the mixture of the two occupancies, so that every episode has the
 mixture's cost (to the accuracy of that kernel) and no coin is needed; the divergence over (h,s,a); the library's box
 and bonus with their scales (xi is `cost_scale` times the bonus, and 1 where nothing was seen); a share 1/K of the
-uniform occupancy in q_k.
+uniform occupancy in q_k; `gamma_scale` sets gamma apart from eta.
 Source: Stradi, Castiglioni, Marchesi, Gatti (ICML 2025; arXiv 2403.03672).
 """
 
@@ -23,7 +23,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
+from omdpd.beliefs.confidence import (
+    DELTA,
+    REWARD_SCALE,
+    SAFE_COST_SCALE,
+    TRANSITION_SCALE,
+    BoxEstimator,
+    log_term,
+)
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
 from omdpd.learners.needs import SafeChoice, SafePolicy, episodes_of, require_feedback, require_positive, safe_policy_of
@@ -35,9 +42,6 @@ from omdpd.solvers.compiled.boxes import box_values_of_policy
 from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
 from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
 from omdpd.solvers.regions import Box
-
-# The scale of the cost bonus: not zero as elsewhere, since no violation is promised and that rests on the bonus.
-SAFE_COST_SCALE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +67,7 @@ class SOPS:
     safe: SafePolicy | SafeChoice = "least-cost"
     estimator: BoxEstimator = BoxEstimator.practical(cost_scale=SAFE_COST_SCALE)
     step_scale: float = 1.0
+    gamma_scale: float | None = None
 
     @staticmethod
     def practical(
@@ -76,10 +81,11 @@ class SOPS:
         clip: bool = True,
         trusting: bool = True,
         delta: float = DELTA,
+        gamma_scale: float | None = None,
     ) -> SOPS:
         """The same, mixed with a known safe policy; its cost bonus is not zero, since safety rests on it."""
         box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return SOPS(safe_policy, box, step_scale)
+        return SOPS(safe_policy, box, step_scale, gamma_scale)
 
     @staticmethod
     def theory(safe: SafePolicy) -> SOPS:
@@ -100,7 +106,7 @@ class SOPS:
     def init(self, setting: Setting) -> State:
         """The uniform occupancy, mixed with the safe policy as if it cost all there is."""
         require_feedback(self, setting, "bandit")
-        require_positive(self, "step_scale")
+        require_positive(self, "step_scale", "gamma_scale")
         episodes_of(self, setting)
         safe_policy_of(self, self.safe, setting)
         self.estimator.check(setting)
@@ -116,7 +122,7 @@ class SOPS:
     def update(self, state: State, feedback: Feedback) -> State:
         """Estimate the loss under the box that was in force, project on the newest safe set, mix."""
         setting, mu, eta = state.setting, state.setting.mu, self._step(state.setting)
-        loss = exploring_loss(setting, state.box, state.policy, feedback, eta)
+        loss = exploring_loss(setting, state.box, state.policy, feedback, self._gamma(setting))
         counts = state.counts.add(feedback)
         believed = self.estimator.estimate(setting, counts, state.k + 1)
         box = believed.region
@@ -158,6 +164,11 @@ class SOPS:
         """The largest value of the table over the box."""
         return float(state.setting.mu @ box_values_of_policy(policy, state.box.lower, state.box.upper, table)[1][0])
 
+    def _gamma(self, setting: Setting) -> float:
+        """The implicit exploration: eta's own number, or `gamma_scale` times the published one."""
+        scale = self.step_scale if self.gamma_scale is None else self.gamma_scale
+        return scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)
+
     def _step(self, setting: Setting) -> float:
-        """eta = gamma, times `step_scale`."""
+        """eta, times `step_scale`."""
         return self.step_scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)

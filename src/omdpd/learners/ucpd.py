@@ -9,7 +9,9 @@ One Kullback-Leibler step over the confidence polytope per episode, on a drift-p
 The set is renewed when the visits of some (h,s,a) have doubled.  Certain: setting, weak guarantee and structure.
 From memory: V, alpha, the mixing share and the order of the queue's update.  Ours: the reward, which the paper is
 shown whole, is met along the trajectory here and enters as r~; the library's box takes the place of the L1 set, with
-its scales; the two factors on V and on the step.
+its scales; the divergence is taken over (h,s,a), the paper's over (h,s,a,s'); the two factors on V and on the step (the
+paper's step is short: ten times it learns the reward several times faster at some cost in violation).  With linear
+losses this is Neely's drift plus penalty.
 Source: Qiu, Wei, Yang, Ye, Wang (NeurIPS 2020), Algorithm 1.
 """
 

@@ -6,8 +6,10 @@
     lam_{k+1} = [ lam_k + eta_k ( V_k(d~, pi_{k+1}) - tau_k lam_k ) ]^+            with the new policy
 
 Source: Kitamura et al. (2024), the update and a = 0.53, b = 0.4 as in the authors' released experiment, where rewards
-and utilities are known.  Ours: estimated tables with bonuses, signed costs, and by default the bonuses that every
-learner gets; `published` has the iterated-logarithm bonus with the experiment's factor of 0.001.
+and utilities are known.  That code differs in three places, which are not followed here: its dual takes the action
+values of the *old* policy with the new policy at the first step alone instead of the new policy's value; it cuts values
+from above only; its bonus has no factor H.  Ours: estimated tables with bonuses, signed costs, and by default the
+bonuses that every learner gets; `published` has the iterated-logarithm bonus with the experiment's factor of 0.001.
 """
 
 from __future__ import annotations
@@ -74,9 +76,19 @@ class UOptRPGPD:
         return UOptRPGPD(bonus, eta_power, tau_power)
 
     @staticmethod
-    def published() -> UOptRPGPD:
-        """The bonus of the released experiment."""
-        return UOptRPGPD(IteratedLogBonus())
+    def published(
+        reward_scale: float = REWARD_SCALE,
+        cost_scale: float = COST_SCALE,
+        transition_scale: float = IteratedLogBonus.transition_scale,
+        stationary: bool = False,
+        *,
+        eta_power: float = eta_power,
+        tau_power: float = tau_power,
+        delta: float = IteratedLogBonus.delta,
+    ) -> UOptRPGPD:
+        """The same with the iterated-logarithm bonus of the released experiment."""
+        bonus = IteratedLogBonus(reward_scale, cost_scale, transition_scale, stationary, delta)
+        return UOptRPGPD(bonus, eta_power, tau_power)
 
     @property
     def card(self) -> Card:
