@@ -23,7 +23,7 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.programs import FEW_TABLES, Basis, Plan, best_policy, plan_under, vertex_plan
-from omdpd.solvers.regions import Box, Region
+from omdpd.solvers.regions import Box, Region, bounds_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,7 @@ class CautiousLP:
         region, mu = believed.region, state.setting.mu
         if isinstance(region, Box):
             return vertex_plan(region.lower, region.upper, mu, believed.reward, tables, state.basis)
-        p = region.transition
+        p, _ = bounds_of(region)
         if len(tables) <= FEW_TABLES:
             return vertex_plan(p, p, mu, believed.reward, tables)
         return best_policy(p, mu, believed.reward, tables)

@@ -19,7 +19,7 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.programs import vertex_plan
-from omdpd.solvers.regions import Box
+from omdpd.solvers.regions import bounds_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,6 @@ class GreedyLP:
         setting = state.setting
         believed = self.estimator.estimate(setting, state.counts, state.k)
         mean = believed.cost if setting.feedback == "bandit" else state.shown / max(state.k, 1)
-        region = believed.region
-        bounds = (region.lower, region.upper) if isinstance(region, Box) else (region.transition, region.transition)
-        plan = vertex_plan(*bounds, setting.mu, believed.reward, mean)
+        plan = vertex_plan(*bounds_of(believed.region), setting.mu, believed.reward, mean)
         failed = state.infeasible + (not plan.feasible)
         return replace(state, policy=plan.policy, solves=state.solves + 1, infeasible=failed)

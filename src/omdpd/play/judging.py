@@ -19,6 +19,7 @@ from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import Nature
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
+from omdpd.solvers.graph import Graph
 from omdpd.solvers.programs import best_policy_against, least_total_violation
 from omdpd.solvers.regions import Region
 
@@ -171,6 +172,8 @@ def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> flo
 
 def good_event(believed: Estimate[Region], transition: Floats, reward: Floats, cost: Floats | None) -> bool:
     """Whether a belief is optimistic about the truth: the kernel is in the region, r~ >= r, d~ <= d if estimated."""
+    if isinstance(believed.region, Graph):
+        return False  # one estimated kernel, and never the true one
     optimistic = bool(np.all(believed.reward >= reward - 1e-12))
     affordable = cost is None or bool(np.all(believed.cost <= cost + 1e-12))
     return optimistic and affordable and believed.region.contains(transition)

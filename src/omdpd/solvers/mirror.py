@@ -21,7 +21,8 @@ from omdpd.solvers.compiled.box_step.solve import solve_box
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.flow import flow_residual
 from omdpd.solvers.compiled.kernel_step.solve import solve_single
-from omdpd.solvers.regions import Kernel, Region
+from omdpd.solvers.graph import Graph
+from omdpd.solvers.regions import Box, Kernel, Region
 from omdpd.solvers.threads import one_thread
 
 # The solvers stop at this relative gap; it leaves two orders to the 1e-10 that every step is held to.
@@ -104,13 +105,20 @@ def mirror_step(
     hinges: Hinges,
     divergence: Divergence = Divergence.EUCLIDEAN,
 ) -> Step:
-    """Solve one step; never raises on numerics: see the status."""
+    """Solve one step; never raises on numerics: see the status.
+
+    On a `Graph` vectors are over its rows, and its own `initial` holds: see `graph_step`.
+    """
+    if isinstance(region, Graph):
+        from omdpd.solvers.graph_step import graph_step  # it needs the types of this module
+
+        return graph_step(region, reference, loss, eta, hinges, divergence=divergence)
     with one_thread() if len(initial) >= BLAS_STATES else nullcontext():
         return _solved(region, initial, reference, loss, eta, hinges, divergence is Divergence.KL)
 
 
 def _solved(
-    region: Region, initial: Floats, reference: Floats, loss: Floats, eta: float, hinges: Hinges, kl: bool
+    region: Box | Kernel, initial: Floats, reference: Floats, loss: Floats, eta: float, hinges: Hinges, kl: bool
 ) -> Step:
     """The step by the solver of its region."""
     c = (np.log(reference) if kl else reference) - eta * loss

@@ -1,4 +1,4 @@
-"""The sets of kernels that a step is taken over: a confidence box, or one kernel."""
+"""The sets of kernels that a step is taken over: a confidence box, or one kernel (dense, or as a layered graph)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.solvers.compiled.boxes import tighten
+from omdpd.solvers.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,4 +43,11 @@ class Kernel:
         return bool(np.allclose(transition[:-1], self.transition[:-1], rtol=0.0, atol=1e-12))
 
 
-Region = Box | Kernel
+Region = Box | Kernel | Graph
+
+
+def bounds_of(region: Region) -> tuple[Floats, Floats]:
+    """The least and the largest kernel of a dense region, (H, S, A, S) each."""
+    if isinstance(region, Graph):
+        raise InvalidInputError("the region is a layered graph, but a plan over kernels needs a dense Box or Kernel")
+    return (region.lower, region.upper) if isinstance(region, Box) else (region.transition, region.transition)

@@ -1,0 +1,1 @@
+"""A mirror step over the flows of one layered graph."""

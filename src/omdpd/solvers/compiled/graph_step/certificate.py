@@ -1,0 +1,93 @@
+"""Duality gap of the mirror step on a layered graph, without cancellation.
+
+For any V, any xi in its box and any occupancy q of the graph, with y = c - xi.d - V_i + p.V',
+
+    gap = sum_r copies_r ( (q_r - [y_r]^+)^2 / 2 + q_r ([y_r]^+ - y_r) ) + sum_j ( W_j [u_j]^+ - xi_j u_j )
+
+with u_j = d_j.Q.
+
+The large terms mu.V and q.c have been removed by the flow equations, so every term is nonnegative and the gap is exact
+to rounding; it bounds the distance to the solution: sum_r copies_r (q_r - q*_r)^2 / 2 <= gap.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.graph_step.active import Active
+from omdpd.solvers.compiled.graph_step.problem import Problem
+from omdpd.solvers.compiled.kernel_step.certificate import EPSILON, HINGE_SCALE, gap_of_hinge
+from omdpd.solvers.compiled.options import INNER, SUMS
+
+
+@njit(**INNER)
+def dual_scale(problem: Problem, V: Floats) -> float:
+    """max(1, max_h range(V_h), 1e-5 H sum_j W_j max|d_j|): what a gap is compared with."""
+    layers = problem.g.layers
+    H = layers.size - 1
+    scale = 1.0
+    for h in range(H):
+        low, high = V[layers[h]], V[layers[h]]
+        for i in range(layers[h] + 1, layers[h + 1]):
+            low, high = min(low, V[i]), max(high, V[i])
+        scale = max(scale, high - low)
+    return max(scale, HINGE_SCALE * H * problem.weight)
+
+
+@njit(**SUMS)
+def gap_of_rows(copies: Floats, y: Floats, q: Floats) -> float:
+    """sum_r copies_r ( (q_r - [y_r]^+)^2 / 2 + q_r ([y_r]^+ - y_r) )."""
+    gap = 0.0
+    for r in range(y.size):
+        mass, slack = q[r], y[r]
+        gap += copies[r] * (0.5 * (mass - slack) ** 2 if slack > 0.0 else 0.5 * mass**2 - mass * slack)
+    return gap
+
+
+@njit(**INNER)
+def gap_of_hinges(problem: Problem, xi: Floats, q: Floats) -> tuple[float, float]:
+    """The hinges' part of the gap, and a bound on its rounding.
+
+    u_j is known to eps |d_j|.Q, and the gap changes with u_j at the rate W_j - xi_j above zero and -xi_j below.
+    """
+    copies, d = problem.g.copies, problem.d
+    gap, noise = 0.0, 0.0
+    for j in range(xi.size):
+        u, lost, size = 0.0, 0.0, 0.0
+        for r in range(q.size):
+            if q[r] > 0.0:
+                # Compensated, because W multiplies the error of u.
+                term = d[r, j] * (copies[r] * q[r])
+                total = u + term
+                lost += (u - total) + term if abs(u) >= abs(term) else (term - total) + u
+                u = total
+                size += abs(term)
+        W, value, error = problem.W[j], u + lost, EPSILON * size
+        gap += gap_of_hinge(value, xi[j], W)
+        below = abs((W if value - error > 0.0 else 0.0) - xi[j])
+        noise += error * max(below, abs((W if value + error > 0.0 else 0.0) - xi[j]))
+    return gap, noise
+
+
+@njit(**SUMS)
+def hinges_of_slack(problem: Problem, active: Active, y: Floats, u: Floats) -> None:
+    """u_j := d_j.Q for the flow Q = copies [y]^+, which is not yet one of the graph."""
+    copies, d = problem.g.copies, problem.d
+    u[:] = 0.0
+    for k in range(active.first[active.first.size - 1]):
+        r = active.row[k]
+        flow = copies[r] * max(y[r], 0.0)
+        for j in range(u.size):
+            u[j] += flow * d[r, j]
+
+
+@njit(**INNER)
+def expected_gap(problem: Problem, rest: Floats, u: Floats, xi: Floats) -> float:
+    """About what the certificate will say, from the flow residual L^-1 (mu - G^T Q) and the hinges' arguments."""
+    gap = 0.0
+    for i in range(rest.size):
+        gap += 0.5 * rest[i] * rest[i]
+    for j in range(xi.size):
+        gap += gap_of_hinge(u[j], xi[j], problem.W[j])
+    return gap

@@ -1,0 +1,335 @@
+"""Newton's method on the dual of the mirror step on a layered graph, with bent steps.
+
+    theta(V, xi) = sum_r copies_r / 2 ([y_r]^+)^2 + mu.V,    0 <= xi_j <= W_j,    y = c - xi.d - V_i + p.V',
+
+and q = [y]^+ at the solution.  Where a line search cuts the Newton step, theta has kinks on the way: actions that are
+taken up or given up, in every layer.  A *bent* step keeps of the linear model only the masses of the states, and finds
+the V that belongs to them by water filling, which crosses all those kinks consistently.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.graph_flow import Arrays
+from omdpd.solvers.compiled.graph_step.active import (
+    Active,
+    Gradients,
+    flow_residual_in_metric,
+    room_for_active,
+    room_for_gradients,
+    select_active,
+    solve_newton,
+)
+from omdpd.solvers.compiled.graph_step.certificate import (
+    dual_scale,
+    expected_gap,
+    gap_of_hinges,
+    gap_of_rows,
+    hinges_of_slack,
+)
+from omdpd.solvers.compiled.graph_step.hinges import (
+    column_in_metric,
+    hinge_quadratic,
+    hinge_step,
+    hinges_after_flow,
+    mark_free,
+)
+from omdpd.solvers.compiled.graph_step.problem import (
+    Problem,
+    change_of_slack,
+    clip_multipliers,
+    dual_slack,
+    occupancy_of_slack,
+    water_filling,
+)
+from omdpd.solvers.compiled.kernel_step.certificate import EPSILON
+from omdpd.solvers.compiled.options import GLUE, INNER, SUMS
+
+# Relative residual at which conjugate gradients stop, the factor when the gap stalls, and its least value.
+RESIDUAL, TIGHTENING, MIN_RESIDUAL = 0.03, 0.1, 1e-10
+# Iterations of conjugate gradients per solve; only rounding or a hopeless direction asks for more.
+MAX_GRADIENTS = 2000
+# A certificate is computed where it is expected within this many tolerances.
+CLOSE = 10.0
+# Steps without a tenth less of expected gap after which the residual is tightened, and after which the run is given up.
+STALLED, PATIENCE = 4, 30
+# Trials of a bent step, and the factor between their lengths.
+TRIALS, SHORTER = 4, 0.4
+# The trust region of xi when there was no descent at all.
+SHRINKAGE, MIN_RADIUS, GROWTH = 1e-3, 1e-9, 4.0
+# A whole step may leave the slope this part of its size at 0, a searched one that.  The trials of a search at least
+# halve its interval every third time; this many of them reach 1e-4, and only rounding asks for a shorter step.
+WHOLE_SLOPE, SEARCHED_SLOPE, MAX_SEARCH = 0.3, 0.2, 40
+
+
+class Work(NamedTuple):
+    """Arrays that every Newton step writes: values, slacks and their changes, an occupancy and masses, the systems."""
+
+    V: Floats
+    dV: Floats
+    trial_V: Floats
+    mass: Floats
+    y: Floats
+    dy: Floats
+    exact: Floats
+    q: Floats
+    active: Active
+    cg: Gradients
+    X: Floats
+    free: npt.NDArray[np.bool_]
+    T: Floats
+    u: Floats
+    slope: Floats
+    dxi: Floats
+    trial_xi: Floats
+
+
+class Answer(NamedTuple):
+    """A certified point: occupancy, duals, gap, its scale and rounding, Newton and gradient steps; good enough?"""
+
+    q: Floats
+    V: Floats
+    xi: Floats
+    gap: float
+    scale: float
+    noise: float
+    steps: int
+    gradients: int
+    solved: bool
+
+
+@njit(**INNER)
+def workspace(g: Arrays, m: int) -> Work:
+    """Uninitialised arrays for a problem of this size."""
+    N, R = g.members.size, g.copies.size
+    states, rows = np.empty((4, N)), np.empty((4, R))
+    return Work(
+        V=states[0],
+        dV=states[1],
+        trial_V=states[2],
+        mass=states[3],
+        y=rows[0],
+        dy=rows[1],
+        exact=rows[2],
+        q=rows[3],
+        active=room_for_active(g),
+        cg=room_for_gradients(N, R),
+        X=np.empty((N, m)),
+        free=np.zeros(m, np.bool_),
+        T=np.empty((m, m)),
+        u=np.empty(m),
+        slope=np.empty(m),
+        dxi=np.empty(m),
+        trial_xi=np.empty(m),
+    )
+
+
+@njit(**GLUE)
+def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int) -> Answer:
+    """At most `limit` Newton steps from (V, xi) with slack y, all overwritten; the best certified point.
+
+    y is carried along by its changes: close to the solution those are small, so y holds the masses to rounding
+    even where V and xi.d are 1e5 times larger.  The certificate uses the slack of V and xi alone.
+    """
+    g, active, cg = problem.g, work.active, work.cg
+    V, y, dy, u = work.V, work.y, work.dy, work.u
+    best = Answer(y, V, xi, np.inf, 1.0, 0.0, 0, 0, False)
+    residual, radius, least = RESIDUAL, np.inf, np.inf
+    since, steps, gradients, stuck = 0, 0, 0, False
+    while True:
+        extra = select_active(g, y, active)
+        flow_residual_in_metric(g, active, y, cg.f, cg.rest)
+        hinges_of_slack(problem, active, y, u)
+        scale = dual_scale(problem, V)
+        expected = expected_gap(problem, cg.rest, u, xi) / scale
+        since = 0 if expected < 0.9 * least else since + 1
+        least = min(least, expected)
+        last = stuck or steps >= limit or since > PATIENCE
+        if last or not expected > CLOSE * tol:
+            dual_slack(problem, V, xi, work.exact)
+            occupancy_of_slack(g, y, work.q, work.mass)
+            gap, noise = gap_of_hinges(problem, xi, work.q)
+            gap += gap_of_rows(g.copies, work.exact, work.q)
+            if gap / scale < best.gap / best.scale:
+                solved = gap + noise <= tol * scale or gap <= noise
+                best = Answer(work.q.copy(), V.copy(), xi.copy(), gap, scale, noise, 0, 0, solved)
+            if best.solved or last:
+                break
+        if since >= STALLED:
+            residual = max(residual * TIGHTENING, MIN_RESIDUAL)
+            dual_slack(problem, V, xi, y)
+        steps += 1
+        n, farthest = newton_step(problem, xi, extra, residual, radius, work)
+        gradients += n
+        step = line_search(g, y, work.dV, dy)
+        bent = step < 1.0 and bend(problem, V, xi, y, step, work)
+        if not bent:
+            move(problem.W, V, xi, y, step, work)
+        if step == 1.0 or bent:
+            radius = max(radius, GROWTH * farthest)
+        elif step == 0.0:
+            stuck = residual <= MIN_RESIDUAL and not farthest > MIN_RADIUS
+            radius = max(farthest * SHRINKAGE, MIN_RADIUS)
+            residual = max(residual * TIGHTENING**2, MIN_RESIDUAL)
+            dual_slack(problem, V, xi, y)
+    return Answer(best.q, best.V, best.xi, best.gap, best.scale, best.noise, steps, gradients, best.solved)
+
+
+@njit(**GLUE)
+def newton_step(
+    problem: Problem, xi: Floats, extra: int, residual: float, radius: float, work: Work
+) -> tuple[int, float]:
+    """The Newton direction (dV, dxi, dy) in `work`; the gradient iterations it took, and the largest |dxi_j|."""
+    g, active, cg, X = problem.g, work.active, work.cg, work.X
+    n = solve_newton(g, active, extra, cg, residual, MAX_GRADIENTS)
+    for i in range(work.dV.size):
+        work.dV[i] = -cg.v[i]
+    farthest = 0.0
+    work.dxi[:] = 0.0
+    if xi.size > 0:
+        hinges_after_flow(problem, active, work.y, cg.v, work.u)
+        if mark_free(work.u, xi, problem.W, work.free) > 0:
+            b = 0
+            for j in range(xi.size):
+                if work.free[j]:
+                    column_in_metric(problem, active, j, cg.f, cg.rest)
+                    n += solve_newton(g, active, extra, cg, residual, MAX_GRADIENTS)
+                    for i in range(cg.v.size):
+                        X[i, b] = cg.v[i]
+                    b += 1
+            for i in range(cg.v.size):
+                cg.v[i] = -work.dV[i]
+            hinge_quadratic(problem, active, work.y, cg.v, X, work.free, work.T, work.slope)
+            farthest = hinge_step(work.T, work.slope, xi, problem.W, work.free, radius, work.dxi)
+            b = 0
+            for j in range(xi.size):
+                if work.free[j]:
+                    for i in range(cg.v.size):
+                        work.dV[i] -= work.dxi[j] * X[i, b]
+                    b += 1
+    change_of_slack(problem, work.dV, work.dxi, work.dy)
+    return n, farthest
+
+
+@njit(**SUMS)
+def move(W: Floats, V: Floats, xi: Floats, y: Floats, step: float, work: Work) -> None:
+    """(V, xi, y) += step (dV, dxi, dy)."""
+    if step > 0.0:
+        for i in range(V.size):
+            V[i] += step * work.dV[i]
+        for r in range(y.size):
+            y[r] += step * work.dy[r]
+        for j in range(xi.size):
+            xi[j] += step * work.dxi[j]
+        clip_multipliers(W, xi)
+
+
+@njit(**INNER)
+def bend(problem: Problem, V: Floats, xi: Floats, y: Floats, step: float, work: Work) -> bool:
+    """Move to a V by water filling with the masses of the linear model, if one of a few lengths beats the line."""
+    g = problem.g
+    wanted, noise = change_along_line(g, y, work.dy, work.dV, step)
+    length = 1.0
+    for _ in range(TRIALS):
+        masses_of_model(g.copies, work.active, y, work.dy, length, work.mass)
+        for j in range(xi.size):
+            work.trial_xi[j] = xi[j] + length * work.dxi[j]
+        clip_multipliers(problem.W, work.trial_xi)
+        water_filling(problem, work.trial_xi, work.mass, work.trial_V, work.exact)
+        if change_to(g, y, work.exact, V, work.trial_V) < wanted - noise:
+            V[:] = work.trial_V
+            y[:] = work.exact
+            xi[:] = work.trial_xi
+            return True
+        length *= SHORTER
+    return False
+
+
+@njit(**SUMS)
+def masses_of_model(copies: Floats, active: Active, y: Floats, dy: Floats, length: float, mass: Floats) -> None:
+    """The states' masses after a step in the linear model, none below zero."""
+    for i in range(mass.size):
+        total = 0.0
+        for k in range(active.first[i], active.first[i + 1]):
+            r = active.row[k]
+            total += copies[r] * (y[r] + length * dy[r])
+        mass[i] = max(total, 0.0)
+
+
+@njit(**SUMS)
+def change_along_line(g: Arrays, y: Floats, dy: Floats, dV: Floats, step: float) -> tuple[float, float]:
+    """theta after the step less theta before it, and its rounding."""
+    total, size = 0.0, 0.0
+    for r in range(y.size):
+        before, after = max(y[r], 0.0), max(y[r] + step * dy[r], 0.0)
+        term = 0.5 * g.copies[r] * (after - before) * (after + before)
+        total += term
+        size += abs(term)
+    for i in range(g.mu.size):
+        total += step * g.mu[i] * dV[i]
+        size += abs(step * g.mu[i] * dV[i])
+    return total, 4.0 * EPSILON * size
+
+
+@njit(**SUMS)
+def change_to(g: Arrays, y: Floats, moved: Floats, V: Floats, moved_V: Floats) -> float:
+    """theta at another point less theta here."""
+    total = 0.0
+    for r in range(y.size):
+        before, after = max(y[r], 0.0), max(moved[r], 0.0)
+        total += 0.5 * g.copies[r] * (after - before) * (after + before)
+    for i in range(g.mu.size):
+        total += g.mu[i] * (moved_V[i] - V[i])
+    return total
+
+
+@njit(**INNER)
+def line_search(g: Arrays, y: Floats, dV: Floats, dy: Floats) -> float:
+    """A step in (0, 1] at which the slope has fallen to a fraction of its size at 0; 0 if dy is no descent."""
+    low, high, step = 0.0, 1.0, 0.0
+    start, low_slope, high_slope = 0.0, 0.0, 0.0
+    for k in range(MAX_SEARCH):
+        # Ends first; then the slope is known to change sign: secant steps, and halving every third time.
+        if k == 1:
+            step = high
+        elif k > 1:
+            step = 0.5 * (low + high) if k % 3 == 0 else low - low_slope * (high - low) / (high_slope - low_slope)
+        here, noise = slope_of_theta(g, y, dV, dy, step)
+        if k == 0:
+            start = low_slope = here
+            if not here < noise:
+                return 0.0
+        elif k == 1:
+            high_slope = here
+            if here <= max(-WHOLE_SLOPE * start, noise):
+                return high
+            if start >= 0.0:
+                return 0.0
+        elif abs(here) <= -SEARCHED_SLOPE * start:
+            break
+        elif here < 0.0:
+            low, low_slope = step, here
+        else:
+            high, high_slope = step, here
+    return step
+
+
+@njit(**SUMS)
+def slope_of_theta(g: Arrays, y: Floats, dV: Floats, dy: Floats, step: float) -> tuple[float, float]:
+    """d theta / d step along (dV, dxi), of which dy is the slack's change, and its rounding."""
+    total, size = 0.0, 0.0
+    for r in range(y.size):
+        moved = max(y[r] + step * dy[r], 0.0)
+        term = g.copies[r] * moved * dy[r]
+        total += term
+        size += abs(term)
+    for i in range(g.mu.size):
+        total += g.mu[i] * dV[i]
+        size += abs(g.mu[i] * dV[i])
+    return total, 4.0 * EPSILON * size

@@ -1,0 +1,216 @@
+"""The mirror step on a layered graph as data, and the linear maps between its variables.
+
+    minimise  sum_r copies_r / 2 (q_r - c_r)^2 + sum_j W_j [d_j.Q]^+    over the flows Q = copies q of the graph
+
+Dual: V over states, xi over hinges, and the slack y_r = c_r - xi.d_r - V_i + p_r.V' of row r of state i.  Every d_j is
+scaled to largest entry one, and W and xi with it, which changes neither q nor V nor the objective.  A uniform law costs
+one mean of V per layer (backward) and one sum of flow per layer (forward).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, spread_over_layer
+from omdpd.solvers.compiled.options import INNER, SUMS
+
+
+class Problem(NamedTuple):
+    """Data of one step: the graph, c (R,), d (R, m), W (m,), and sum_j W_j max|d_j| of the hinges with entries."""
+
+    g: Arrays
+    c: Floats
+    d: Floats
+    W: Floats
+    weight: float
+
+
+@njit(**INNER)
+def scaled_hinges(d: Floats, W: Floats) -> tuple[Floats, Floats, float]:
+    """d / max|d_j| by rows (R, m), the m scales (one for a hinge without entries), and sum_j W_j max|d_j|."""
+    m, R = d.shape
+    size, rows, weight = np.ones(m), np.empty((R, m)), 0.0
+    for j in range(m):
+        largest = 0.0
+        for r in range(R):
+            largest = max(largest, abs(d[j, r]))
+        if largest > 0.0:
+            size[j] = largest
+            weight += W[j] * largest
+        for r in range(R):
+            rows[r, j] = d[j, r] / size[j]
+    return rows, size, weight
+
+
+@njit(**INNER)
+def clip_multipliers(W: Floats, xi: Floats) -> None:
+    """Put xi back into its box: 0 <= xi_j <= W_j."""
+    for j in range(xi.size):
+        xi[j] = min(max(xi[j], 0.0), W[j])
+
+
+@njit(**SUMS)
+def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> None:
+    """dy := -dxi.d - dV_i + p.dV'."""
+    g, d, m = problem.g, problem.d, dxi.size
+    for h in range(g.layers.size - 1):
+        mean = mean_of_layer(g, dV, h + 1)
+        for i in range(g.layers[h], g.layers[h + 1]):
+            here = dV[i]
+            for r in range(g.rows[i], g.rows[i + 1]):
+                first, end = g.entries[r], g.entries[r + 1]
+                total = mean if first == end else 0.0
+                for e in range(first, end):
+                    total += g.probabilities[e] * dV[g.successors[e]]
+                for j in range(m):
+                    total -= dxi[j] * d[r, j]
+                dy[r] = total - here
+
+
+@njit(**SUMS)
+def dual_slack(problem: Problem, V: Floats, xi: Floats, y: Floats) -> None:
+    """y := c - xi.d - V_i + p.V'."""
+    change_of_slack(problem, V, xi, y)
+    for r in range(y.size):
+        y[r] += problem.c[r]
+
+
+@njit(**SUMS)
+def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floats) -> None:
+    """V backward such that the rows of every state carry its given mass, and the slack y of (V, xi).
+
+    sum_r copies_r [level_r - V]^+ = mass with level = c - xi.d + p.V'; V is the best level where there is no mass.
+    """
+    g, d, m = problem.g, problem.d, xi.size
+    for h in range(g.layers.size - 2, -1, -1):
+        mean = mean_of_layer(g, V, h + 1)
+        for i in range(g.layers[h], g.layers[h + 1]):
+            low, high = g.rows[i], g.rows[i + 1]
+            best = low
+            for r in range(low, high):
+                first, end = g.entries[r], g.entries[r + 1]
+                total = mean if first == end else 0.0
+                for e in range(first, end):
+                    total += g.probabilities[e] * V[g.successors[e]]
+                for j in range(m):
+                    total -= xi[j] * d[r, j]
+                y[r] = problem.c[r] + total
+                if y[r] > y[best]:
+                    best = r
+            V[i] = fill_state(g.copies, y, low, high, best, mass[i])
+
+
+@njit(**INNER)
+def fill_state(copies: Floats, y: Floats, low: int, high: int, best: int, mass: float) -> float:
+    """The water level of one state, whose levels are in y[low:high]; they become slacks.
+
+    Newton's method on a convex piecewise linear function of the depth below the best level: it climbs to the root in at
+    most as many steps as there are rows.
+    """
+    top, depth = y[best], 0.0
+    for r in range(low, high):
+        y[r] -= top
+    if mass > 0.0:
+        depth = -mass / copies[best]
+        for _ in range(high - low - 1):
+            total, count = -mass, 0.0
+            for r in range(low, high):
+                if y[r] > depth:
+                    total += copies[r] * y[r]
+                    count += copies[r]
+            if total <= depth * count:
+                break
+            depth = total / count
+    for r in range(low, high):
+        y[r] -= depth
+    return top + depth
+
+
+@njit(**SUMS)
+def masses_of_mixture(g: Arrays, reference: Floats, mix: float, mass: Floats) -> None:
+    """State masses of the policy of `reference`, mixed with a share `mix` of the one uniform over true actions."""
+    mass[:] = 0.0
+    for i in range(g.mu.size):
+        mass[i] = g.mu[i]
+    for h in range(g.layers.size - 2):
+        spread = 0.0
+        for i in range(g.layers[h], g.layers[h + 1]):
+            total, pairs = 0.0, 0.0
+            for r in range(g.rows[i], g.rows[i + 1]):
+                total += g.copies[r] * max(reference[r], 0.0)
+                pairs += g.copies[r]
+            if mass[i] > 0.0:
+                for r in range(g.rows[i], g.rows[i + 1]):
+                    each = max(reference[r], 0.0) / total if total > 0.0 else 1.0 / pairs
+                    flow = mass[i] * g.copies[r] * ((1.0 - mix) * each + mix / pairs)
+                    if g.entries[r] == g.entries[r + 1]:
+                        spread += flow
+                    for e in range(g.entries[r], g.entries[r + 1]):
+                        mass[g.successors[e]] += flow * g.probabilities[e]
+        spread_over_layer(g, spread, mass, h + 1)
+
+
+@njit(**SUMS)
+def masses_of_occupancy(g: Arrays, q: Floats, mass: Floats) -> None:
+    """State masses of an occupancy."""
+    for i in range(mass.size):
+        total = 0.0
+        for r in range(g.rows[i], g.rows[i + 1]):
+            total += g.copies[r] * q[r]
+        mass[i] = total
+
+
+@njit(**SUMS)
+def occupancy_of_slack(g: Arrays, y: Floats, q: Floats, mass: Floats) -> None:
+    """q := the forward pass of the policy proportional to copies [y]^+ (the best row where none is positive)."""
+    mass[:] = 0.0
+    for i in range(g.mu.size):
+        mass[i] = g.mu[i]
+    for h in range(g.layers.size - 1):
+        spread = 0.0
+        for i in range(g.layers[h], g.layers[h + 1]):
+            low, high = g.rows[i], g.rows[i + 1]
+            best, total = low, 0.0
+            for r in range(low, high):
+                if y[r] > y[best]:
+                    best = r
+                q[r] = max(y[r], 0.0)
+                total += g.copies[r] * q[r]
+            if total <= 0.0:
+                q[best], total = 1.0, g.copies[best]
+            factor = max(mass[i], 0.0) / total
+            for r in range(low, high):
+                q[r] *= factor
+                flow = g.copies[r] * q[r]
+                if flow > 0.0:
+                    if g.entries[r] == g.entries[r + 1]:
+                        spread += flow
+                    for e in range(g.entries[r], g.entries[r + 1]):
+                        mass[g.successors[e]] += flow * g.probabilities[e]
+        spread_over_layer(g, spread, mass, h + 1)
+
+
+@njit(**INNER)
+def hottest(problem: Problem) -> float:
+    """A temperature at which no number of the objective exceeds one."""
+    tau = 10.0
+    for r in range(problem.c.size):
+        tau = max(tau, abs(problem.c[r]))
+    for j in range(problem.W.size):
+        tau = max(tau, problem.W[j])
+    return tau
+
+
+@njit(**INNER)
+def heated(problem: Problem, tau: float) -> Problem:
+    """The problem with its linear terms and hinges divided by tau: a regulariser tau times as heavy."""
+    c, W = problem.c.copy(), problem.W.copy()
+    for r in range(c.size):
+        c[r] /= tau
+    for j in range(W.size):
+        W[j] /= tau
+    return Problem(g=problem.g, c=c, d=problem.d, W=W, weight=problem.weight / tau)

@@ -1,0 +1,105 @@
+"""One mirror step over the flows of a layered graph, with hinges: the learner's case at thousands of states.
+
+    minimise  sum_r copies_r / 2 (q_r - c_r)^2 + sum_j W_j [d_j.Q]^+     over the flows Q = copies q of the graph
+
+Method: Newton on the dual (`newton`), each step by conjugate gradients of two sweeps an iteration (`active`), from the
+masses of the reference and, where there is an earlier solution, from its hinge multipliers.  Where that fails (large W,
+steps of 1e6), the problem is heated: with c and W divided by a large tau it is easy, and tau is lowered to one as fast
+as Newton's method can follow.  Every answer carries its duality gap (`certificate`) and is the forward pass of a
+policy, so it is feasible to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.graph_flow import Arrays
+from omdpd.solvers.compiled.graph_step.newton import dual_newton, workspace
+from omdpd.solvers.compiled.graph_step.problem import (
+    Problem,
+    clip_multipliers,
+    heated,
+    hottest,
+    masses_of_mixture,
+    masses_of_occupancy,
+    occupancy_of_slack,
+    scaled_hinges,
+    water_filling,
+)
+from omdpd.solvers.compiled.options import ENTRY
+
+SOLVED, INACCURATE, FAILED = 0, 1, 2
+# An answer whose relative gap is within this many tolerances is called inaccurate rather than failed.
+INACCURATE_TOLERANCES = 100.0
+# Share of the uniform policy in the start: every reachable state then has mass, and V a meaning there.
+MIX = 0.01
+# Newton steps at the wanted temperature, and at one on the way, which is followed loosely.
+STEPS, STEPS_HEATED, TOLERANCE_HEATED = 120, 40, 1e-6
+# The temperature falls by the first factor at first and then, depending on how well Newton's method can follow, by one
+# between the other two; a factor above the last means that it cannot, and the problem is given up.
+COOLING, MIN_FACTOR, MAX_FACTOR = 0.1, 0.01, 0.8
+# Newton steps in total after which the best certified point is returned.
+MAX_STEPS = 800
+
+
+class Solution(NamedTuple):
+    """What a solve returns: q (R,), V (N,), xi (m,), the certificate, Newton steps and gradient iterations, status."""
+
+    q: Floats
+    V: Floats
+    xi: Floats
+    gap: float
+    scale: float
+    steps: int
+    gradients: int
+    status: int
+
+
+@njit(**ENTRY)
+def solve_graph(g: Arrays, c: Floats, reference: Floats, d: Floats, W: Floats, tol: float, start: Floats) -> Solution:
+    """Solve one step: c and reference (R,), d (m, R), W and the multipliers to start from (m,)."""
+    rows, size, weight = scaled_hinges(d, W)
+    target = Problem(g=g, c=c, d=rows, W=W * size, weight=weight)
+    work = workspace(g, W.size)
+    xi = start * size
+    mass = np.empty(g.members.size)
+    masses_of_mixture(g, reference, MIX, mass)
+    problem, tau, factor = target, 1.0, COOLING
+    reached, reached_xi = 0.0, xi
+    q, V, best_xi, gap, scale, noise = reference, mass, xi, np.inf, 1.0, 0.0
+    steps, gradients, status = 0, 0, FAILED
+    while steps < MAX_STEPS and factor < MAX_FACTOR:
+        clip_multipliers(problem.W, xi)
+        water_filling(problem, xi, mass, work.V, work.y)
+        hot = tau > 1.0
+        accuracy, limit = (max(TOLERANCE_HEATED, tol), STEPS_HEATED) if hot else (tol, STEPS)
+        answer = dual_newton(problem, xi, work, accuracy, limit)
+        if not hot and answer.gap / answer.scale < gap / scale:
+            q, V, best_xi = answer.q, answer.V, answer.xi
+            gap, scale, noise = answer.gap, answer.scale, answer.noise
+        steps += answer.steps
+        gradients += answer.gradients
+        if answer.solved and not hot:
+            status = SOLVED
+            break
+        if answer.solved:
+            reached, reached_xi, factor = tau, answer.xi * tau, max(factor * factor, MIN_FACTOR)
+            masses_of_occupancy(g, answer.q, mass)
+        elif reached > 0.0:
+            factor = np.sqrt(factor)
+        elif hot:
+            break
+        tau = max(1.0, reached * factor) if reached > 0.0 else hottest(target)
+        problem = heated(target, tau)
+        xi = reached_xi / tau if reached > 0.0 else np.zeros(W.size)
+    gap += noise
+    if not gap < np.inf:
+        q, V, gap = np.empty(c.size), np.zeros(mass.size), np.inf
+        occupancy_of_slack(g, reference, q, mass)
+    if status == FAILED and gap <= INACCURATE_TOLERANCES * tol * scale:
+        status = INACCURATE
+    return Solution(q, V, best_xi / size, gap, scale, steps, gradients, status)
