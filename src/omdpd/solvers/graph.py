@@ -1,9 +1,9 @@
 """A layered graph of states and rows: one kernel whose laws are lists, with what is exchangeable kept once.
 
 State i of layer h stands for `members[i]` true states that nothing tells apart, row r of it for `copies[r]` true
-state-action pairs.  A row's law is a list of entries (state of the next layer, probability); an empty law is uniform
-over the S true states of the next layer, so it reaches class t with probability members[t] / S.  Vectors over rows hold
-one number per true pair: the flow of a row is copies[r] q[r].
+state-action pairs.  A row's law is a list of entries (state of the next layer, probability), and a share that is
+uniform over the S true states of the next layer: it reaches class t with probability spread[r] members[t] / S besides.
+Vectors over rows hold one number per true pair: the flow of a row is copies[r] q[r].
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Graph:
     rows : (N + 1,)
         Rows of state i are ``rows[i]:rows[i + 1]``; every state has one.
     entries : (R + 1,)
-        Entries of row r are ``entries[r]:entries[r + 1]``; none means uniform.  Rows of the last layer have none.
+        Entries of row r are ``entries[r]:entries[r + 1]``.  Rows of the last layer have none.
     successors, probabilities : (E,)
         States (numbered over all layers) of the next layer, and how likely each is.
     members : (N,)
@@ -40,6 +40,8 @@ class Graph:
         The mass with which an episode starts in each state of the first layer (of all its members together).
     n_states : int
         S, the true states of a layer: `members` sum to it in every layer after the first.
+    spread : (R,)
+        The uniform share of a row's law; its entries hold the rest.  One where nothing was seen.
     """
 
     layers: Indices
@@ -51,6 +53,7 @@ class Graph:
     copies: Floats
     initial: Floats
     n_states: int
+    spread: Floats
 
     @property
     def horizon(self) -> int:
