@@ -8,7 +8,7 @@ Vectors over rows hold one number per true pair: the flow of a row is copies[r] 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,8 @@ class Graph:
     n_states : int
         S, the true states of a layer: `members` sum to it in every layer after the first.
     spread : (R,)
-        The uniform share of a row's law; its entries hold the rest.  One where nothing was seen.
+        The uniform share of a row's law; its entries hold the rest.  Unless given it is one where there are no entries,
+        and zero elsewhere.
     """
 
     layers: Indices
@@ -53,7 +54,11 @@ class Graph:
     copies: Floats
     initial: Floats
     n_states: int
-    spread: Floats
+    spread: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if self.spread.size != self.n_rows:
+            object.__setattr__(self, "spread", np.where(np.diff(self.entries) == 0, 1.0, 0.0))
 
     @property
     def horizon(self) -> int:

@@ -63,4 +63,5 @@ def arrays_of(graph: Graph) -> Arrays:
         graph.copies,
         graph.initial,
         float(graph.n_states),
+        graph.spread,
     )

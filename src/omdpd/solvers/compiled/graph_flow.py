@@ -32,6 +32,7 @@ class Arrays(NamedTuple):
     copies: Floats
     mu: Floats
     S: float
+    spread: Floats
 
 
 @njit(**SUMS)
@@ -82,8 +83,7 @@ def occupancy_of_shares(g: Arrays, shares: Floats) -> Floats:
                 flow = mass[i] * shares[r]
                 q[r] = flow / g.copies[r]
                 if flow > 0.0:
-                    if g.entries[r] == g.entries[r + 1]:
-                        spread += flow
+                    spread += g.spread[r] * flow
                     for e in range(g.entries[r], g.entries[r + 1]):
                         mass[g.successors[e]] += flow * g.probabilities[e]
         spread_over_layer(g, spread, mass, h + 1)
@@ -98,7 +98,7 @@ def values_of_shares(g: Arrays, shares: Floats, reward: Floats) -> Floats:
         mean = mean_of_layer(g, V, h + 1)
         for i in range(g.layers[h], g.layers[h + 1]):
             for r in range(g.rows[i], g.rows[i + 1]):
-                ahead = mean if g.entries[r] == g.entries[r + 1] else 0.0
+                ahead = g.spread[r] * mean
                 for e in range(g.entries[r], g.entries[r + 1]):
                     ahead += g.probabilities[e] * V[g.successors[e]]
                 V[i] += shares[r] * (reward[r] + ahead)
@@ -121,8 +121,7 @@ def flow_residual(g: Arrays, q: Floats) -> float:
                 flow = g.copies[r] * q[r]
                 balance += flow
                 worst = max(worst, -flow)
-                if g.entries[r] == g.entries[r + 1]:
-                    spread += flow
+                spread += g.spread[r] * flow
                 for e in range(g.entries[r], g.entries[r + 1]):
                     inflow[g.successors[e]] += flow * g.probabilities[e]
             worst = max(worst, abs(balance))

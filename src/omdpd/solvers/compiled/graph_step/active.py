@@ -30,6 +30,7 @@ class Active(NamedTuple):
     first: Short
     row: Short
     share: Floats
+    spread: Floats
     entries: Short
     successors: Short
     probabilities: Floats
@@ -45,6 +46,7 @@ def room_for_active(g: Arrays) -> Active:
         first=np.empty(N + 1, np.int32),
         row=np.empty(R, np.int32),
         share=np.empty(R),
+        spread=np.empty(R),
         entries=np.empty(R + 1, np.int32),
         successors=np.empty(E, np.int32),
         probabilities=np.empty(E),
@@ -66,7 +68,7 @@ def select_active(g: Arrays, y: Floats, active: Active) -> int:
                 best = r
         for r in range(g.rows[i], g.rows[i + 1]):
             if y[r] > 0.0 or r == best:
-                active.row[count] = r
+                active.row[count], active.spread[count] = r, g.spread[r]
                 active.entries[count] = n_entries
                 total += g.copies[r]
                 for e in range(g.entries[r], g.entries[r + 1]):
@@ -103,10 +105,8 @@ def flow_residual_in_metric(g: Arrays, active: Active, y: Floats, f: Floats, out
             for k in range(active.first[i], active.first[i + 1]):
                 r = active.row[k]
                 flow = g.copies[r] * y[r] + active.share[k] * lack
-                low, high = active.entries[k], active.entries[k + 1]
-                if low == high:
-                    spread += flow
-                for e in range(low, high):
+                spread += active.spread[k] * flow
+                for e in range(active.entries[k], active.entries[k + 1]):
                     f[active.successors[e]] += flow * active.probabilities[e]
         spread_over_layer(g, spread, f, h + 1)
 
@@ -120,9 +120,8 @@ def backward(g: Arrays, active: Active, u: Floats, v: Floats, deviation: Floats)
             start, end = active.first[i], active.first[i + 1]
             bar = 0.0
             for k in range(start, end):
-                low, high = active.entries[k], active.entries[k + 1]
-                ahead = mean if low == high else 0.0
-                for e in range(low, high):
+                ahead = active.spread[k] * mean
+                for e in range(active.entries[k], active.entries[k + 1]):
                     ahead += active.probabilities[e] * v[active.successors[e]]
                 deviation[k] = ahead
                 bar += active.share[k] * ahead
@@ -143,10 +142,8 @@ def forward(g: Arrays, active: Active, u: Floats, deviation: Floats, f: Floats, 
             out[i] = u[i] + arrived * active.root[i]
             for k in range(start, end):
                 flow = active.share[k] * (arrived + total * deviation[k])
-                low, high = active.entries[k], active.entries[k + 1]
-                if low == high:
-                    spread += flow
-                for e in range(low, high):
+                spread += active.spread[k] * flow
+                for e in range(active.entries[k], active.entries[k + 1]):
                     f[active.successors[e]] += flow * active.probabilities[e]
         spread_over_layer(g, spread, f, h + 1)
 

@@ -35,9 +35,8 @@ def hinges_after_flow(problem: Problem, active: Active, y: Floats, v: Floats, u:
         mean = mean_of_layer(g, v, h + 1)
         for i in range(g.layers[h], g.layers[h + 1]):
             for k in range(active.first[i], active.first[i + 1]):
-                low, high = active.entries[k], active.entries[k + 1]
-                ahead = mean if low == high else 0.0
-                for e in range(low, high):
+                ahead = active.spread[k] * mean
+                for e in range(active.entries[k], active.entries[k + 1]):
                     ahead += active.probabilities[e] * v[active.successors[e]]
                 r = active.row[k]
                 flow = g.copies[r] * (y[r] + v[i] - ahead)
@@ -71,10 +70,8 @@ def column_in_metric(problem: Problem, active: Active, j: int, f: Floats, out: F
             for k in range(active.first[i], active.first[i + 1]):
                 r = active.row[k]
                 flow = active.share[k] * have - g.copies[r] * d[r, j]
-                low, high = active.entries[k], active.entries[k + 1]
-                if low == high:
-                    spread += flow
-                for e in range(low, high):
+                spread += active.spread[k] * flow
+                for e in range(active.entries[k], active.entries[k + 1]):
                     f[active.successors[e]] += flow * active.probabilities[e]
         spread_over_layer(g, spread, f, h + 1)
 
@@ -105,11 +102,10 @@ def hinge_quadratic(
         for i in range(g.layers[h], g.layers[h + 1]):
             for k in range(active.first[i], active.first[i + 1]):
                 r = active.row[k]
-                low, high = active.entries[k], active.entries[k + 1]
-                mass = y[r] + v[i] - (mean_v if low == high else 0.0)
+                mass = y[r] + v[i] - active.spread[k] * mean_v
                 for b in range(n):
-                    change[b] = X[i, b] - (mean[b] / g.S if low == high else 0.0)
-                for e in range(low, high):
+                    change[b] = X[i, b] - active.spread[k] * mean[b] / g.S
+                for e in range(active.entries[k], active.entries[k + 1]):
                     chance, t = active.probabilities[e], active.successors[e]
                     mass -= chance * v[t]
                     for b in range(n):

@@ -62,9 +62,8 @@ def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> No
         for i in range(g.layers[h], g.layers[h + 1]):
             here = dV[i]
             for r in range(g.rows[i], g.rows[i + 1]):
-                first, end = g.entries[r], g.entries[r + 1]
-                total = mean if first == end else 0.0
-                for e in range(first, end):
+                total = g.spread[r] * mean
+                for e in range(g.entries[r], g.entries[r + 1]):
                     total += g.probabilities[e] * dV[g.successors[e]]
                 for j in range(m):
                     total -= dxi[j] * d[r, j]
@@ -92,9 +91,8 @@ def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floa
             low, high = g.rows[i], g.rows[i + 1]
             best = low
             for r in range(low, high):
-                first, end = g.entries[r], g.entries[r + 1]
-                total = mean if first == end else 0.0
-                for e in range(first, end):
+                total = g.spread[r] * mean
+                for e in range(g.entries[r], g.entries[r + 1]):
                     total += g.probabilities[e] * V[g.successors[e]]
                 for j in range(m):
                     total -= xi[j] * d[r, j]
@@ -147,8 +145,7 @@ def masses_of_mixture(g: Arrays, reference: Floats, mix: float, mass: Floats) ->
                 for r in range(g.rows[i], g.rows[i + 1]):
                     each = max(reference[r], 0.0) / total if total > 0.0 else 1.0 / pairs
                     flow = mass[i] * g.copies[r] * ((1.0 - mix) * each + mix / pairs)
-                    if g.entries[r] == g.entries[r + 1]:
-                        spread += flow
+                    spread += g.spread[r] * flow
                     for e in range(g.entries[r], g.entries[r + 1]):
                         mass[g.successors[e]] += flow * g.probabilities[e]
         spread_over_layer(g, spread, mass, h + 1)
@@ -187,8 +184,7 @@ def occupancy_of_slack(g: Arrays, y: Floats, q: Floats, mass: Floats) -> None:
                 q[r] *= factor
                 flow = g.copies[r] * q[r]
                 if flow > 0.0:
-                    if g.entries[r] == g.entries[r + 1]:
-                        spread += flow
+                    spread += g.spread[r] * flow
                     for e in range(g.entries[r], g.entries[r + 1]):
                         mass[g.successors[e]] += flow * g.probabilities[e]
         spread_over_layer(g, spread, mass, h + 1)
