@@ -10,6 +10,7 @@ import numpy.typing as npt
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
+from omdpd.report.canvas import new_figure
 from omdpd.worlds.card import ProblemCard
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
 def draw_policy(policy: Policy) -> Figure:
     """A policy as a heat map, states by steps: one panel per action, or the likeliest action where there are many."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     H, S, A = policy.shape
     names = policy.labels.actions or tuple(f"action {a}" for a in range(A))
@@ -85,7 +85,7 @@ def draw_policy(policy: Policy) -> Figure:
     rows = -(-len(panels) // columns)
     with rc_context({"font.size": 8, "svg.hashsalt": "omdpd"}):
         size = (1.6 + columns * min(1.6 + 0.15 * H, 4.0), (1.2 + 0.16 * min(S, 30)) * rows + 0.4)
-        figure = Figure(figsize=size, layout="constrained")
+        figure = new_figure(*size)
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes, (title, values) in zip(grid.flat, panels, strict=False):
             image = axes.imshow(values, aspect="auto", cmap="viridis", **limits)
@@ -124,15 +124,13 @@ def draw_cells(axes: Axes, cmdp: CMDP, policy: Floats, occupancy: Floats, step: 
 
 def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
     """One panel for the occupancy (state by step), one per action for its probability."""
-    from matplotlib.figure import Figure
-
     _, S, A = cmdp.shape
     mass = card.plan.occupancy.sum(axis=2)
     n = A + 1
     columns = min(n, 4)
     rows = -(-n // columns)
     size = (3.2 * columns, (1.2 + 0.16 * min(S, 30)) * rows + 0.6)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = new_figure(*size)
     grid = figure.subplots(rows, columns, squeeze=False)
     panels = [("share of episodes in the state", mass.T)]
     names = cmdp.labels.actions or tuple(f"action {a}" for a in range(A))
@@ -152,15 +150,13 @@ def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
 
 def _maps(cmdp: CMDP, card: ProblemCard) -> Figure:
     """One map per step: shade for the chance to be in a cell, arrows for what is done there."""
-    from matplotlib.figure import Figure
-
     H = cmdp.shape[0]
     steps = np.unique(np.linspace(0, H - 1, min(H, MAX_PANELS)).round().astype(int))
     columns = min(len(steps), 4)
     rows = -(-len(steps) // columns)
     height, width = len(cmdp.labels.layout), len(cmdp.labels.layout[0])
     size = (2.7 * columns + 0.8, 2.7 * rows * height / width + 0.7)
-    figure = Figure(figsize=size, layout="constrained")
+    figure = new_figure(*size)
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, h in zip(grid.flat, steps, strict=False):
         mass = card.plan.occupancy[h].sum(axis=1)
