@@ -10,7 +10,6 @@ no trust: D(q, q*) <= gap.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -20,7 +19,7 @@ from omdpd.problem.arrays import Floats, inner
 from omdpd.solvers.compiled.box_step.solve import solve_box
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.flow import flow_residual
-from omdpd.solvers.compiled.kernel_step.solve import solve_single
+from omdpd.solvers.compiled.kernel_step.solve import solve_step
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.regions import Box, Kernel, Region
 from omdpd.solvers.threads import one_thread
@@ -37,6 +36,9 @@ class Status(IntEnum):
     SOLVED = 0
     ALMOST = 1
     FAILED = 2
+
+
+STATUSES = tuple(Status)
 
 
 class Divergence(IntEnum):
@@ -113,29 +115,32 @@ def mirror_step(
         from omdpd.solvers.graph_step import graph_step  # it needs the types of this module
 
         return graph_step(region, reference, loss, eta, hinges, divergence=divergence)
-    with one_thread() if len(initial) >= BLAS_STATES else nullcontext():
-        return _solved(region, initial, reference, loss, eta, hinges, divergence is Divergence.KL)
+    kl = divergence is Divergence.KL
+    if len(initial) < BLAS_STATES:
+        return _solved(region, initial, reference, loss, eta, hinges, kl)
+    with one_thread():
+        return _solved(region, initial, reference, loss, eta, hinges, kl)
 
 
 def _solved(
     region: Box | Kernel, initial: Floats, reference: Floats, loss: Floats, eta: float, hinges: Hinges, kl: bool
 ) -> Step:
     """The step by the solver of its region."""
-    c = (np.log(reference) if kl else reference) - eta * loss
-    W = eta * hinges.weights
+    d, w = hinges.tables, hinges.weights
     if isinstance(region, Kernel):
-        p = region.transition
-        warm = hinges.start is not None
-        start = np.zeros(len(W)) if hinges.start is None else np.minimum(hinges.start, W)
-        q, V, xi, gap, scale, iterations, status = solve_single(
-            c, reference, p, initial, hinges.tables, W, kl, TOLERANCE, warm, start
-        )
+        p, start = region.transition, hinges.start
+        q, V, xi = np.empty(reference.shape), np.empty(reference.shape[:2]), np.empty(len(w))
+        gap, scale, iterations, status, residual = solve_step(
+            reference, loss, eta, p, initial, d, w, kl, TOLERANCE, start is not None, w if start is None else start,
+            q, V, xi,
+        )  # fmt: skip
     else:
-        lower, upper = region.lower, region.upper
+        c = (np.log(reference) if kl else reference) - eta * loss
         q, p, V, xi, gap, scale, iterations, status = solve_box(
-            c, reference, lower, upper, initial, hinges.tables, W, kl, TOLERANCE
+            c, reference, region.lower, region.upper, initial, d, eta * w, kl, TOLERANCE
         )
-    return Step(q, p, V, xi, gap, scale, flow_residual(q, p, initial), iterations, Status(status))
+        residual = flow_residual(q, p, initial)
+    return Step(q, p, V, xi, gap, scale, residual, iterations, STATUSES[status])
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +198,7 @@ class SolveLog:
             self.solves + 1,
             self.failures + (step.status is Status.FAILED),
             self.iterations + step.iterations,
-            max(self.max_gap, step.relative_gap),
+            max(self.max_gap, step.gap / step.scale),
             max(self.max_residual, step.residual),
         )
 

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.flow import flow_residual
 from omdpd.solvers.compiled.kernel_step.certificate import occupancy_of_slack
 from omdpd.solvers.compiled.kernel_step.newton import dual_newton, workspace
 from omdpd.solvers.compiled.kernel_step.problem import (
@@ -31,7 +32,7 @@ from omdpd.solvers.compiled.kernel_step.problem import (
     water_filling,
 )
 from omdpd.solvers.compiled.kernel_step.start import starting_multipliers
-from omdpd.solvers.compiled.options import ENTRY
+from omdpd.solvers.compiled.options import ENTRY, GLUE
 from omdpd.solvers.compiled.pointers import borrow, outlive
 
 SOLVED, INACCURATE, FAILED = 0, 1, 2
@@ -47,6 +48,36 @@ STEPS, STEPS_HEATED, TOLERANCE_HEATED, STATES_PER_STEP = 40, 20, 1e-6, 12
 COOLING, MIN_FACTOR, MAX_FACTOR = 0.1, 0.01, 0.8
 # Newton steps in total after which the best certified point is returned: ten times what one temperature may take.
 MAX_STEPS = 400
+
+
+@njit(**ENTRY)
+def solve_step(
+    reference: Floats,
+    loss: Floats,
+    eta: float,
+    p: Floats,
+    mu: Floats,
+    d: Floats,
+    weights: Floats,
+    kl: bool,
+    tol: float,
+    warm: bool,
+    start: Floats,
+    occupancy: Floats,
+    values: Floats,
+    multipliers: Floats,
+) -> tuple[float, float, int, int, float]:
+    """The step from `reference` along -eta loss with hinges eta w_j [d_j.q]^+: q, V and xi are written, last three.
+
+    Returns gap, scale, iterations and status of `solve_single`, and the largest violation of the flow equations.
+    """
+    W, warm_start = eta * weights, np.zeros(len(weights))
+    if warm:
+        warm_start = np.minimum(start, W)
+    c = (np.log(reference) if kl else reference) - eta * loss
+    q, V, xi, gap, scale, steps, status = solved(c, reference, p, mu, d, W, kl, tol, warm, warm_start)
+    occupancy[:], values[:], multipliers[:] = q, V, xi
+    return gap, scale, steps, status, flow_residual(q, p, mu)
 
 
 @njit(**ENTRY)
@@ -89,6 +120,23 @@ def solve_single(
     iterations, status : int
         Newton steps; SOLVED (gap at most tol scale, or rounding), INACCURATE (gap at most 1e-8 scale) or FAILED.
     """
+    return solved(c, reference, p, mu, d, W, kl, tol, warm, xi_warm)
+
+
+@njit(**GLUE)
+def solved(
+    c: Floats,
+    reference: Floats,
+    p: Floats,
+    mu: Floats,
+    d: Floats,
+    W: Floats,
+    kl: bool,
+    tol: float,
+    warm: bool,
+    xi_warm: Floats,
+) -> tuple[Floats, Floats, Floats, float, float, int, int]:
+    """`solve_single`, as a part of whatever calls it."""
     H, S, A = c.shape
     rows, size, weight = scaled_hinges(d, W)
     own_problem = Problem(
