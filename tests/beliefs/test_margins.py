@@ -109,13 +109,14 @@ def gaussian_table(sums, n, m, base, trust):
 
 
 def test_the_margin_falls_while_no_plan_has_room_and_grows_back():
-    caution = Caution()
-    assert caution.after_plan(1.0, H).share == 0.8
-    assert caution.after_plan(0.0, H).share == 1.0
+    caution, plan = Caution(), np.ones((H, 1, 1))
+    assert caution.after_plan(plan, 1.0, H).plan is plan
+    assert caution.after_plan(plan, 1.0, H).share == 0.8
+    assert caution.after_plan(plan, 0.0, H).share == 1.0
     for _ in range(30):
-        caution = caution.after_plan(1.0, H)
+        caution = caution.after_plan(plan, 1.0, H)
     assert caution.share == 0.05
-    assert caution.after_plan(0.5e-6 * H, H).share == pytest.approx(0.055, rel=1e-12)
+    assert caution.after_plan(plan, 0.5e-6 * H, H).share == pytest.approx(0.055, rel=1e-12)
 
 
 def test_novelty_is_the_distance_to_the_nearest_remembered_table():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from instances import bandit, forward, random_cmdp
 
-from omdpd.learners import proximal
+from omdpd.learners import proximal_steps
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.solvers.mirror import Status, mirror_step
 
@@ -28,7 +28,7 @@ def test_a_step_that_fails_is_tried_at_a_tenth_and_a_hundredth(monkeypatch, solv
         lengths.append(state.eta / eta)
         return step if lengths[-1] > 0.99 * solvable else fails(step)
 
-    monkeypatch.setattr(proximal, "mirror_step", choosy)
+    monkeypatch.setattr(proximal_steps, "mirror_step", choosy)
     met = bandit(rng, cmdp, learner.policy(state))
     after = learner.update(state, met)
     assert lengths == pytest.approx([1.0, 10.0, 100.0][: len(lengths)])

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -220,13 +221,13 @@ def radius(p_hat: Floats, n: Floats, scale: float, Lp: float) -> Floats:
 
 def log_term(setting: Setting, k: int, delta: float) -> float:
     """L = ln(6 (I+1) SAHK / delta) before zero-based episode k."""
-    return log_term_transition(setting, k, delta) + float(np.log(setting.n_constraints + 1.0))
+    return log_term_transition(setting, k, delta) + math.log(setting.n_constraints + 1.0)
 
 
 def log_term_transition(setting: Setting, k: int, delta: float) -> float:
     """Lp = ln(6 SAHK / delta)."""
     H, S, A = setting.shape
-    return float(np.log(6.0 * S * A * H * effective_episodes(setting, k + 1) / delta))
+    return math.log(6.0 * S * A * H * effective_episodes(setting, k + 1) / delta)
 
 
 def effective_episodes(setting: Setting, k: int) -> int:

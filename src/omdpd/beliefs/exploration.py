@@ -23,10 +23,7 @@ import numpy as np
 
 from omdpd.beliefs.sharing import SharedBeliefs
 from omdpd.problem.arrays import Floats, weighted_sum
-from omdpd.solvers.compiled.lookahead import lagrangian_bonus, row_bonus
-
-# Rewards that share with m = 10 count half of what other steps have seen.
-HALF_SHARED = 10.0
+from omdpd.solvers.compiled.lookahead import HALF_SHARED, lagrangian_bonus, row_bonus
 
 
 def bonus(beliefs: SharedBeliefs, visits: Floats, prices: Floats, tables: Floats) -> Floats:

@@ -9,7 +9,7 @@ observed cost, own and common what `sharing` says of a row.  A revealed table ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from omdpd.beliefs.sharing import SharedBeliefs, SharedTable
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.lookahead import kernel_variance, noise_variance
+from omdpd.solvers.compiled.memory import nearest
+from omdpd.solvers.compiled.products import largest
 
 # A margin under which no plan exists falls by this factor per episode, and otherwise grows back by that one.
 FALL, GROWTH, LEAST = 0.8, 1.1, 0.05
@@ -40,15 +42,18 @@ class Caution:
     share: float = 1.0
     novelty: float = 0.0
 
-    def after_plan(self, excess: float, horizon: int) -> Caution:
-        """Less of the margin if the new plan exceeds a lifted row, else more, up to all of it."""
+    def after_plan(self, plan: Floats, excess: float, horizon: int) -> Caution:
+        """Less of the margin if the new plan exceeds a lifted row by `excess`, else more, up to all of it."""
         exceeded = excess > EXCEEDED * horizon
-        return replace(self, share=max(FALL * self.share, LEAST) if exceeded else min(GROWTH * self.share, 1.0))
+        share = max(FALL * self.share, LEAST) if exceeded else min(GROWTH * self.share, 1.0)
+        return Caution(plan, share, self.novelty)
 
     def after_tables(self, memory: tuple[TableMemory, ...], tables: Floats) -> Caution:
         """The novelty after tables (I,H,S,A) were revealed; `memory` is the one before."""
         found = [distance(kept, table) for kept, table in zip(memory, tables, strict=True) if kept.tables]
-        return replace(self, novelty=(1.0 - FORGET) * self.novelty + FORGET * max(found)) if found else self
+        if not found:
+            return self
+        return Caution(self.plan, self.share, (1.0 - FORGET) * self.novelty + FORGET * max(found))
 
     def futile(self, memory: tuple[TableMemory, ...]) -> bool:
         """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""
@@ -67,7 +72,5 @@ def standard_error(beliefs: SharedBeliefs, plan: Floats, table: Floats, observed
 
 def distance(memory: TableMemory, table: Floats) -> float:
     """min_j |d - d_j|_max / |d|_max over the remembered tables; 0 for the zero table."""
-    size = float(np.abs(table).max())
-    if size == 0.0:
-        return 0.0
-    return float(np.abs(np.array(memory.tables) - table).max(axis=(1, 2, 3)).min()) / size
+    size = largest(table)
+    return nearest(memory.stack, table) / size if size > 0.0 else 0.0

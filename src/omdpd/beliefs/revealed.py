@@ -7,10 +7,13 @@ comparator nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.memory import parallel_place
+from omdpd.solvers.compiled.products import largest
 
 # Two tables whose normalised entries agree to this are the same constraint.
 SAME = 1e-12
@@ -33,7 +36,7 @@ class TableMemory:
 
         An all-zero table says nothing and is not stored (with capacity 0 it empties the memory).
         """
-        size = float(np.abs(table).max())
+        size = largest(table)
         if size == 0.0:
             return self if self.capacity != 0 else TableMemory(0, n_labels=self.n_labels)
         place = self._parallel(table, size)
@@ -42,10 +45,24 @@ class TableMemory:
         others = self.tables[:place] + self.tables[place + 1 :]
         other_labels = self.labels[:place] + self.labels[place + 1 :]
         known = self.tables[place]
-        longer = float(np.abs(known).max())
-        if (self.capacity == 0 and not np.array_equal(known, table)) or size > longer * (1.0 + SAME):
+        if (self.capacity == 0 and not np.array_equal(known, table)) or size > largest(known) * (1.0 + SAME):
             return self._with(others, other_labels, table)
-        return TableMemory(self.capacity, (*others, known), (*other_labels, self.labels[place]), self.n_labels)
+        if place == len(others):
+            return self
+        after = TableMemory(self.capacity, (*others, known), (*other_labels, self.labels[place]), self.n_labels)
+        # The same tables, so what was worked out from them by label holds still.
+        after.__dict__.update(stack=self.stack, sizes=self.sizes)
+        return after
+
+    @cached_property
+    def stack(self) -> Floats:
+        """The tables in the order in which they were first stored, (n, H, S, A); there must be one."""
+        return np.stack(self.by_label())
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """max |d| of every table of the stack, (n,)."""
+        return np.array([largest(table) for table in self.stack])
 
     def by_label(self) -> list[Floats]:
         """The tables in the order in which they were first stored."""
@@ -53,7 +70,7 @@ class TableMemory:
 
     def same_as(self, other: TableMemory) -> bool:
         """Whether both hold the same tables, in whatever order."""
-        return set(self.labels) == set(other.labels)
+        return self is other or set(self.labels) == set(other.labels)
 
     def _with(self, tables: tuple[Floats, ...], labels: tuple[int, ...], table: Floats) -> TableMemory:
         most = len(tables) + 1 if self.capacity is None else max(self.capacity, 1)
@@ -62,10 +79,8 @@ class TableMemory:
 
     def _parallel(self, table: Floats, size: float) -> int | None:
         """The place of a stored table that is a positive multiple of this one."""
-        for place, known in enumerate(self.tables):
-            if np.abs(known / np.abs(known).max() - table / size).max() <= SAME:
-                return place
-        return None
+        found = parallel_place(self.stack, self.sizes, table, size, SAME) if self.tables else -1
+        return None if found < 0 else self.labels.index(sorted(self.labels)[found])
 
 
 def labelled(memory: tuple[TableMemory, ...]) -> dict[tuple[int, int], Floats]:

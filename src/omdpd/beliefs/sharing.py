@@ -8,6 +8,7 @@ best total log score is taken (the prequential rule).  Where two are as good, th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,15 @@ from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.sharing import (
+    COST_TRUSTS,
+    HOPE,
+    MIN_VARIANCE,
+    POOLED,
+    REWARD_TRUSTS,
+    TRUST,
+    WEIGHTS,
+    best_pair,
+    best_weight,
     kernel_scores,
     noise_share,
     overall_mean,
@@ -23,20 +33,6 @@ from omdpd.solvers.compiled.sharing import (
     shared_table,
     table_scores,
 )
-
-# From rows that are nearly apart to rows that are nearly one; a factor of two to ten costs a prediction little.
-WEIGHTS = np.array([0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0, 10_000.0])
-# Observations' worth of trust in the mean of all costs: rows of noisy costs are many, and a few lucky ones mislead.
-COST_TRUSTS = np.array([2.0, 10.0, 50.0, 250.0, 1000.0])
-# One observation's worth for the kernel (towards uniform) and the reward (towards optimism).
-TRUST = 1.0
-REWARD_TRUSTS = np.array([TRUST])
-# m with which the steps of a stationary world are one, to the last digit.
-POOLED = 1e12
-# Scores this close (in nats) do not tell two weights apart.
-TIE = 1.0
-# How many standard deviations above the mean of the rows met a row's reward is thought possible at first.
-HOPE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +98,14 @@ class SharedTable:
         return 1.0 / (self.own + self.common)
 
 
+class SharedKernel(NamedTuple):
+    """A kernel (H,S,A,S) with the two parts of its error, `own` and `common` (H,S,A), per unit of noise."""
+
+    kernel: Floats
+    own: Floats
+    common: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class SharedBeliefs:
     """Everything that is believed before an episode; costs only under bandit feedback.
@@ -128,14 +132,15 @@ class SharedBeliefs:
 def shared_beliefs(setting: Setting, counts: Counts, evidence: Evidence, stationary: bool = False) -> SharedBeliefs:
     """The estimates with the weights that have predicted best (or the steps pooled, in a stationary world)."""
     n = counts.visits
-    kernel = shared_kernel(counts.transitions, n, POOLED if stationary else best_weight(evidence.kernel_score), TRUST)
+    sharing = POOLED if stationary else best_weight(evidence.kernel_score)
+    p, p_own, p_common = shared_kernel(counts.transitions, n, sharing, TRUST)
     weight = POOLED if stationary else best_weight(evidence.reward_score[:, 0])
     mean, spread = rows_met(counts.reward_sum, n)
     hope = min(mean + HOPE * spread, 1.0)
     share = noise_share(counts.reward_sum, evidence.reward_squares, n)
     r, own, common = shared_table(counts.reward_sum, n, weight, hope, TRUST)
     reward = SharedTable(r, own, common, share * r * (1.0 - r))
-    floor = share * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, 1e-4)
+    floor = share * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
     costs: tuple[SharedTable, ...] = ()
     if setting.feedback == "bandit":
         costs = tuple(
@@ -144,7 +149,7 @@ def shared_beliefs(setting: Setting, counts: Counts, evidence: Evidence, station
                 unit_cost_sums(counts), evidence.cost_squares, evidence.cost_score, strict=True
             )
         )
-    return SharedBeliefs(*kernel, reward, costs, weight, hope, floor)
+    return SharedBeliefs(p, p_own, p_common, reward, costs, weight, hope, floor)
 
 
 def _shared_cost(sums: Floats, squares: Floats, visits: Floats, score: Floats, stationary: bool) -> SharedTable:
@@ -154,21 +159,6 @@ def _shared_cost(sums: Floats, squares: Floats, visits: Floats, score: Floats, s
     u, own, common = shared_table(sums, visits, weight, overall_mean(sums, visits), trust)
     noise = 4.0 * noise_share(sums, squares, visits) * u * (1.0 - u)
     return SharedTable(2.0 * u - 1.0, own, common, noise)
-
-
-def best_weight(score: Floats) -> float:
-    """The largest m whose score is within TIE of the best.
-
-    >>> best_weight(np.array([-3.0, -2.0, -2.5, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0]))
-    2.0
-    """
-    return float(WEIGHTS[np.flatnonzero(score >= score.max() - TIE)[-1]])
-
-
-def best_pair(score: Floats) -> tuple[float, float]:
-    """(m, trust): the largest m whose best score is within TIE of the best, then the trust with the best score."""
-    place = int(np.flatnonzero(score.max(axis=1) >= score.max() - TIE)[-1])
-    return float(WEIGHTS[place]), float(COST_TRUSTS[int(np.argmax(score[place]))])
 
 
 def unit_cost_sums(counts: Counts) -> Floats:

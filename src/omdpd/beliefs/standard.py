@@ -11,9 +11,10 @@ from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.exploration import bonus
 from omdpd.beliefs.margins import Caution, standard_error
 from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.sharing import Evidence, SharedBeliefs, check_weight, shared_beliefs
+from omdpd.beliefs.sharing import Evidence, SharedBeliefs, SharedKernel, check_weight, shared_beliefs
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.standard import lift_tables
 from omdpd.solvers.regions import Kernel
 
 # A revealed table is known exactly, and so is most of what a plan costs under it: the same dial buys more there.
@@ -71,6 +72,22 @@ class SharingEstimator:
             return 0.0
         error = standard_error(beliefs, caution.plan, table)
         return REVEALED * self.z * caution.share * error / setting.horizon
+
+    def lifted(
+        self,
+        setting: Setting,
+        shared: SharedKernel,
+        caution: Caution,
+        memory: tuple[TableMemory, ...],
+        tables: Floats,
+    ) -> Floats:
+        """Revealed tables (n, H, S, A), each raised by its `revealed_lift`."""
+        if caution.plan is None or self.z == 0.0 or caution.futile(memory):
+            return tables
+        factor = REVEALED * self.z * caution.share / setting.horizon
+        lifted = np.empty(tables.shape)
+        lift_tables(tables, caution.plan, shared.kernel, shared.own, shared.common, factor, lifted)
+        return lifted
 
     def _lifts(self, setting: Setting, beliefs: SharedBeliefs, caution: Caution) -> Floats:
         """What every entry of each estimated cost is raised by: z standard errors of the plan's cost, over H."""

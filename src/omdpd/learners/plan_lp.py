@@ -90,7 +90,7 @@ class PlanLP:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, score, remember what was revealed, replan."""
-        caution = replace(state.caution, plan=state.q).after_plan(state.excess, state.setting.horizon)
+        caution = state.caution.after_plan(state.q, state.excess, state.setting.horizon)
         memory = state.memory
         if isinstance(feedback, FullFeedback):
             caution = caution.after_tables(memory, feedback.cost)

@@ -7,7 +7,9 @@ The slope is capped at `w_max`; beyond the cap Phi goes on linearly, so it stays
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,10 +24,10 @@ class Potential:
     beta: float
     w_max: float = 1e6
 
-    @property
+    @cached_property
     def kink(self) -> float:
         """Where the slope reaches its cap."""
-        return max(float(np.log(self.w_max / self.w0)), 0.0) / self.beta
+        return max(math.log(self.w_max / self.w0), 0.0) / self.beta
 
     def slope(self, x: Floats) -> Floats:
         """Phi'(x) = min(w0 exp(beta x), w_max).
@@ -33,24 +35,31 @@ class Potential:
         >>> Potential(w0=1.0, beta=0.5, w_max=10.0).slope(np.array([0.0, 2.0, 1e9])).round(3)
         array([ 1.   ,  2.718, 10.   ])
         """
-        inside = np.minimum(x, self.kink)
-        return np.minimum(self.w0 * np.exp(self.beta * inside), self.w_max)
+        kink = self.kink
+        return np.array([min(self.w0 * math.exp(self.beta * min(each, kink)), self.w_max) for each in x.tolist()])
 
     def saturated(self, x: Floats) -> bool:
         """Whether some slope sits at its cap."""
-        return bool(np.any(x >= self.kink))
+        return max(x.tolist()) >= self.kink
 
     def value(self, x: Floats) -> Floats:
-        """Phi(x), linear beyond the cap."""
-        inside = np.minimum(x, self.kink)
-        return (self.w0 / self.beta) * np.expm1(self.beta * inside) + self.w_max * np.maximum(x - self.kink, 0.0)
+        """Phi(x) of every entry, linear beyond the cap."""
+        return np.array([self._at(each) for each in x.tolist()])
+
+    def total(self, x: Floats) -> float:
+        """sum_i Phi(x_i)."""
+        return sum([self._at(each) for each in x.tolist()])
 
     def inverse(self, y: float) -> float:
         """The x >= 0 with Phi(x) = y."""
-        at_kink = float(self.value(np.array([self.kink]))[0])
+        at_kink = self._at(self.kink)
         if y > at_kink:
             return self.kink + (y - at_kink) / self.w_max
-        return float(np.log1p(max(y, 0.0) * self.beta / self.w0) / self.beta)
+        return math.log1p(max(y, 0.0) * self.beta / self.w0) / self.beta
+
+    def _at(self, x: float) -> float:
+        inside = min(x, self.kink)
+        return (self.w0 / self.beta) * math.expm1(self.beta * inside) + self.w_max * (x - inside)
 
 
 def positive_part(x: Floats) -> Floats:

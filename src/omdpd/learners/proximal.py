@@ -18,11 +18,12 @@ Units are raw: alpha of the paper is one, and V takes the place of lam.  What ca
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     REWARD_SCALE,
@@ -36,67 +37,35 @@ from omdpd.beliefs.confidence import (
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.sharing import Evidence, SharedBeliefs
+from omdpd.beliefs.sharing import Evidence, SharedKernel
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.learners.needs import ModelToBeGiven, require_nonnegative, require_positive
-from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Certificate, Report
+from omdpd.learners.proximal_steps import Ground, State
 from omdpd.learners.start import uniform_occupancy
-from omdpd.learners.surrogate import (
-    Stepping,
-    Surrogate,
-    Weighting,
-    distance,
-    inexactness,
-    kernel_move,
-    matching,
-    remembered_hinges,
-)
-from omdpd.problem.arrays import Floats, inner
+from omdpd.learners.surrogate import Stepping, Weighting, distance, inexactness, kernel_move
+from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
+from omdpd.solvers.compiled.products import add_violation, dot
+from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Kernel, Region
 
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
 NOISE = 1e-7
 # The hinge weight eta w that a mirror step is given at most; beyond it a constraint is as good as hard.
 MAX_WEIGHT = 1e4
-# By how much a step that cannot be solved is shortened, in turn.
-SHORTENED = (1.0, 10.0, 100.0)
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """Everything carried from one episode to the next; `k` episodes have been seen, and q is played in the next.
+class Corrected(NamedTuple):
+    """Where an episode leaves the iterate: q_hat_{k+1}, eta_{k+1}, and what the second solve adds to the accounts."""
 
-    `drift` is what a believed kernel that moves has added to the certificate so far, together with surprises that did
-    not slow the steps (None in a run that an earlier version began: nothing is certified then).  `evidence` and
-    `caution` belong to estimators that share between steps.
-    """
-
-    setting: Setting
-    k: int
-    counts: Counts
-    believed: Estimate[Region]
-    margin: float
-    memory: tuple[TableMemory, ...]
-    weights: Floats
-    predicted: Surrogate
-    multipliers: Floats
-    q: Floats
     q_hat: Floats
-    V: Floats
     eta: float
-    reward_sum: float
-    inexactness: float
+    multipliers: Floats
     log: SolveLog
-    saturations: int
-    capped: bool
-    ignored: float
-    drift: float | None = None
-    evidence: Evidence | None = None
-    caution: Caution | None = None
+    inexactness: float
+    drift: float | None
 
 
 @dataclass(frozen=True)
@@ -198,21 +167,24 @@ class ProximalOMDPD:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""
         self._check(setting)
         known = self.estimator.transition if isinstance(self.estimator, KnownModel) else None
-        q_hat = uniform_occupancy(setting, known)
-        counts = Counts.empty(setting)
+        V, none = np.zeros(setting.n_constraints), np.zeros(0)
         sharing = isinstance(self.estimator, SharingEstimator)
         evidence, caution = (Evidence.empty(setting), Caution()) if sharing else (None, None)
-        shared = self._shared(setting, counts, evidence)
-        none = Prices(np.zeros(0), np.zeros((0, *setting.shape)))
-        believed = self._believe(setting, counts, 0, shared, none, caution)
-        V = np.zeros(setting.n_constraints)
-        start = State(
-            setting, 0, counts, believed, 0.0, (TableMemory(self.memory),) * setting.n_constraints, V,
-            Surrogate(believed.reward, Hinges.none(setting.shape)), np.zeros(0), q_hat, q_hat, V,
-            eta=self.stepping.first(setting), reward_sum=0.0, inexactness=0.0, log=SolveLog(), saturations=0,
-            capped=False, ignored=0.0, drift=0.0, evidence=evidence, caution=caution,
+        counts = Counts.empty(setting)
+        prices = Prices(none, np.zeros((0, *setting.shape)))
+        believed, shared = self._believe(setting, counts, 0, evidence, prices, caution)
+        eta = self.stepping.first(setting)
+        weights, capped = self._weights(setting, 1, V, eta)
+        memory = (TableMemory(self.memory),) * setting.n_constraints
+        ground = Ground(setting, believed, 0.0, shared, caution, memory, uniform_occupancy(setting, known), eta, none)
+        m = ground.surrogate(self.estimator, memory, weights)
+        step, shortened = ground.step_or_shorter(m)
+        return State(
+            setting, 0, counts, believed, 0.0, memory, weights, m, shortened * step.multipliers, step.occupancy,
+            ground.q_hat, V, eta, reward_sum=0.0, inexactness=inexactness(step, setting.horizon, eta / shortened),
+            log=SolveLog().after(step), saturations=0, capped=capped, ignored=0.0,
+            drift=(shortened - 1.0) * setting.horizon / eta, evidence=evidence, caution=caution,
         )  # fmt: skip
-        return self._predict(start, shared)
 
     def policy(self, state: State) -> Floats:
         """The policy of q_k; uniform where a state has no mass."""
@@ -220,130 +192,98 @@ class ProximalOMDPD:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Steps 3-6 for the episode just played, then 1-2 for the next."""
-        prices = Prices(state.multipliers / state.eta, state.predicted.hinges.tables)
+        setting, q, k = state.setting, state.q, state.k + 1
         caution = None if state.caution is None else _after_episode(state.caution, state, feedback)
-        memory = state.memory
-        observed = state.believed.counted_cost
+        memory, observed = state.memory, state.believed.counted_cost
         if isinstance(feedback, FullFeedback):  # step 3
             observed = feedback.cost
-            memory = tuple(kept.meet(table) for kept, table in zip(memory, observed, strict=True))
-        state = self._count(state, observed)  # step 4
-        state = self._correct(state, memory)  # steps 5 and 6
-        evidence = None if state.evidence is None else state.evidence.after(state.counts, feedback)
-        counts, k = state.counts.add(feedback), state.k + 1
-        shared = self._shared(state.setting, counts, evidence)
-        believed = self._believe(state.setting, counts, k, shared, prices, caution)  # step 1 for the next episode
-        drift = kernel_move(state.believed.region, believed.region) / state.eta
-        state = replace(
-            state, k=k, counts=counts, evidence=evidence, caution=caution, believed=believed,
-            margin=float(np.vdot(state.q, believed.margin)), drift=None if state.drift is None else state.drift + drift,
+            memory = tuple([kept.meet(table) for kept, table in zip(memory, observed, strict=True)])
+        V = state.V.copy()  # step 4
+        added, ignored = add_violation(V, observed, q, NOISE, setting.horizon)
+        # Weights move with V, with eta, and with k where K is not known; most of the time with none of them.
+        still = added == 0.0 and setting.n_episodes is not None
+        weights, capped = state.weights, state.capped
+        if not (still or self.weighting.lagged):
+            weights, capped = self._weights(setting, k, V, state.eta, capped)
+        now = self._correct(state, memory, weights)  # steps 5 and 6
+        counts = learning.counts_after(state.counts, feedback)  # step 1 for the next episode
+        evidence = None if state.evidence is None else learning.evidence_after(state.evidence, state.counts, feedback)
+        prices = Prices(state.multipliers / state.eta, state.predicted.hinges.tables)
+        believed, shared = self._believe(setting, counts, k, evidence, prices, caution)
+        if not (still and now.eta == state.eta):  # step 2
+            weights, capped = self._weights(setting, k + 1, V, now.eta, capped)
+        margin = dot(believed.margin, q)
+        ground = Ground(setting, believed, margin, shared, caution, memory, now.q_hat, now.eta, now.multipliers)
+        m = ground.surrogate(self.estimator, memory, weights)
+        step, shortened = ground.step_or_shorter(m)
+        multipliers = step.multipliers if shortened == 1.0 else shortened * step.multipliers
+        # A step of length eta/c satisfies its inequality with c/eta, of which only 1/eta telescopes.
+        moved = kernel_move(state.believed.region, believed.region) + (shortened - 1.0) * setting.horizon
+        return State(
+            setting, k, counts, believed, margin, memory, weights, m, multipliers, step.occupancy,
+            now.q_hat, V, now.eta, state.reward_sum + dot(state.believed.reward, q),
+            now.inexactness + inexactness(step, setting.horizon, now.eta / shortened), now.log.after(step),
+            state.saturations + self.weighting.potential(setting, k).saturated(V), capped, state.ignored + ignored,
+            None if now.drift is None else now.drift + moved / now.eta, evidence, caution,
         )  # fmt: skip
-        return self._predict(state, shared)
 
     def report(self, state: State) -> Report:
         """Step size, largest weight, what was ignored as noise, and the certificate where it applies."""
         return Report(
-            state.log, state.eta, float(state.weights.max()), saturations=state.saturations, ignored=state.ignored,
+            state.log, state.eta, max(state.weights.tolist()), saturations=state.saturations, ignored=state.ignored,
             certificate=self._certificate(state), believed=state.believed,
         )  # fmt: skip
 
-    def _shared(self, setting: Setting, counts: Counts, evidence: Evidence | None) -> SharedBeliefs | None:
-        """What an estimator that shares between steps believes."""
-        if not isinstance(self.estimator, SharingEstimator) or evidence is None:
-            return None
-        return self.estimator.beliefs(setting, counts, evidence)
-
     def _believe(
-        self, setting: Setting, counts: Counts, k: int, shared: SharedBeliefs | None, prices: Prices,
+        self, setting: Setting, counts: Counts, k: int, evidence: Evidence | None, prices: Prices,
         caution: Caution | None,
-    ) -> Estimate[Region]:  # fmt: skip
-        """Step 1: what is believed before zero-based episode k."""
+    ) -> tuple[Estimate[Region], SharedKernel | None]:  # fmt: skip
+        """Step 1: what is believed before zero-based episode k, and the kernel's error where steps share."""
         if not isinstance(self.estimator, SharingEstimator):
-            return self.estimator.estimate(setting, counts, k)
-        assert shared is not None
+            return learning.estimate(self.estimator, setting, counts, k), None
+        assert evidence is not None
         assert caution is not None
-        return self.estimator.estimate(setting, counts, shared, prices, caution)
+        return learning.shared_estimate(self.estimator, setting, counts, evidence, prices, caution)
 
-    def _predict(self, state: State, shared: SharedBeliefs | None) -> State:
-        """Step 2: q_k = argmin_{Q_k} eta_k m_k(q) + D(q, q_hat_k), with the newest tables and the current weights."""
-        weights, capped = self._weights(state, state.V)
-        m = self._surrogate(state, state.memory, weights, shared)
-        step, shortened = _step_or_shorter(state, m)
-        H, eta = state.setting.horizon, state.eta
-        # A step of length eta/c satisfies its inequality with c/eta, of which only 1/eta telescopes.
-        drift = None if state.drift is None else state.drift + (shortened - 1.0) * H / eta
-        return replace(
-            state, weights=weights, capped=state.capped or capped, predicted=m, q=step.occupancy, drift=drift,
-            multipliers=shortened * step.multipliers, log=state.log.after(step),
-            inexactness=state.inexactness + inexactness(step, H, eta / shortened),
-        )  # fmt: skip
+    def _weights(self, setting: Setting, k: int, V: Floats, eta: float, capped: bool = False) -> tuple[Floats, bool]:
+        """w(V) before one-based episode k as far as a step takes it, and whether it was ever less than w(V)."""
+        wanted = self.weighting.potential(setting, k).slope(V)
+        weights = np.minimum(wanted, MAX_WEIGHT / eta)
+        return weights, capped or wanted.tolist() != weights.tolist()
 
-    def _count(self, state: State, observed: Floats) -> State:
-        """Step 4: V_i += [d_i.q_k]^+ without any margin, and w_k = w(V) unless weights lag."""
-        excess = positive_part(inner(observed, state.q))
-        noise = NOISE * np.maximum(1.0, state.setting.horizon * np.abs(observed).reshape(len(observed), -1).max(axis=1))
-        real = np.where(excess > noise, excess, 0.0)
-        V = state.V + real
-        weights, capped = (state.weights, False) if self.weighting.lagged else self._weights(state, V)
-        potential = self.weighting.potential(state.setting, state.k + 1)
-        return replace(
-            state, V=V, saturations=state.saturations + potential.saturated(V),
-            weights=weights, capped=state.capped or capped,
-            ignored=state.ignored + float((excess - real).sum()),
-            reward_sum=state.reward_sum + float(np.vdot(state.believed.reward, state.q)),
-        )  # fmt: skip
-
-    def _weights(self, state: State, V: Floats) -> tuple[Floats, bool]:
-        """w(V) as far as a step takes it, and whether that is less than w(V)."""
-        wanted = self.weighting.potential(state.setting, state.k + 1).slope(V)
-        weights = np.minimum(wanted, MAX_WEIGHT / state.eta)
-        return weights, bool((wanted > weights).any())
-
-    def _correct(self, state: State, memory: tuple[TableMemory, ...]) -> State:
+    def _correct(self, state: State, memory: tuple[TableMemory, ...], weights: Floats) -> Corrected:
         """Steps 5 and 6: q_hat_{k+1} from the surrogate that was met, and the step size from the surprise.
 
         With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.
         """
-        m, eta, q = state.predicted, state.eta, state.q
-        same = all(after.same_as(before) for after, before in zip(memory, state.memory, strict=True))
-        if same and self.weighting.lagged:
-            return replace(state, memory=memory, q_hat=q)
-        f = self._surrogate(state, memory, state.weights, self._shared(state.setting, state.counts, state.evidence))
-        if same and np.array_equal(f.hinges.weights, m.hinges.weights):
-            return replace(state, memory=memory, q_hat=q)
-        step = _step(state, f)
+        m, eta, q, H = state.predicted, state.eta, state.q, state.setting.horizon
+        same = memory is state.memory or all(
+            after.same_as(before) for after, before in zip(memory, state.memory, strict=True)
+        )
+        if same and (weights is state.weights or np.array_equal(weights, state.weights)):
+            return Corrected(q, eta, state.multipliers, state.log, state.inexactness, state.drift)
+        ground = Ground(
+            state.setting, state.believed, state.margin, self._shared(state), state.caution, state.memory,
+            state.q_hat, eta, state.multipliers,
+        )  # fmt: skip
+        f = ground.surrogate(self.estimator, memory, weights)
+        step = ground.step(f)
         q_hat = step.occupancy
         surprise = (f.value(q) - m.value(q)) - (f.value(q_hat) - m.value(q_hat))
         surprise = max(surprise - (distance(q_hat, q) + distance(q, state.q_hat)) / eta, 0.0)
         charged = self.stepping.charges(memory)
-        slower = surprise / (state.setting.horizon * self.stepping.c_prime) if charged else 0.0
-        drift = state.drift if charged or state.drift is None else state.drift + surprise
-        return replace(
-            state, memory=memory, q_hat=q_hat, multipliers=step.multipliers, eta=1.0 / (1.0 / eta + slower),
-            log=state.log.after(step), drift=drift,
-            inexactness=state.inexactness + inexactness(step, state.setting.horizon, eta),
+        slower = surprise / (H * self.stepping.c_prime) if charged else 0.0
+        return Corrected(
+            q_hat, 1.0 / (1.0 / eta + slower), step.multipliers, state.log.after(step),
+            state.inexactness + inexactness(step, H, eta),
+            state.drift if charged or state.drift is None else state.drift + surprise,
         )  # fmt: skip
 
-    def _surrogate(
-        self, state: State, memory: tuple[TableMemory, ...], weights: Floats, shared: SharedBeliefs | None
-    ) -> Surrogate:
-        """-r~.q plus one hinge per constraint (its estimate), or per remembered table (with its margin)."""
-        believed, start = state.believed, state.multipliers
-        if state.setting.feedback == "bandit":
-            hinges = Hinges(believed.cost, weights, matching(start, len(weights)))
-        else:
-            kept = remembered_hinges(weights, memory, self._lift(state, shared), start)
-            hinges = kept or Hinges.none(state.setting.shape)
-        return Surrogate(believed.reward, hinges)
-
-    def _lift(self, state: State, shared: SharedBeliefs | None) -> Callable[[Floats], float]:
-        """What a revealed table is raised by, under the beliefs of this state."""
-        setting, caution, memory = state.setting, state.caution, state.memory
-        if isinstance(self.estimator, SharingEstimator) and shared is not None and caution is not None:
-            lift = self.estimator.revealed_lift
-            return lambda d: lift(setting, shared, caution, memory, d)
-        scale = state.margin / setting.horizon
-        return lambda d: scale * float(np.abs(d).max())
+    def _shared(self, state: State) -> SharedKernel | None:
+        """The error of the kernel that a state believes in, where steps share."""
+        if not isinstance(self.estimator, SharingEstimator) or state.evidence is None:
+            return None
+        return learning.kernel_with_error(self.estimator, state.counts, state.evidence)
 
     def _certificate(self, state: State) -> Certificate | None:
         """(C + C')/eta_{k+1} >= sum_i Phi(V_i) + sum_k r~_k.(q* - q_k), where the region holds the truth.
@@ -358,7 +298,7 @@ class ProximalOMDPD:
         bound = H * (1.0 + self.stepping.c_prime) / state.eta + state.inexactness + (state.drift or 0.0)
         potential = self.weighting.potential(state.setting, state.k + 1)
         slack = self.weighting.slack(potential, H)
-        phi = float(potential.value(state.V).sum()) / slack
+        phi = potential.total(state.V) / slack
         return Certificate(bound, bound - phi, potential.inverse(slack * (bound + state.reward_sum)))
 
     def _check(self, setting: Setting) -> None:
@@ -369,26 +309,7 @@ class ProximalOMDPD:
         require_positive(self.stepping, "eta_init", "eta_bandit")
 
 
-def _step(state: State, surrogate: Surrogate, shortened: float = 1.0) -> Step:
-    """argmin_{Q_k} eta_k surrogate(q) + D(q, q_hat_k), or the same with eta_k / shortened."""
-    mu, region = state.setting.mu, state.believed.region
-    return mirror_step(region, mu, state.q_hat, -surrogate.reward, state.eta / shortened, surrogate.hinges)
-
-
-def _step_or_shorter(state: State, surrogate: Surrogate) -> tuple[Step, float]:
-    """The step, and by how much it had to be shortened to be solved.
-
-    Prices in the thousands make a surrogate of that size: the step is then a linear program in all but name, at whose
-    degenerate vertices an interior-point method may come to a halt; a shorter step is a step too.
-    """
-    for shortened in SHORTENED:
-        step = _step(state, surrogate, shortened)
-        if step.status is not Status.FAILED:
-            break
-    return step, shortened
-
-
 def _after_episode(caution: Caution, state: State, feedback: Feedback) -> Caution:
     """What margins depend on after an episode: the plan just played, whether it had room, how new its tables were."""
-    caution = replace(caution, plan=state.q).after_plan(state.predicted.excess(state.q), state.setting.horizon)
+    caution = caution.after_plan(state.q, state.predicted.excess(state.q), state.setting.horizon)
     return caution.after_tables(state.memory, feedback.cost) if isinstance(feedback, FullFeedback) else caution

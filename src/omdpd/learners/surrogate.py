@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.potential import Potential
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.products import dot, half_square, largest_dot
 from omdpd.solvers.compiled.sharing import kernel_drift
 from omdpd.solvers.mirror import Hinges, Step
 from omdpd.solvers.regions import Kernel, Region
@@ -32,12 +35,18 @@ class Weighting:
 
     def potential(self, setting: Setting, k: int) -> Potential:
         """Phi before one-based episode k (K itself where it is known)."""
-        gamma = self.gamma_scale / np.sqrt(setting.n_constraints * setting.horizon * effective_episodes(setting, k))
-        return Potential(self.w0, float(gamma), self.w_max)
+        episodes = setting.n_constraints * setting.horizon * effective_episodes(setting, k)
+        return _potential(self.w0, self.gamma_scale, self.w_max, episodes)
 
     def slack(self, potential: Potential, horizon: int) -> float:
         """A factor with Phi(V_K) <= factor sum_k w_k x_k for violations x_k <= H: 1, or exp(gamma H) if lagged."""
         return float(np.exp(potential.beta * horizon)) if self.lagged else 1.0
+
+
+@lru_cache(maxsize=64)
+def _potential(w0: float, gamma_scale: float, w_max: float, episodes: int) -> Potential:
+    """The potential of `Weighting`: a run asks for the same one in every episode."""
+    return Potential(w0, gamma_scale / math.sqrt(episodes), w_max)
 
 
 @dataclass(frozen=True)
@@ -74,24 +83,25 @@ class Surrogate:
 
     def value(self, q: Floats) -> float:
         """The surrogate at q."""
-        return self.hinges.value(q) - float(np.vdot(self.reward, q))
+        return self.hinges.value(q) - dot(self.reward, q)
 
     def excess(self, q: Floats) -> float:
-        """The largest d_j.q (0 without tables)."""
-        return float(self.hinges.arguments(q).max(initial=0.0))
+        """The largest [d_j.q]^+ (0 without tables)."""
+        return largest_dot(self.hinges.tables, q)
 
 
-def remembered_hinges(
-    weights: Floats, memory: Sequence[TableMemory], lift: Callable[[Floats], float], start: Floats
-) -> Hinges | None:
-    """One hinge per remembered table, lifted; None if there is none.  `start` are an earlier step's multipliers."""
-    # By label, not by age: the order then stays, and an earlier step's multipliers are a good start.
-    kept = [(w, d) for w, held in zip(weights, memory, strict=True) for d in held.by_label()]
+def remembered_tables(weights: Floats, memory: Sequence[TableMemory]) -> tuple[Floats, Floats] | None:
+    """The remembered tables of all constraints (n, H, S, A), and the weight of each (n,); None if there is none.
+
+    By constraint and label, not by age: the order then stays, and an earlier step's multipliers are a good start.
+    """
+    kept = [(w, held.stack) for w, held in zip(weights.tolist(), memory, strict=True) if held.tables]
     if not kept:
         return None
-    lifts = [lift(d) for _, d in kept]
-    tables = np.stack([d + up if up > 0.0 else d for up, (_, d) in zip(lifts, kept, strict=True)])
-    return Hinges(tables, np.array([w for w, _ in kept]), matching(start, len(kept)))
+    if len(kept) == 1:
+        w, stack = kept[0]
+        return stack, np.full(len(stack), w)
+    return np.concatenate([stack for _, stack in kept]), np.concatenate([np.full(len(stack), w) for w, stack in kept])
 
 
 def matching(start: Floats, n: int) -> Floats | None:
@@ -101,16 +111,16 @@ def matching(start: Floats, n: int) -> Floats | None:
 
 def distance(q: Floats, q_other: Floats) -> float:
     """D = 1/2 |q - q'|^2."""
-    return 0.5 * float(((q - q_other) ** 2).sum())
+    return half_square(q, q_other)
 
 
 def inexactness(step: Step, horizon: int, eta: float) -> float:
     """What a solve of gap g can add to a certificate: (g + 2 sqrt(H g)) / eta."""
-    return (step.gap + 2.0 * float(np.sqrt(horizon * step.gap))) / eta
+    return (step.gap + 2.0 * math.sqrt(horizon * step.gap)) / eta
 
 
 def kernel_move(before: Region, after: Region) -> float:
     """A bound on how far, in L1, any policy's occupancy moves from one believed kernel to the next; 0 for a box."""
     if isinstance(before, Kernel) and isinstance(after, Kernel) and before is not after:
-        return float(kernel_drift(after.transition, before.transition))
+        return kernel_drift(after.transition, before.transition)
     return 0.0

@@ -23,12 +23,18 @@ def tighten(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     low = lower.copy().reshape(-1, S)
     high = upper.copy().reshape(-1, S)
     for row in range(low.shape[0]):
-        sum_low, sum_high = low[row].sum(), high[row].sum()
-        for t in range(S):
-            old_low, old_high = low[row, t], high[row, t]
-            high[row, t] = max(old_low, min(old_high, 1.0 - (sum_low - old_low)))
-            low[row, t] = min(old_high, max(old_low, 1.0 - (sum_high - old_high)))
+        tighten_row(low[row], high[row])
     return low.reshape(lower.shape), high.reshape(upper.shape)
+
+
+@njit(**INNER)
+def tighten_row(low: Floats, high: Floats) -> None:
+    """Tighten the bounds (S,) of one law, in place."""
+    sum_low, sum_high = low.sum(), high.sum()
+    for t in range(low.size):
+        old_low, old_high = low[t], high[t]
+        high[t] = max(old_low, min(old_high, 1.0 - (sum_low - old_low)))
+        low[t] = min(old_high, max(old_low, 1.0 - (sum_high - old_high)))
 
 
 @njit(cache=True)

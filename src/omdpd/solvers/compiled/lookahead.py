@@ -9,16 +9,19 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.options import ENTRY
 
 # Standard deviations of a row's own estimate and of what follows it, and what one observation is worth at first.
 ROW_SCALE, VALUE_SCALE, FIRST = 0.8, 0.5, 0.5
 # A row of which this many observations were made is believed to be as noisy as it looks, by half.
 FEW = 40.0
+# Rewards that share with m = 10 count half of what other steps have seen.
+HALF_SHARED = 10.0
 # Observations of a hoped-for reward that a row's own mean is judged with.
 SECOND_CHANCE = 0.75
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def kernel_variance(occupancy: Floats, policy: Floats, p: Floats, cost: Floats, own: Floats, common: Floats) -> float:
     """Variance of cost.q that is due to the kernel, to first order, C the cost-to-go of the policy under p:
 
@@ -51,7 +54,7 @@ def kernel_variance(occupancy: Floats, policy: Floats, p: Floats, cost: Floats, 
     return total
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def noise_variance(occupancy: Floats, noise: Floats, own: Floats, common: Floats) -> float:
     """Variance of cost.q that is due to the noise of observed costs:
 
@@ -70,7 +73,7 @@ def noise_variance(occupancy: Floats, noise: Floats, own: Floats, common: Floats
     return total
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def row_bonus(
     visits: Floats,
     mean: Floats,
@@ -106,7 +109,7 @@ def row_bonus(
     return row, variance, reach
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def lagrangian_bonus(
     p: Floats, table: Floats, row: Floats, variance: Floats, reach: Floats, size: Floats, share: float
 ) -> Floats:

@@ -18,14 +18,34 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats, Integers
+from omdpd.solvers.compiled.options import ENTRY
 
+# Grid of m: from rows that are nearly apart to rows that are nearly one; a factor of two to ten costs a prediction
+# little.
+WEIGHTS = np.array([0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0, 10_000.0])
+# Grid of a for costs: observations' worth of trust in the mean of all of them.  Rows of noisy costs are many, and a few
+# lucky ones mislead.
+COST_TRUSTS = np.array([2.0, 10.0, 50.0, 250.0, 1000.0])
+# a = one observation's worth for the kernel (towards uniform) and the reward (towards optimism).
+TRUST = 1.0
+REWARD_TRUSTS = np.array([TRUST])
+# m with which the steps of a stationary world are one, to the last digit.
+POOLED = 1e12
+# Scores this close (in nats) do not tell two weights apart.
+TIE = 1.0
+# How many standard deviations above the mean of the rows met a row's reward is thought possible at first.
+HOPE = 2.0
+# Share of a coin's variance below which the noise of a reward of which little was seen is not believed to be.
+MIN_VARIANCE = 1e-4
 # A predicted mean is kept this far from 0 and 1 before its logarithm is taken.
 MIN_CHANCE = 1e-3
+# A product of chances below this is not multiplied further: its logarithm is taken instead.
+SMALL = 1e-200
 # Variance of one fair coin: what is believed of the noise before anything was met twice.
 ONE_COIN = 0.25
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def shared_table(sums: Floats, visits: Floats, m: float, base: float, a: float) -> tuple[Floats, Floats, Floats]:
     """(x~, own, common), each (H, S, A), of a table of means in [0, 1]."""
     H, S, A = visits.shape
@@ -44,15 +64,24 @@ def shared_table(sums: Floats, visits: Floats, m: float, base: float, a: float) 
     return x, own, common
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def shared_kernel(transitions: Floats, visits: Floats, m: float, a: float) -> tuple[Floats, Floats, Floats]:
     """(p~, own, common) of the kernel: every entry as in `shared_table` with base 1/S.
 
     The last step leads nowhere: its rows are uniform, own = 1/a and common = 0, and nothing reads them.
     """
+    p, own, common = np.empty(transitions.shape), np.empty(visits.shape), np.empty(visits.shape)
+    share_kernel(transitions, visits, m, a, p, own, common)
+    return p, own, common
+
+
+@njit(**ENTRY)
+def share_kernel(
+    transitions: Floats, visits: Floats, m: float, a: float, p: Floats, own: Floats, common: Floats
+) -> None:
+    """`shared_kernel`, written into the last three."""
     H, S, A = visits.shape
-    p = np.full((H, S, A, S), 1.0 / S)
-    own, common = np.full((H, S, A), 1.0 / a), np.zeros((H, S, A))
+    p[H - 1], own[H - 1], common[H - 1] = 1.0 / S, 1.0 / a, 0.0
     level = np.empty(S)
     for s in range(S):
         for b in range(A):
@@ -74,16 +103,15 @@ def shared_kernel(transitions: Floats, visits: Floats, m: float, a: float) -> tu
                     mass += p[h, s, b, t]
                 for t in range(S):
                     p[h, s, b, t] /= mass
-    return p, own, common
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def kernel_scores(
     states: Integers, actions: Integers, transitions: Floats, visits: Floats, grid: Floats, a: float
 ) -> Floats:
     """sum over the steps of one trajectory of ln p~_h(s'|s,a), for every m of the grid, from the counts before it."""
     H, S, _ = visits.shape
-    scores = np.zeros(grid.size)
+    scores, chances = np.zeros(grid.size), np.ones(grid.size)
     for h in range(H - 1):
         s, b, t = states[h], actions[h], states[h + 1]
         for i in range(grid.size):
@@ -94,20 +122,23 @@ def kernel_scores(
                     f = m / (visits[g, s, b] + m)
                     T += f * visits[g, s, b]
                     level += f * transitions[g, s, b, t]
-            scores[i] += np.log((transitions[h, s, b, t] + m * level / T) / (visits[h, s, b] + m))
-    return scores
+            chances[i] *= (transitions[h, s, b, t] + m * level / T) / (visits[h, s, b] + m)
+            if chances[i] < SMALL:
+                scores[i] += np.log(chances[i])
+                chances[i] = 1.0
+    return scores + np.log(chances)
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def table_scores(
     states: Integers, actions: Integers, observed: Floats, sums: Floats, visits: Floats, grid: Floats, trusts: Floats
 ) -> Floats:
     """sum over one trajectory of x ln x~ + (1 - x) ln(1 - x~), for every (m, a) of the two grids: a proper score."""
     H = visits.shape[0]
     base = overall_mean(sums, visits)
-    scores = np.zeros((grid.size, trusts.size))
+    scores, chances = np.zeros((grid.size, trusts.size)), np.ones((grid.size, trusts.size))
     for h in range(H):
-        s, b = states[h], actions[h]
+        s, b, seen = states[h], actions[h], observed[h]
         for i in range(grid.size):
             m = grid[i]
             total, level = 0.0, 0.0
@@ -120,17 +151,48 @@ def table_scores(
                 expected = (level + trusts[j] * base) / (total + trusts[j])
                 x = (sums[h, s, b] + m * expected) / (visits[h, s, b] + m)
                 x = min(max(x, MIN_CHANCE), 1.0 - MIN_CHANCE)
-                scores[i, j] += observed[h] * np.log(x) + (1.0 - observed[h]) * np.log(1.0 - x)
-    return scores
+                # Logarithms are most of the work: coins need one in all.
+                if seen == 1.0 or seen == 0.0:
+                    chances[i, j] *= x if seen == 1.0 else 1.0 - x
+                    if chances[i, j] < SMALL:
+                        scores[i, j] += np.log(chances[i, j])
+                        chances[i, j] = 1.0
+                else:
+                    scores[i, j] += seen * np.log(x) + (1.0 - seen) * np.log(1.0 - x)
+    return scores + np.log(chances)
 
 
-@njit(cache=True)
+@njit(**ENTRY)
+def best_weight(score: Floats) -> float:
+    """The largest m whose score is within TIE of the best.
+
+    >>> best_weight(np.array([-3.0, -2.0, -2.5, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0]))
+    2.0
+    """
+    best, place = score.max(), 0
+    for i in range(score.size):
+        if score[i] >= best - TIE:
+            place = i
+    return WEIGHTS[place]
+
+
+@njit(**ENTRY)
+def best_pair(score: Floats) -> tuple[float, float]:
+    """(m, trust): the largest m whose best score is within TIE of the best, then the trust with the best score."""
+    best, place = score.max(), 0
+    for i in range(len(score)):
+        if score[i].max() >= best - TIE:
+            place = i
+    return WEIGHTS[place], COST_TRUSTS[np.argmax(score[place])]
+
+
+@njit(**ENTRY)
 def overall_mean(sums: Floats, visits: Floats) -> float:
     """The mean of everything met, with one observation of 1/2 more."""
     return (sums.sum() + 0.5) / (visits.sum() + 1.0)
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
     """The share of a coin's variance x(1-x) that observations in [0, 1] really have: 1 for a coin, 0 where exact.
 
@@ -149,7 +211,7 @@ def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
     return min(found / coin, 1.0)
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def rows_met(sums: Floats, visits: Floats) -> tuple[float, float]:
     """Mean and standard deviation of the mean rewards of the rows met, with one more row of reward 1."""
     n, first, second = 1.0, 1.0, 1.0
@@ -166,7 +228,7 @@ def rows_met(sums: Floats, visits: Floats) -> tuple[float, float]:
     return mean, np.sqrt(max(second / n - mean * mean, 0.0))
 
 
-@njit(cache=True)
+@njit(**ENTRY)
 def kernel_drift(p: Floats, p_before: Floats) -> float:
     """sum_h (H-1-h) max_{s,a} |p_h - p_before_h|_1, h from 0: bounds |u - u_before|_1 of every policy."""
     H, S, A, _ = p.shape

@@ -1,0 +1,113 @@
+"""The state of ProximalOMDPD, and what one of its steps stands on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from omdpd.beliefs.confidence import Estimate
+from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.margins import Caution
+from omdpd.beliefs.revealed import TableMemory
+from omdpd.beliefs.sharing import Evidence, SharedKernel
+from omdpd.beliefs.standard import SharingEstimator
+from omdpd.learners.surrogate import Surrogate, matching, remembered_tables
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.products import largest
+from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
+from omdpd.solvers.regions import Region
+
+# By how much a step that cannot be solved is shortened, in turn.
+SHORTENED = (1.0, 10.0, 100.0)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Everything carried from one episode to the next; `k` episodes have been seen, and q is played in the next.
+
+    `drift` is what a believed kernel that moves has added to the certificate so far, together with surprises that did
+    not slow the steps (None in a run that an earlier version began: nothing is certified then).  `evidence` and
+    `caution` belong to estimators that share between steps.
+    """
+
+    setting: Setting
+    k: int
+    counts: Counts
+    believed: Estimate[Region]
+    margin: float
+    memory: tuple[TableMemory, ...]
+    weights: Floats
+    predicted: Surrogate
+    multipliers: Floats
+    q: Floats
+    q_hat: Floats
+    V: Floats
+    eta: float
+    reward_sum: float
+    inexactness: float
+    log: SolveLog
+    saturations: int
+    capped: bool
+    ignored: float
+    drift: float | None = None
+    evidence: Evidence | None = None
+    caution: Caution | None = None
+
+
+class Ground(NamedTuple):
+    """What a step stands on: beliefs from the data before it, and where it starts.
+
+    `shared` and `caution` are of an estimator that shares between steps; `margin` is what other estimators raise
+    revealed tables by, in all.  `memory` says whether a margin on revealed tables is of any use.  `multipliers` of an
+    earlier step are a start for the solver's.
+    """
+
+    setting: Setting
+    believed: Estimate[Region]
+    margin: float
+    shared: SharedKernel | None
+    caution: Caution | None
+    memory: tuple[TableMemory, ...]
+    q_hat: Floats
+    eta: float
+    multipliers: Floats
+
+    def surrogate(self, estimator: object, memory: tuple[TableMemory, ...], weights: Floats) -> Surrogate:
+        """-r~.q plus one hinge per constraint (its estimate), or per table of `memory` (with its margin)."""
+        believed, start = self.believed, self.multipliers
+        if self.setting.feedback == "bandit":
+            return Surrogate(believed.reward, Hinges(believed.cost, weights, matching(start, len(weights))))
+        kept = remembered_tables(weights, memory)
+        if kept is None:
+            return Surrogate(believed.reward, Hinges.none(self.setting.shape))
+        tables, each = kept
+        return Surrogate(believed.reward, Hinges(self._lifted(estimator, tables), each, matching(start, len(each))))
+
+    def step(self, surrogate: Surrogate, shortened: float = 1.0) -> Step:
+        """argmin_{Q_k} eta_k surrogate(q) + D(q, q_hat_k), or the same with eta_k / shortened."""
+        mu, region = self.setting.mu, self.believed.region
+        return mirror_step(region, mu, self.q_hat, -surrogate.reward, self.eta / shortened, surrogate.hinges)
+
+    def step_or_shorter(self, surrogate: Surrogate) -> tuple[Step, float]:
+        """The step, and by how much it had to be shortened to be solved.
+
+        Prices in the thousands make a surrogate of that size: the step is then a linear program in all but name, at
+        whose degenerate vertices an interior-point method may come to a halt; a shorter step is a step too.
+        """
+        for shortened in SHORTENED:
+            step = self.step(surrogate, shortened)
+            if step.status is not Status.FAILED:
+                break
+        return step, shortened
+
+    def _lifted(self, estimator: object, tables: Floats) -> Floats:
+        """Revealed tables with their margins, under these beliefs."""
+        if isinstance(estimator, SharingEstimator) and self.shared is not None and self.caution is not None:
+            return estimator.lifted(self.setting, self.shared, self.caution, self.memory, tables)
+        scale = self.margin / self.setting.horizon
+        if not scale > 0.0:
+            return tables
+        return tables + scale * np.array([largest(table) for table in tables])[:, None, None, None]

@@ -1,0 +1,72 @@
+"""Inner products and distances of tables and occupancies, whatever their number of axes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.options import ENTRY
+
+
+@njit(**ENTRY)
+def dot(table: Floats, q: Floats) -> float:
+    """d.q."""
+    d, x = table.ravel(), q.ravel()
+    total = 0.0
+    for i in range(x.size):
+        total += d[i] * x[i]
+    return total
+
+
+@njit(**ENTRY)
+def dots(tables: Floats, q: Floats) -> Floats:
+    """d_j.q for every table, (m,)."""
+    m = len(tables)
+    found = np.empty(m)
+    for j in range(m):
+        found[j] = dot(tables[j], q)
+    return found
+
+
+@njit(**ENTRY)
+def largest_dot(tables: Floats, q: Floats) -> float:
+    """max(0, max_j d_j.q)."""
+    most = 0.0
+    for j in range(len(tables)):
+        most = max(most, dot(tables[j], q))
+    return most
+
+
+@njit(**ENTRY)
+def half_square(q: Floats, q_other: Floats) -> float:
+    """1/2 |q - q'|^2."""
+    x, y = q.ravel(), q_other.ravel()
+    total = 0.0
+    for i in range(x.size):
+        total += (x[i] - y[i]) ** 2
+    return 0.5 * total
+
+
+@njit(**ENTRY)
+def largest(table: Floats) -> float:
+    """max |d|."""
+    d = table.ravel()
+    most = 0.0
+    for i in range(d.size):
+        most = max(most, abs(d[i]))
+    return most
+
+
+@njit(**ENTRY)
+def add_violation(V: Floats, tables: Floats, q: Floats, noise: float, horizon: int) -> tuple[float, float]:
+    """V_i += [d_i.q]^+ unless it is at most noise max(1, H max|d_i|); the sums of what was added and left out."""
+    added, ignored = 0.0, 0.0
+    for i in range(len(V)):
+        excess = dot(tables[i], q)
+        if excess > noise * max(1.0, horizon * largest(tables[i])):
+            V[i] += excess
+            added += excess
+        elif excess > 0.0:
+            ignored += excess
+    return added, ignored
