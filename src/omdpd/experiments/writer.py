@@ -14,7 +14,8 @@ import pyarrow as pa
 from omdpd.experiments.snapshots import Snapshots
 from omdpd.learners.protocol import Learner, stored_classes
 from omdpd.play.judging import Totals
-from omdpd.play.loop import Progress, Row
+from omdpd.play.loop import Progress
+from omdpd.play.rows import Row, Rows
 from omdpd.play.scene import Metric, Scene
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
@@ -55,7 +56,7 @@ class Writer:
     rng: np.random.Generator
     every: float
     kept: Snapshots | None = None
-    rows: list[Row] = field(default_factory=list)
+    rows: Rows = field(default_factory=Rows)
     values: list[float] = field(default_factory=list)
     committed: float = field(default_factory=time.perf_counter)
 
@@ -63,7 +64,7 @@ class Writer:
         """One more episode; commits if it is time."""
         self.values.append(value)
         if row is not None:
-            self.rows.append(row)
+            self.rows.add(row)
         if self.kept is not None:
             self.kept.look(now, self.scene)
         waited = time.perf_counter() - self.committed > self.every
@@ -79,7 +80,7 @@ class Writer:
         values = pa.table({"value": pa.array(self.values, pa.float64())})
         fresh = None if self.kept is None else self.kept.unwritten()
         self.record.commit(table_of_rows(self.rows, list(self.scene.metrics)), values, done, fresh)
-        self.rows, self.values, self.committed = [], [], time.perf_counter()
+        self.rows, self.values, self.committed = Rows(), [], time.perf_counter()
 
 
 def resumed(record: RunFolder, learner: Learner[Any], start: Progress, rng: np.random.Generator) -> Progress:
@@ -102,12 +103,11 @@ def resumed(record: RunFolder, learner: Learner[Any], start: Progress, rng: np.r
     return Progress(state, totals, keys, seconds)
 
 
-def table_of_rows(rows: Sequence[Row], metrics: Sequence[str]) -> pa.Table:
+def table_of_rows(rows: Rows, metrics: Sequence[str]) -> pa.Table:
     """Rows as a table, one column per field and per metric."""
-    columns = {name: [getattr(row, name) for row in rows] for name in ROW_SCHEMA.names}
-    table = pa.table(columns, schema=ROW_SCHEMA)
+    table = pa.table({name: rows.column(name) for name in ROW_SCHEMA.names}, schema=ROW_SCHEMA)
     for i, name in enumerate(metrics):
-        table = table.append_column(name, pa.array([row.metrics[i] for row in rows], pa.float64()))
+        table = table.append_column(name, pa.array([each[i] for each in rows.column("metrics")], pa.float64()))
     return table
 
 

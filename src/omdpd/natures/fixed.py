@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from omdpd.natures.protocol import Safety
 from omdpd.problem.arrays import Floats
@@ -23,6 +24,10 @@ class Fixed:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The mean tables."""
+        return self._round
+
+    @cached_property
+    def _round(self) -> Round:
         return Round(self.cmdp.reward, self.cmdp.excess, 0, self.reward_noise, self.cost_noise)
 
     def table(self, key: int) -> Floats:

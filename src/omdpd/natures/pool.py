@@ -35,7 +35,8 @@ class Pool:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The table of episode k, whatever is played."""
-        return Round(self.cmdp.reward, self.tables[self._choice(k)], self._choice(k), self.reward_noise)
+        key = self._choice(k)
+        return Round(self.cmdp.reward, self.tables[key], key, self.reward_noise)
 
     def table(self, key: int) -> Floats:
         """The pool's table of that number."""

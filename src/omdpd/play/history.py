@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,9 @@ from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
 from omdpd.play.guards import as_learner
 from omdpd.play.judging import Comparator, Scores, scores
-from omdpd.play.loop import Row, first, met_comparator, play, seed_of
+from omdpd.play.loop import first, met_comparator, play, seed_of
 from omdpd.play.policy import Policy
+from omdpd.play.rows import Rows
 from omdpd.play.scene import Metric, Scene
 from omdpd.play.units import Units
 from omdpd.problem.arrays import Floats, named, positive_integer, whole_number
@@ -31,7 +32,7 @@ class History:
 
     label: str
     nature: str
-    rows: Sequence[Row]
+    rows: Rows
     comparator: Comparator
     scores: Scores
     report: Report
@@ -41,18 +42,18 @@ class History:
     @property
     def values(self) -> Floats:
         """True value of every episode's policy, (K,)."""
-        return self.units.values(np.array([row.value for row in self.rows]))
+        return self.units.values(np.array(self.rows.column("value")))
 
     @property
     def excess(self) -> Floats:
         """True excess cost of every episode's policy, (K, I)."""
-        return np.array([row.excess for row in self.rows]) * self.units.cost_scale
+        return np.array(self.rows.column("excess")) * self.units.cost_scale
 
     @property
     def violation(self) -> Floats:
         """Cumulative strong violation, (K,)."""
         if self.units.plain:
-            return np.array([row.violation_sum for row in self.rows])
+            return np.array(self.rows.column("violation_sum"))
         return np.cumsum(np.maximum(self.excess.max(axis=1), 0.0))
 
     @property
@@ -61,7 +62,8 @@ class History:
         best = self.comparator.value
         if best is None:
             return None
-        return self.units.span * np.array([row.episode * best - row.value_sum for row in self.rows])
+        gap = np.array(self.rows.column("episode")) * best - np.array(self.rows.column("value_sum"))
+        return self.units.span * gap
 
     def __repr__(self) -> str:
         regret = "no regret" if self.scores.regret is None else f"regret {self.scores.regret:.4g}"
@@ -108,14 +110,13 @@ def run(
         name, picked = type(nature).__name__, nature
     scene = Scene(cmdp, picked, learner, n_episodes, metrics or {})
     end = start = first(scene)
-    rows, values = [], []
-    for value, row, now in play(scene, start, np.random.default_rng(rollouts), lambda k: True):
+    rows = Rows()
+    for _, row, now in play(scene, start, np.random.default_rng(rollouts), lambda k: True):
         assert row is not None
-        rows.append(row)
-        values.append(value)
+        rows.add(row)
         end = now
     best, units = met_comparator(scene, end), Units.of(cmdp)
-    found = units.scores(scores(np.array(values), end.totals, best), np.array([row.excess for row in rows]))
+    found = units.scores(scores(np.array(rows.column("value")), end.totals, best), np.array(rows.column("excess")))
     return History(
         label or type(learner).__name__, name, rows, best, found,
         learner.report(end.learner_state), Policy(learner.policy(end.learner_state), cmdp.labels), units,

@@ -19,6 +19,7 @@ from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import Nature
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
+from omdpd.solvers.compiled.episode import at_least
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.programs import best_policy_against, least_total_violation
 from omdpd.solvers.regions import Region
@@ -43,7 +44,7 @@ class Assessment:
     @property
     def violation(self) -> float:
         """max_i [V(d_i)]^+."""
-        return max(float(self.excess.max()), 0.0)
+        return max(0.0, *self.excess.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +175,9 @@ def good_event(believed: Estimate[Region], transition: Floats, reward: Floats, c
     """Whether a belief is optimistic about the truth: the kernel is in the region, r~ >= r, d~ <= d if estimated."""
     if isinstance(believed.region, Graph):
         return False  # one estimated kernel, and never the true one
-    optimistic = bool(np.all(believed.reward >= reward - 1e-12))
-    affordable = cost is None or bool(np.all(believed.cost <= cost + 1e-12))
-    return optimistic and affordable and believed.region.contains(transition)
+    if not at_least(believed.reward, reward):
+        return False
+    return (cost is None or at_least(cost, believed.cost)) and believed.region.contains(transition)
 
 
 def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:

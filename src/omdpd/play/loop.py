@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from omdpd.beliefs.confidence import Estimate
+from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
-from omdpd.play.judging import Comparator, Totals, assess, comparator, good_event
+from omdpd.play.judging import Comparator, Totals, comparator, good_event
+from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
-from omdpd.play.simulate import play_episode
 from omdpd.solvers.compiled.flow import occupancy_of_policy
-from omdpd.solvers.regions import Region
 
 # Whole numbers as ranges (first, last + 1).
 KeyRanges = tuple[tuple[int, int], ...]
@@ -50,23 +49,6 @@ class Progress:
         return self.totals.episodes
 
 
-@dataclass(frozen=True)
-class Row:
-    """One episode, judged, with the sums so far; a number that does not apply is None."""
-
-    episode: int
-    value: float
-    excess: tuple[float, ...]
-    value_sum: float
-    violation_sum: float
-    step_size: float | None
-    weight: float | None
-    certified_regret: float | None
-    certified_violation: float | None
-    good_event: bool | None
-    metrics: tuple[float, ...]
-
-
 def first(scene: Scene) -> Progress:
     """Before the first episode."""
     setting = scene.cmdp.setting(scene.episodes, scene.nature.feedback)
@@ -79,37 +61,32 @@ def play(
     scene: Scene, start: Progress, rng: np.random.Generator, recorded: Callable[[int], bool]
 ) -> Iterator[tuple[float, Row | None, Progress]]:
     """The episodes from `start` on: the true value of each, its row where one is wanted, and the progress."""
-    cmdp, nature, learner = scene.cmdp, scene.nature, scene.learner
+    cmdp, nature, learner, K = scene.cmdp, scene.nature, scene.learner, scene.episodes
+    # What is estimated is held against the truth; revealed costs are not.
+    estimated = cmdp.excess if nature.feedback == "bandit" else None
     now = start
-    for k in range(start.k, scene.episodes):
+    for k in range(start.k, K):
         began = time.perf_counter()
         policy = played_policy(learner, now.learner_state, cmdp.shape)
         occupancy = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
         round_ = nature.draw(k, occupancy)
-        feedback = play_episode(cmdp, round_, policy, nature.feedback, rng)
+        feedback, judged = play_judged(cmdp, round_, policy, occupancy, nature.feedback, rng)
         state = learner.update(now.learner_state, feedback)
-        judged = assess(round_, occupancy)
-        totals = now.totals.after(judged, occupancy, scene.episodes)
+        totals = now.totals.after(judged, occupancy, K)
         keys = with_key(now.keys, round_.key) if nature.repeats else now.keys
         now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began)
         row = None
         if recorded(k + 1):
             report = learner.report(state)
-            bound = report.certificate
+            bound, believed = report.certificate, report.believed
             row = Row(
                 k + 1, judged.value, tuple(judged.excess.tolist()), totals.value, totals.violation,
                 report.step_size, report.weight,
                 None if bound is None else bound.regret, None if bound is None else bound.violation,
-                None if report.believed is None else _holds(scene, report.believed),
+                None if believed is None else good_event(believed, cmdp.transition, cmdp.reward, estimated),
                 measured(scene.metrics, cmdp, round_, policy),
             )  # fmt: skip
         yield judged.value, row, now
-
-
-def _holds(scene: Scene, believed: Estimate[Region]) -> bool:
-    """Whether the learner's belief is optimistic about the truth (costs count where they are estimated)."""
-    cost = scene.cmdp.excess if scene.nature.feedback == "bandit" else None
-    return good_event(believed, scene.cmdp.transition, scene.cmdp.reward, cost)
 
 
 def met_comparator(scene: Scene, end: Progress) -> Comparator:
@@ -128,6 +105,8 @@ def with_key(ranges: KeyRanges, key: int) -> KeyRanges:
     >>> with_key(((0, 2), (3, 4)), 2)
     ((0, 4),)
     """
+    if len(ranges) == 1 and ranges[0][0] <= key < ranges[0][1]:
+        return ranges
     place = bisect_right(ranges, (key, math.inf))
     if place and key < ranges[place - 1][1]:
         return ranges

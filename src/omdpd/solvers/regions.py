@@ -8,6 +8,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.solvers.compiled.boxes import tighten
+from omdpd.solvers.compiled.episode import inside
 from omdpd.solvers.graph import Graph
 
 
@@ -20,8 +21,7 @@ class Box:
 
     def contains(self, transition: Floats) -> bool:
         """Whether the kernel lies in the box (the last step does not matter)."""
-        inside = (transition >= self.lower - 1e-12) & (transition <= self.upper + 1e-12)
-        return bool(np.all(inside[:-1]))
+        return inside(self.lower, self.upper, transition)
 
     def within(self, earlier: Box) -> Box:
         """This box cut with an earlier one (nesting); a row with an empty intersection keeps this box alone."""
@@ -40,7 +40,7 @@ class Kernel:
 
     def contains(self, transition: Floats) -> bool:
         """Whether it is this kernel (the last step does not matter)."""
-        return bool(np.allclose(transition[:-1], self.transition[:-1], rtol=0.0, atol=1e-12))
+        return inside(self.transition, self.transition, transition)
 
 
 Region = Box | Kernel | Graph
