@@ -133,9 +133,7 @@ def test_the_certificate_holds_with_revealed_tables_whether_or_not_they_fit_the_
         us = [forward(policy, state.believed.region.transition, cmdp.initial) for policy in policies]
         before = state
         state = learner.update(state, revealed(rng, cmdp, learner.policy(state), tables[k % n_tables]))
-        f = learner._surrogate(
-            before, state.memory, before.weights, learner._shared(before.setting, before.counts, before.evidence)
-        )
+        f = learner._ground(before).surrogate(learner.estimator, state.memory, before.weights)
         for j, u in enumerate(us):
             alive[j] &= bool(f.hinges.arguments(u).max(initial=0.0) <= 0.0)
             gained[j] += float(np.vdot(before.believed.reward, u - before.q))

@@ -262,10 +262,7 @@ class ProximalOMDPD:
         )
         if same and (weights is state.weights or np.array_equal(weights, state.weights)):
             return Corrected(q, eta, state.multipliers, state.log, state.inexactness, state.drift)
-        ground = Ground(
-            state.setting, state.believed, state.margin, self._shared(state), state.caution, state.memory,
-            state.q_hat, eta, state.multipliers,
-        )  # fmt: skip
+        ground = self._ground(state)
         f = ground.surrogate(self.estimator, memory, weights)
         step = ground.step(f)
         q_hat = step.occupancy
@@ -279,11 +276,15 @@ class ProximalOMDPD:
             state.drift if charged or state.drift is None else state.drift + surprise,
         )  # fmt: skip
 
-    def _shared(self, state: State) -> SharedKernel | None:
-        """The error of the kernel that a state believes in, where steps share."""
-        if not isinstance(self.estimator, SharingEstimator) or state.evidence is None:
-            return None
-        return learning.kernel_with_error(self.estimator, state.counts, state.evidence)
+    def _ground(self, state: State) -> Ground:
+        """What the steps of the episode being played stand on."""
+        shared = None
+        if isinstance(self.estimator, SharingEstimator) and state.evidence is not None:
+            shared = learning.kernel_with_error(self.estimator, state.counts, state.evidence)
+        return Ground(
+            state.setting, state.believed, state.margin, shared, state.caution, state.memory,
+            state.q_hat, state.eta, state.multipliers,
+        )  # fmt: skip
 
     def _certificate(self, state: State) -> Certificate | None:
         """(C + C')/eta_{k+1} >= sum_i Phi(V_i) + sum_k r~_k.(q* - q_k), where the region holds the truth.

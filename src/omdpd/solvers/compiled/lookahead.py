@@ -93,8 +93,27 @@ def row_bonus(
 
     The last term of `row` is three quarters of an observation of reward `hope`: a row with a bad start has a way back.
     """
+    row, variance, reach = np.empty(visits.shape), np.empty(visits.shape), np.empty(visits.shape)
+    write_row_bonus(visits, mean, size, noise, cost_noise, share, hope, floor, row, variance, reach)
+    return row, variance, reach
+
+
+@njit(**ENTRY)
+def write_row_bonus(
+    visits: Floats,
+    mean: Floats,
+    size: Floats,
+    noise: Floats,
+    cost_noise: Floats,
+    share: float,
+    hope: float,
+    floor: float,
+    row: Floats,
+    variance: Floats,
+    reach: Floats,
+) -> None:
+    """`row_bonus`, written into the last three."""
     H, S, A = visits.shape
-    row, variance, reach = np.empty((H, S, A)), np.empty((H, S, A)), np.empty((H, S, A))
     for h in range(H):
         for s in range(S):
             for a in range(A):
@@ -106,7 +125,6 @@ def row_bonus(
                 row[h, s, a] += SECOND_CHANCE * max(hope - mean[h, s, a], 0.0) / (n_x + SECOND_CHANCE)
                 variance[h, s, a] = max(v, floor * FEW / (FEW + n_r)) / n_r + c
                 reach[h, s, a] = hope * min(FIRST / n_r, 1.0)
-    return row, variance, reach
 
 
 @njit(**ENTRY)
@@ -120,8 +138,17 @@ def lagrangian_bonus(
 
     `row` is the bonus for the row alone; `share` in [0, 1] is how much what follows matters.
     """
+    bonus = np.empty(table.shape)
+    write_lagrangian_bonus(p, table, row, variance, reach, size, share, bonus)
+    return bonus
+
+
+@njit(**ENTRY)
+def write_lagrangian_bonus(
+    p: Floats, table: Floats, row: Floats, variance: Floats, reach: Floats, size: Floats, share: float, bonus: Floats
+) -> None:
+    """`lagrangian_bonus`, written into the last one."""
     H, S, A = table.shape
-    bonus = np.empty((H, S, A))
     after, now = np.zeros(S), np.zeros(S)
     for h in range(H - 1, -1, -1):
         highest = after.max()
@@ -140,4 +167,3 @@ def lagrangian_bonus(
                 best = max(best, table[h, s, a] + bonus[h, s, a] + mean)
             now[s] = best
         after[:] = now
-    return bonus

@@ -48,8 +48,17 @@ ONE_COIN = 0.25
 @njit(**ENTRY)
 def shared_table(sums: Floats, visits: Floats, m: float, base: float, a: float) -> tuple[Floats, Floats, Floats]:
     """(x~, own, common), each (H, S, A), of a table of means in [0, 1]."""
+    x, own, common = np.empty(visits.shape), np.empty(visits.shape), np.empty(visits.shape)
+    share_table(sums, visits, m, base, a, x, own, common)
+    return x, own, common
+
+
+@njit(**ENTRY)
+def share_table(
+    sums: Floats, visits: Floats, m: float, base: float, a: float, x: Floats, own: Floats, common: Floats
+) -> None:
+    """`shared_table`, written into the last three."""
     H, S, A = visits.shape
-    x, own, common = np.empty((H, S, A)), np.empty((H, S, A)), np.empty((H, S, A))
     for s in range(S):
         for b in range(A):
             T, level = a, a * base
@@ -61,7 +70,6 @@ def shared_table(sums: Floats, visits: Floats, m: float, base: float, a: float) 
                 own[h, s, b] = 1.0 / (visits[h, s, b] + m)
                 common[h, s, b] = (m * own[h, s, b]) ** 2 / T
                 x[h, s, b] = min(max((sums[h, s, b] + m * level / T) * own[h, s, b], 0.0), 1.0)
-    return x, own, common
 
 
 @njit(**ENTRY)
@@ -110,23 +118,32 @@ def kernel_scores(
     states: Integers, actions: Integers, transitions: Floats, visits: Floats, grid: Floats, a: float
 ) -> Floats:
     """sum over the steps of one trajectory of ln p~_h(s'|s,a), for every m of the grid, from the counts before it."""
+    scores = np.zeros(grid.size)
+    add_kernel_scores(states, actions, transitions, visits, grid, a, scores)
+    return scores
+
+
+@njit(**ENTRY)
+def add_kernel_scores(
+    states: Integers, actions: Integers, transitions: Floats, visits: Floats, grid: Floats, a: float, scores: Floats
+) -> None:
+    """`kernel_scores`, added to the last one."""
     H, S, _ = visits.shape
-    scores, chances = np.zeros(grid.size), np.ones(grid.size)
-    for h in range(H - 1):
-        s, b, t = states[h], actions[h], states[h + 1]
-        for i in range(grid.size):
-            m = grid[i]
+    for i in range(grid.size):
+        m, chance = grid[i], 1.0
+        for h in range(H - 1):
+            s, b, t = states[h], actions[h], states[h + 1]
             T, level = a, a / S
             for g in range(H - 1):
                 if visits[g, s, b] > 0.0:
                     f = m / (visits[g, s, b] + m)
                     T += f * visits[g, s, b]
                     level += f * transitions[g, s, b, t]
-            chances[i] *= (transitions[h, s, b, t] + m * level / T) / (visits[h, s, b] + m)
-            if chances[i] < SMALL:
-                scores[i] += np.log(chances[i])
-                chances[i] = 1.0
-    return scores + np.log(chances)
+            chance *= (transitions[h, s, b, t] + m * level / T) / (visits[h, s, b] + m)
+            if chance < SMALL:
+                scores[i] += np.log(chance)
+                chance = 1.0
+        scores[i] += np.log(chance)
 
 
 @njit(**ENTRY)
@@ -134,13 +151,31 @@ def table_scores(
     states: Integers, actions: Integers, observed: Floats, sums: Floats, visits: Floats, grid: Floats, trusts: Floats
 ) -> Floats:
     """sum over one trajectory of x ln x~ + (1 - x) ln(1 - x~), for every (m, a) of the two grids: a proper score."""
+    scores = np.zeros((grid.size, trusts.size))
+    add_table_scores(states, actions, observed, sums, visits, grid, trusts, scores)
+    return scores
+
+
+@njit(**ENTRY)
+def add_table_scores(
+    states: Integers,
+    actions: Integers,
+    observed: Floats,
+    sums: Floats,
+    visits: Floats,
+    grid: Floats,
+    trusts: Floats,
+    scores: Floats,
+) -> None:
+    """`table_scores`, added to the last one."""
     H = visits.shape[0]
     base = overall_mean(sums, visits)
-    scores, chances = np.zeros((grid.size, trusts.size)), np.ones((grid.size, trusts.size))
-    for h in range(H):
-        s, b, seen = states[h], actions[h], observed[h]
-        for i in range(grid.size):
-            m = grid[i]
+    chance = np.empty(trusts.size)
+    for i in range(grid.size):
+        m = grid[i]
+        chance[:] = 1.0
+        for h in range(H):
+            s, b, seen = states[h], actions[h], observed[h]
             total, level = 0.0, 0.0
             for g in range(H):
                 if visits[g, s, b] > 0.0:
@@ -153,13 +188,15 @@ def table_scores(
                 x = min(max(x, MIN_CHANCE), 1.0 - MIN_CHANCE)
                 # Logarithms are most of the work: coins need one in all.
                 if seen == 1.0 or seen == 0.0:
-                    chances[i, j] *= x if seen == 1.0 else 1.0 - x
-                    if chances[i, j] < SMALL:
-                        scores[i, j] += np.log(chances[i, j])
-                        chances[i, j] = 1.0
+                    chance[j] *= x if seen == 1.0 else 1.0 - x
+                    if chance[j] < SMALL:
+                        scores[i, j] += np.log(chance[j])
+                        chance[j] = 1.0
                 else:
                     scores[i, j] += seen * np.log(x) + (1.0 - seen) * np.log(1.0 - x)
-    return scores + np.log(chances)
+        for j in range(trusts.size):
+            if chance[j] < 1.0:
+                scores[i, j] += np.log(chance[j])
 
 
 @njit(**ENTRY)

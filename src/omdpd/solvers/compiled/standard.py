@@ -11,8 +11,14 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.compiled.lookahead import HALF_SHARED, kernel_variance, lagrangian_bonus, noise_variance, row_bonus
-from omdpd.solvers.compiled.options import ENTRY
+from omdpd.solvers.compiled.lookahead import (
+    HALF_SHARED,
+    kernel_variance,
+    noise_variance,
+    write_lagrangian_bonus,
+    write_row_bonus,
+)
+from omdpd.solvers.compiled.options import ENTRY, INNER
 from omdpd.solvers.compiled.sharing import (
     COST_TRUSTS,
     HOPE,
@@ -21,15 +27,15 @@ from omdpd.solvers.compiled.sharing import (
     REWARD_TRUSTS,
     TRUST,
     WEIGHTS,
+    add_kernel_scores,
+    add_table_scores,
     best_pair,
     best_weight,
-    kernel_scores,
     noise_share,
     overall_mean,
     rows_met,
     share_kernel,
-    shared_table,
-    table_scores,
+    share_table,
 )
 
 
@@ -55,14 +61,14 @@ def add_evidence(
     """
     for h in range(len(states)):
         reward_squares[h, states[h], actions[h]] += rewards[h] ** 2
-    kernel_score += kernel_scores(states, actions, transitions, visits, WEIGHTS, TRUST)
-    reward_score += table_scores(states, actions, rewards, reward_sum, visits, WEIGHTS, REWARD_TRUSTS)
+    add_kernel_scores(states, actions, transitions, visits, WEIGHTS, TRUST, kernel_score)
+    add_table_scores(states, actions, rewards, reward_sum, visits, WEIGHTS, REWARD_TRUSTS, reward_score)
     for i in range(len(costs)):
         observed = (costs[i] + 1.0) / 2.0
         for h in range(len(states)):
             cost_squares[i, h, states[h], actions[h]] += observed[h] ** 2
         sums = (cost_sum[i] + visits) / 2.0
-        cost_score[i] += table_scores(states, actions, observed, sums, visits, WEIGHTS, COST_TRUSTS)
+        add_table_scores(states, actions, observed, sums, visits, WEIGHTS, COST_TRUSTS, cost_score[i])
 
 
 @njit(**ENTRY)
@@ -109,40 +115,116 @@ def standard_beliefs(
     reward, lifted, cost, p, own, common
         What is written.
     """
-    n = visits
+    scratch = np.empty((9, *visits.shape))
+    cost_noise, policy = scratch[8], policy_of_occupancy(plan)
     weight = POOLED if stationary else best_weight(kernel_score)
-    share_kernel(transitions, n, weight, TRUST, p, own, common)
-    met, spread = rows_met(reward_sum, n)
-    hope = min(met + HOPE * spread, 1.0)
-    share = noise_share(reward_sum, reward_squares, n)
-    reward_weight = POOLED if stationary else best_weight(reward_score[:, 0])
-    r, r_own, r_common = shared_table(reward_sum, n, reward_weight, hope, TRUST)
-    floor = share * max(met * (1.0 - met) if met < 0.5 else 0.25, MIN_VARIANCE)
-    if not bandit:
-        lifted[:], cost[:] = 0.0, 0.0
-    cost_noise = np.zeros(n.shape)
-    policy = policy_of_occupancy(plan)
-    for i in range(len(cost_sum) if bandit else 0):
-        sums = (cost_sum[i] + n) / 2.0
+    share_kernel(transitions, visits, weight, TRUST, p, own, common)
+    cost_noise[:] = 0.0
+    for i in range(len(cost_sum)):
+        if not bandit:
+            lifted[i], cost[i] = 0.0, 0.0
+            continue
+        price = prices[i] if i < len(prices) else 0.0
         weight, trust = best_pair(cost_score[i])
         weight = POOLED if stationary else weight
-        u, u_own, u_common = shared_table(sums, n, weight, overall_mean(sums, n), trust)
-        noise = 4.0 * noise_share(sums, cost_squares[i], n) * u * (1.0 - u)
-        cost[i] = 2.0 * u - 1.0
-        if i < len(prices):
-            cost_noise += prices[i] ** 2 * noise / np.maximum(1.0 / (u_own + u_common), 1.0)
+        noise, n_own, n_common = scratch[0], scratch[1], scratch[2]
+        write_cost(cost_sum[i], cost_squares[i], visits, weight, trust, price, scratch, cost[i], cost_noise)
         variance = kernel_variance(plan, policy, p, cost[i], own, common)
-        variance += noise_variance(plan, noise, u_own, u_common)
-        lifted[i] = cost[i] + caution * np.sqrt(variance)
-    table = r.copy()
-    for j in range(len(prices)):
-        table -= prices[j] * tables[j]
-    also = reward_weight / (reward_weight + HALF_SHARED)
-    size = 1.0 / (r_own + r_common)
-    row, row_variance, reach = row_bonus(n, r, size, share * r * (1.0 - r), cost_noise, also, hope, floor)
-    size = np.maximum(1.0 / (own + common), 1.0)
-    bonus = lagrangian_bonus(p, table, row, row_variance, reach, size, min(1.0, prices.sum()))
-    reward[:] = r + exploration * bonus
+        variance += noise_variance(plan, noise, n_own, n_common)
+        add_to(cost[i], caution * np.sqrt(variance), lifted[i])
+    weight = POOLED if stationary else best_weight(reward_score[:, 0])
+    write_reward(
+        reward_sum, reward_squares, visits, weight, prices, tables, p, own, common, exploration, scratch, reward
+    )
+
+
+@njit(**INNER)
+def write_cost(
+    cost_sum: Floats,
+    squares: Floats,
+    visits: Floats,
+    weight: float,
+    trust: float,
+    price: float,
+    scratch: Floats,
+    cost: Floats,
+    cost_noise: Floats,
+) -> None:
+    """Write a cost table and, into the first three of `scratch`, its noise and the two parts of its error.
+
+    price^2 times the noise of the estimate is added to `cost_noise`.
+    """
+    noise, own, common, u, sums = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    H, S, A = visits.shape
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                sums[h, s, a] = (cost_sum[h, s, a] + visits[h, s, a]) / 2.0
+    share_table(sums, visits, weight, overall_mean(sums, visits), trust, u, own, common)
+    coin = 4.0 * noise_share(sums, squares, visits)
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                noise[h, s, a] = coin * u[h, s, a] * (1.0 - u[h, s, a])
+                cost[h, s, a] = 2.0 * u[h, s, a] - 1.0
+                size = max(1.0 / (own[h, s, a] + common[h, s, a]), 1.0)
+                cost_noise[h, s, a] += price**2 * noise[h, s, a] / size
+
+
+@njit(**INNER)
+def write_reward(
+    reward_sum: Floats,
+    squares: Floats,
+    visits: Floats,
+    weight: float,
+    prices: Floats,
+    tables: Floats,
+    p: Floats,
+    p_own: Floats,
+    p_common: Floats,
+    exploration: float,
+    scratch: Floats,
+    reward: Floats,
+) -> None:
+    """Write the rewards with their bonus; the last of `scratch` is the noise of costs at their prices."""
+    r, own, common, noise, size = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    row, variance, reach, cost_noise = scratch[5], scratch[6], scratch[7], scratch[8]
+    H, S, A = visits.shape
+    met, spread = rows_met(reward_sum, visits)
+    hope, coin = min(met + HOPE * spread, 1.0), noise_share(reward_sum, squares, visits)
+    floor = coin * max(met * (1.0 - met) if met < 0.5 else 0.25, MIN_VARIANCE)
+    share_table(reward_sum, visits, weight, hope, TRUST, r, own, common)
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                noise[h, s, a] = coin * r[h, s, a] * (1.0 - r[h, s, a])
+                size[h, s, a] = 1.0 / (own[h, s, a] + common[h, s, a])
+    share = weight / (weight + HALF_SHARED)
+    write_row_bonus(visits, r, size, noise, cost_noise, share, hope, floor, row, variance, reach)
+    table = noise
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                size[h, s, a] = max(1.0 / (p_own[h, s, a] + p_common[h, s, a]), 1.0)
+                table[h, s, a] = r[h, s, a]
+                for j in range(prices.size):
+                    table[h, s, a] -= prices[j] * tables[j, h, s, a]
+    bonus = own
+    write_lagrangian_bonus(p, table, row, variance, reach, size, min(1.0, prices.sum()), bonus)
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                reward[h, s, a] = r[h, s, a] + exploration * bonus[h, s, a]
+
+
+@njit(**INNER)
+def add_to(table: Floats, lift: float, lifted: Floats) -> None:
+    """Write a table with every entry raised."""
+    H, S, A = table.shape
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                lifted[h, s, a] = table[h, s, a] + lift
 
 
 @njit(**ENTRY)
@@ -152,4 +234,5 @@ def lift_tables(
     """Write every revealed table (n, H, S, A), raised by `factor` standard errors of its cost under the plan."""
     policy = policy_of_occupancy(plan)
     for j in range(len(tables)):
-        lifted[j] = tables[j] + factor * np.sqrt(kernel_variance(plan, policy, p, tables[j], own, common))
+        variance = kernel_variance(plan, policy, p, tables[j], own, common)
+        add_to(tables[j], factor * np.sqrt(variance), lifted[j])
