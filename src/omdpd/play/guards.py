@@ -18,9 +18,10 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from omdpd.learners.protocol import Learner
-from omdpd.problem.arrays import Floats, InvalidInputError, as_policy
+from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, InvalidInputError, as_policy
 from omdpd.problem.memory import GIGABYTE, refuse_beyond_memory
 from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Setting, Trajectory
+from omdpd.solvers.compiled.episode import are_laws
 from omdpd.storage.packing import pack
 
 VERBS = ("init", "policy", "update", "report")
@@ -66,8 +67,11 @@ def as_learner(learner: Any) -> Learner[Any]:
 
 def played_policy(learner: Learner[Any], state: Any, shape: tuple[int, int, int]) -> Floats:
     """The policy that a learner wants to play: a table (H, S, A) whose rows are laws, or which entry is wrong."""
-    policy = as_policy(f"the policy of {type(learner).__name__}", learner.policy(state), shape)
-    return np.require(policy, requirements=("C", "W"))
+    policy = learner.policy(state)
+    plain = isinstance(policy, np.ndarray) and policy.dtype == np.float64 and policy.shape == shape
+    if plain and policy.flags.carray and are_laws(policy, ROW_SUM_TOLERANCE):
+        return policy
+    return np.require(as_policy(f"the policy of {type(learner).__name__}", policy, shape), requirements=("C", "W"))
 
 
 def measured(metrics: Mapping[str, Callable[..., Any]], *episode: Any) -> tuple[float, ...]:

@@ -74,6 +74,23 @@ def observed(mean: float, uniform: float, low: float, high: float, drawn: bool) 
 
 
 @njit(**ENTRY)
+def are_laws(table: Floats, tolerance: float) -> bool:
+    """Whether every row along the last axis is a law, its sum up to `tolerance`; stops at the first that is not."""
+    H, S, A = table.shape
+    for h in range(H):
+        for s in range(S):
+            total = 0.0
+            for a in range(A):
+                p = table[h, s, a]
+                if not p >= 0.0:
+                    return False
+                total += p
+            if not abs(total - 1.0) <= tolerance:
+                return False
+    return True
+
+
+@njit(**ENTRY)
 def at_least(tables: Floats, bound: Floats) -> bool:
     """Whether tables >= bound everywhere, up to rounding; stops at the first entry that is not."""
     x, y = tables.ravel(), bound.ravel()
