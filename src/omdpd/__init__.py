@@ -5,12 +5,13 @@
 See README for a first run, and `learners/omdpd.py` for the algorithm beside the paper.
 """
 
+from omdpd.experiments.seeds import run
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.sinha_vaze import SinhaVaze
 from omdpd.learners.uniform import Uniform
-from omdpd.play.history import History, run
+from omdpd.play.history import History
 from omdpd.play.policy import Policy
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from named import LEARNERS, NATURES, WORLDS
 
+from omdpd import run
 from omdpd.experiments.spec import left_out
-from omdpd.play.history import run
 from omdpd.play.scene import informed
 from omdpd.problem.arrays import InvalidInputError
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,10 @@ from omdpd.play.guards import as_learner
 from omdpd.play.judging import Comparator, Scores, scores
 from omdpd.play.loop import first, met_comparator, play, seed_of
 from omdpd.play.policy import Policy
-from omdpd.play.rows import Rows
-from omdpd.play.scene import Metric, Scene
+from omdpd.play.rows import Row, Rows
+from omdpd.play.scene import Metric, Scene, informed
 from omdpd.play.units import Units
-from omdpd.problem.arrays import Floats, named, positive_integer, whole_number
+from omdpd.problem.arrays import Floats, named
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import LINES, curve_svg, facts_html
 
@@ -28,6 +28,7 @@ class History:
     """What happened: per-episode true `values` (K,) and `excess` costs (K, I), and what it amounts to.
 
     Values, costs and scores are in the user's units; `rows` and `comparator` in those that the learner sees.
+    `policies` are those that were kept on the way, by the number of episodes played before.
     """
 
     label: str
@@ -38,6 +39,7 @@ class History:
     report: Report
     policy: Policy
     units: Units
+    policies: Mapping[int, Policy] = field(default_factory=dict)
 
     @property
     def values(self) -> Floats:
@@ -85,39 +87,55 @@ class History:
         return facts_html(f"{self.label}, {self.nature}", facts, curves)
 
 
-def run(
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Who looks on while a run is played, and which of its policies are kept.
+
+    `callback` gets every row in the user's units, `tell` the number of episodes played; `keep` says after how many
+    episodes the policy that is played next is kept.
+    """
+
+    callback: Callable[[Row], None] | None = None
+    tell: Callable[[int], None] | None = None
+    keep: frozenset[int] = frozenset()
+
+
+def play_history(
     cmdp: CMDP,
     learner: Learner[Any],
-    nature: str | Nature = "fixed",
-    n_episodes: int = 1000,
-    seed: int = 0,
-    label: str | None = None,
-    metrics: Mapping[str, Metric] | None = None,
+    nature: str | Nature,
+    n_episodes: int,
+    seed: int,
+    label: str | None,
+    metrics: Mapping[str, Metric] | None,
+    watched: Watched,
 ) -> History:
-    """Play `learner` on `cmdp` for `n_episodes` and judge it exactly.
-
-    `nature` is one of the names that ``omdpd list`` prints, or an object of your own (see `natures/protocol.py`).
-    The same seed gives every learner the same luck and the same rounds.  `metrics` are functions of (cmdp, round,
-    policy) whose numbers stand in every row.
-    """
-    positive_integer("n_episodes", n_episodes)
-    whole_number("seed", seed, 0)
-    as_learner(learner)
+    """Play one run in memory: `omdpd.run` says what the parameters are."""
     nature_stream, rollouts = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 2))
     if isinstance(nature, str):
         name, picked = nature, named(NATURES, nature, "nature")(cmdp, seed_of(nature_stream))
     else:
         name, picked = type(nature).__name__, nature
+    units, label = Units.of(cmdp), label or type(learner).__name__
+    learner = informed(as_learner(learner), cmdp, picked.feedback)
     scene = Scene(cmdp, picked, learner, n_episodes, metrics or {})
     end = start = first(scene)
-    rows = Rows()
+    rows, kept, paid = Rows(), {}, 0.0
     for _, row, now in play(scene, start, np.random.default_rng(rollouts), lambda k: True):
         assert row is not None
         rows.add(row)
         end = now
-    best, units = met_comparator(scene, end), Units.of(cmdp)
+        if now.k in watched.keep:
+            kept[now.k] = Policy(learner.policy(now.learner_state), cmdp.labels)
+        if watched.callback is not None:
+            shown = units.row(row, paid)
+            paid = shown.violation_sum
+            watched.callback(shown)
+        if watched.tell is not None:
+            watched.tell(now.k)
+    best = met_comparator(scene, end)
     found = units.scores(scores(np.array(rows.column("value")), end.totals, best), np.array(rows.column("excess")))
     return History(
-        label or type(learner).__name__, name, rows, best, found,
-        learner.report(end.learner_state), Policy(learner.policy(end.learner_state), cmdp.labels), units,
+        label, name, rows, best, found,
+        learner.report(end.learner_state), Policy(learner.policy(end.learner_state), cmdp.labels), units, kept,
     )  # fmt: skip

@@ -48,10 +48,13 @@ def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
     Slater gap, and an `estimator` that waits for the model with the true one (its costs only where none are revealed).
     """
     name = type(learner).__name__
-    if feedback not in learner.card.feedback:
-        wanted = " or ".join(repr(kind) for kind in learner.card.feedback)
+    card = getattr(learner, "card", None)
+    if card is None:
+        raise InvalidInputError(f"{name} has no card, which says what feedback it needs (omdpd.learners.protocol.Card)")
+    if feedback not in card.feedback:
+        wanted = " or ".join(repr(kind) for kind in card.feedback)
         raise InvalidInputError(f"{name} needs feedback {wanted}, but this nature gives {feedback!r}")
-    if isinstance(learner, Oracle):
+    if isinstance(learner, Oracle) and learner.transition is None:
         if feedback == "full":
             raise InvalidInputError("Oracle is told mean costs, but this nature picks its tables: pass them in Python")
         return Oracle(cmdp.transition, cmdp.reward, cmdp.excess)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.play.judging import EXPONENT_START, LATE_SHARE, Scores, growth_exponent
+from omdpd.play.rows import Row
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 
@@ -44,6 +45,18 @@ class Units:
     def violations(self, excess: Floats) -> Floats:
         """max_i [cost - budget]^+ of episodes, from the learner's excess (K, I)."""
         return np.maximum((excess * self.cost_scale).max(axis=1), 0.0)
+
+    def row(self, seen: Row, violation_before: float) -> Row:
+        """A row, after episodes of this much violation; certificates are bounds on what the learner sees, and stay."""
+        if self.plain:
+            return seen
+        excess = np.array(seen.excess) * self.cost_scale
+        low = self.reward_range[0]
+        return seen._replace(
+            value=self.horizon * low + self.span * seen.value, excess=tuple(excess.tolist()),
+            value_sum=seen.episode * self.horizon * low + self.span * seen.value_sum,
+            violation_sum=violation_before + max(float(excess.max()), 0.0),
+        )  # fmt: skip
 
     def scores(self, seen: Scores, excess: Floats) -> Scores:
         """A run's scores, from those of the learner's units and its excess (K, I)."""

@@ -1,0 +1,140 @@
+"""Runs in memory from Python: one, or one per seed on several processes, with a bar for whoever waits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import as_completed
+from typing import Any, overload
+
+from omdpd.experiments.executors import executor
+from omdpd.experiments.snapshots import snapshot_grid
+from omdpd.learners.protocol import Learner
+from omdpd.natures.protocol import Nature
+from omdpd.play.history import History, Watched, play_history
+from omdpd.play.progress import progress_bar
+from omdpd.play.rows import Row
+from omdpd.play.scene import Metric
+from omdpd.problem.arrays import InvalidInputError, positive_integer, whole_number
+from omdpd.problem.cmdp import CMDP
+
+
+@overload
+def run(
+    cmdp: CMDP,
+    learner: Learner[Any],
+    nature: str | Nature = ...,
+    n_episodes: int = ...,
+    seed: int = ...,
+    label: str | None = ...,
+    metrics: Mapping[str, Metric] | None = ...,
+    *,
+    seeds: None = ...,
+    jobs: int = ...,
+    progress: bool | None = ...,
+    callback: Callable[[Row], None] | None = ...,
+    policies: bool = ...,
+) -> History: ...
+
+
+@overload
+def run(
+    cmdp: CMDP,
+    learner: Learner[Any],
+    nature: str | Nature = ...,
+    n_episodes: int = ...,
+    seed: int = ...,
+    label: str | None = ...,
+    metrics: Mapping[str, Metric] | None = ...,
+    *,
+    seeds: int | Sequence[int],
+    jobs: int = ...,
+    progress: bool | None = ...,
+    callback: Callable[[Row], None] | None = ...,
+    policies: bool = ...,
+) -> list[History]: ...
+
+
+def run(
+    cmdp: CMDP,
+    learner: Learner[Any],
+    nature: str | Nature = "fixed",
+    n_episodes: int = 1000,
+    seed: int = 0,
+    label: str | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+    *,
+    seeds: int | Sequence[int] | None = None,
+    jobs: int = 1,
+    progress: bool | None = None,
+    callback: Callable[[Row], None] | None = None,
+    policies: bool = False,
+) -> History | list[History]:
+    """Play `learner` on `cmdp` for `n_episodes` and judge it exactly.
+
+    Parameters
+    ----------
+    nature
+        One of the names that ``omdpd list`` prints, or an object of your own (see `natures/protocol.py`).
+    seed
+        The same seed gives every learner the same luck and the same rounds.
+    metrics
+        Functions of (cmdp, round, policy) whose numbers stand in every row.
+    seeds
+        Several runs, and a list of their histories: this many seeds from `seed` on, or these.
+    jobs
+        Processes that play them; 0: one per core.  In a script they need ``if __name__ == "__main__":``.
+    progress
+        Whether to show a bar; None: in a terminal or a notebook, if it takes more than a second.
+    callback
+        Called with every episode's row while it plays, in the user's units; for a single run.
+    policies
+        Whether the history keeps policies on the way, some 40 on a logarithmic grid of episodes.
+
+    What a learner must be told in advance (a safe policy, the Slater gap, the model) it is told, as the truth is known.
+    """
+    if not isinstance(cmdp, CMDP):
+        raise InvalidInputError(f"cmdp is a {type(cmdp).__name__}, but must be a CMDP: build one with CMDP.from_arrays")
+    positive_integer("n_episodes", n_episodes)
+    whole_number("seed", seed, 0)
+    keep = snapshot_grid(n_episodes, cmdp.reward.size) if policies else frozenset[int]()
+    if seeds is None:
+        with progress_bar(label or type(learner).__name__, n_episodes, progress) as tell:
+            watched = Watched(callback, tell, keep)
+            return play_history(cmdp, learner, nature, n_episodes, seed, label, metrics, watched)
+    if callback is not None:
+        raise InvalidInputError("a callback goes with a single run: call run once for every seed instead of seeds")
+    wanted = _seeds(seeds, seed)
+    given = (cmdp, learner, nature, n_episodes)
+    title = f"{label or type(learner).__name__}, {len(wanted)} seeds"
+    with progress_bar(title, len(wanted) * n_episodes, progress) as tell:
+        if (workers := _workers(jobs, len(wanted))) == 1:
+            return [
+                play_history(*given, s, label, metrics, Watched(None, _after(tell, i * n_episodes), keep))
+                for i, s in enumerate(wanted)
+            ]
+        with executor("local", workers) as pool:
+            watched = Watched(None, None, keep)
+            waiting = [pool.submit(play_history, *given, s, label, metrics, watched) for s in wanted]
+            for n_done, future in enumerate(as_completed(waiting), 1):
+                future.result()  # a failure is raised at once, not behind the others
+                tell(n_done * n_episodes)
+            return [future.result() for future in waiting]
+
+
+def _seeds(seeds: int | Sequence[int], first: int) -> list[int]:
+    """The seeds that are meant."""
+    if not isinstance(seeds, Sequence):
+        return list(range(first, first + positive_integer("seeds", seeds)))
+    if not seeds:
+        raise InvalidInputError("seeds is empty, but must name at least one seed")
+    return [whole_number("seeds", seed, 0) for seed in seeds]
+
+
+def _workers(jobs: int, n_runs: int) -> int:
+    return min(whole_number("jobs", jobs, 0) or os.cpu_count() or 1, n_runs)
+
+
+def _after(tell: Callable[[int], None], before: int) -> Callable[[int], None]:
+    """The same bar, for a run that begins after so many steps."""
+    return lambda done: tell(before + done)
