@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omdpd.experiments.one_run import advance, failure
+from omdpd.experiments.one_run import RunCallback, advance, failure
 from omdpd.experiments.registry import received
 from omdpd.play.scene import Metric
 from omdpd.storage.atomic import RecordError, read_bounded, write_atomically
@@ -52,14 +52,20 @@ def unpack_parcel(parcel: Parcel, record: RunFolder) -> None:
     record.tidy()
 
 
-def play_away(plain: Mapping[str, Any], parcel: Parcel, metrics: Mapping[str, Metric] | None, seconds: float) -> Parcel:
+def play_away(
+    plain: Mapping[str, Any],
+    parcel: Parcel,
+    metrics: Mapping[str, Metric] | None,
+    seconds: float,
+    callback: RunCallback | None = None,
+) -> Parcel:
     """Play a run for some seconds in a temporary folder: in a worker."""
     spec = received(plain)
     with tempfile.TemporaryDirectory(prefix="omdpd-") as scratch:
         record = RunFolder(Path(scratch), spec.id)
         unpack_parcel(parcel, record)
         try:
-            advance(spec, record, metrics, seconds, seconds)
+            advance(spec, record, metrics, seconds, seconds, callback)
         except (RecordError, OSError, MemoryError):
             raise
         except Exception as error:

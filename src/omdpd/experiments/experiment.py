@@ -18,7 +18,7 @@ import msgspec
 
 from omdpd.experiments.files import pinned
 from omdpd.experiments.many_runs import run_all
-from omdpd.experiments.one_run import scene_of
+from omdpd.experiments.one_run import RunCallback, scene_of
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.scene import Metric
@@ -43,6 +43,7 @@ def run_experiment(
     metrics: Mapping[str, Metric] | None = None,
     shared_disk: bool = True,
     runs: Sequence[RunSpec] | None = None,
+    callback: RunCallback | None = None,
 ) -> list[dict[str, Any]]:
     """Play every run that is not finished yet, then write the summaries; returns the summaries.
 
@@ -51,7 +52,7 @@ def run_experiment(
     """
     write_experiment(experiment, folder)
     summaries = run_all(
-        experiment.runs() if runs is None else runs, folder / "runs", executor, watch, metrics, shared_disk
+        experiment.runs() if runs is None else runs, folder / "runs", executor, watch, metrics, shared_disk, callback
     )
     write_summaries(summaries, folder)
     return summaries

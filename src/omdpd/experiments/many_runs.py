@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from omdpd.experiments.away import parcel_of, play_away, unpack_parcel
-from omdpd.experiments.one_run import RunFailedError, failure, run_safely
+from omdpd.experiments.one_run import RunCallback, RunFailedError, failure, run_safely
 from omdpd.experiments.registry import received, sent
 from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.trouble import Trouble
@@ -49,6 +49,7 @@ def run_all(
     watch: Watch,
     metrics: Mapping[str, Metric] | None = None,
     shared_disk: bool = True,
+    callback: RunCallback | None = None,
 ) -> list[dict[str, Any]]:
     """Every run on the executor; `watch` is told the finished ones now and then; summaries in the order of the specs.
 
@@ -57,13 +58,13 @@ def run_all(
     failed before is not tried again until its error is removed.
     """
     if shared_disk:
-        return _run_all(specs, folder, SharedDisk(folder, executor, metrics), watch)
+        return _run_all(specs, folder, SharedDisk(folder, executor, metrics, callback), watch)
     make_folder(folder)
     lock = Lock(folder / "lock")
     if not lock.acquire():
         raise RecordError(f"another process is running experiments without a shared disk into {folder}")
     try:
-        return _run_all(specs, folder, NoSharedDisk(folder, executor, metrics), watch)
+        return _run_all(specs, folder, NoSharedDisk(folder, executor, metrics, callback), watch)
     finally:
         lock.release()
 
@@ -112,9 +113,14 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, delivery: Delivery, watch: 
     return [summaries[spec.id] for spec in specs]
 
 
-def play_sent(plain: Mapping[str, Any], folder: Path, metrics: Mapping[str, Metric] | None) -> dict[str, Any]:
+def play_sent(
+    plain: Mapping[str, Any],
+    folder: Path,
+    metrics: Mapping[str, Metric] | None,
+    callback: RunCallback | None = None,
+) -> dict[str, Any]:
     """Play a run that was sent as plain data: in a worker, which may lack what it needs and then says so."""
-    return run_safely(received(plain), folder, metrics)
+    return run_safely(received(plain), folder, metrics, callback)
 
 
 @dataclass(frozen=True)
@@ -124,10 +130,12 @@ class SharedDisk:
     folder: Path
     executor: Executor
     metrics: Mapping[str, Metric] | None
+    callback: RunCallback | None = None
 
     def send(self, spec: RunSpec) -> Future[dict[str, Any]]:
         """Have a worker play a run into the durable folder."""
-        return self.executor.submit(play_sent, sent(spec), (self.folder / spec.id).absolute(), self.metrics)
+        folder = (self.folder / spec.id).absolute()
+        return self.executor.submit(play_sent, sent(spec), folder, self.metrics, self.callback)
 
     def receive(self, spec: RunSpec, result: dict[str, Any]) -> dict[str, Any]:
         """The summary, which the worker returned."""
@@ -141,6 +149,7 @@ class NoSharedDisk:
     folder: Path
     executor: Executor
     metrics: Mapping[str, Metric] | None
+    callback: RunCallback | None = None
 
     def send(self, spec: RunSpec) -> Future[Any]:
         """Have a worker play on for a while from the files that are here."""
@@ -153,7 +162,8 @@ class NoSharedDisk:
             check_metrics(record, self.metrics, finished=done is not None)
             if done is None:
                 seconds = AWAY_FACTOR * commit_seconds()
-                return self.executor.submit(play_away, sent(spec), parcel_of(record), self.metrics, seconds)
+                parcel = parcel_of(record)
+                return self.executor.submit(play_away, sent(spec), parcel, self.metrics, seconds, self.callback)
             future.set_result(None)
         except InvalidInputError as error:
             future.set_exception(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,14 @@ from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resu
 from omdpd.learners.protocol import check_storable
 from omdpd.play.guards import as_learner
 from omdpd.play.judging import early_sums, scores
-from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
+from omdpd.play.loop import Progress, Row, first, met_comparator, play, record_grid, seed_of
 from omdpd.play.scene import Metric, Scene, informed
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
+
+# Called with a run and each of its rows, as it is recorded, in the process that plays the run.
+RunCallback = Callable[[RunSpec, Row], None]
 
 
 class RunFailedError(InvalidInputError):
@@ -38,7 +41,12 @@ def scene_of(spec: RunSpec, metrics: Mapping[str, Metric] | None = None) -> Scen
     )
 
 
-def run(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None) -> dict[str, Any]:
+def run(
+    spec: RunSpec,
+    folder: Path,
+    metrics: Mapping[str, Metric] | None = None,
+    callback: RunCallback | None = None,
+) -> dict[str, Any]:
     """Play a run to its end in its folder (going on where it stopped) and return its summary.
 
     Ctrl-C commits what was played and stops.  While another process plays the same run this one waits for it.
@@ -50,12 +58,17 @@ def run(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None
         check_metrics(record, metrics, finished=True)
         return done
     with record.owned():
-        summary = advance(spec, record, metrics, commit_seconds())
+        summary = advance(spec, record, metrics, commit_seconds(), callback=callback)
     assert summary is not None, "without a limit of time a run is played to its end"
     return summary
 
 
-def run_safely(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None) -> dict[str, Any]:
+def run_safely(
+    spec: RunSpec,
+    folder: Path,
+    metrics: Mapping[str, Metric] | None = None,
+    callback: RunCallback | None = None,
+) -> dict[str, Any]:
     """`run`, with a failure written into the run's folder instead of lost.
 
     Trouble with files or memory is not the run's failure: it is raised, and the same command may go on once it is
@@ -65,7 +78,7 @@ def run_safely(spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None
     if before is not None:
         raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
     try:
-        return run(spec, folder, metrics)
+        return run(spec, folder, metrics, callback)
     except (RecordError, OSError, MemoryError):
         raise
     except Exception as error:
@@ -79,6 +92,7 @@ def advance(
     metrics: Mapping[str, Metric] | None,
     every: float,
     seconds: float | None = None,
+    callback: RunCallback | None = None,
 ) -> dict[str, Any] | None:
     """Play a run in a folder that is ours: to its end, or for about `seconds`, and then None is returned."""
     record = RunFolder(record.path, spec.id)
@@ -99,6 +113,8 @@ def advance(
     with noting_interrupts() as stop:
         for value, row, now in play(scene, start, rng, record_grid(spec.episodes, spec.record == "all")):
             writer.add(value, row, now)
+            if callback is not None and row is not None:
+                callback(spec, row)
             if stop.asked or (seconds is not None and time.perf_counter() - began > seconds):
                 writer.commit(now)
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,19 @@ from omdpd.gym.learned import Learned
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
 from omdpd.learners.protocol import Learner
+from omdpd.play.progress import progress_bar
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError, positive_integer, whole_number
+
+
+@dataclass(frozen=True)
+class EpisodeRow:
+    """One episode for a callback: its number from 1 on, and reward, costs and length in the environment's units."""
+
+    episode: int
+    reward: float
+    costs: tuple[float, ...]
+    length: int
 
 
 def learn(
@@ -37,6 +48,8 @@ def learn(
     max_entries: int | None = MAX_ENTRIES,
     truncation: Truncation = "refuse",
     checkpoint: str | Path | None = None,
+    callback: Callable[[EpisodeRow], None] | None = None,
+    progress: bool | None = None,
 ) -> Learned:
     """Let `learner` play `n_episodes` of an environment whose table nobody knows.
 
@@ -52,6 +65,10 @@ def learn(
     checkpoint
         A folder that keeps every episode as it is learnt from.  The same call again, after a crash too, goes on from
         there; with an environment whose randomness comes from its seed, as if nothing had happened.
+    callback
+        Called with every episode's row after it was learnt from.
+    progress
+        Whether to show a bar; None: in a terminal or a notebook, if it takes more than a second.
     """
     settings: dict[str, Any] = {
         "cost": cost, "observation_cost": observation_cost, "initial": initial, "reward_range": reward_range,
@@ -60,16 +77,24 @@ def learn(
     }  # fmt: skip
     task = _task(env, horizon, budget, settings)
     setting = task.setting(positive_integer("n_episodes", n_episodes))
-    if checkpoint is not None:
-        return _learn_durably(task, learner, n_episodes, seed, Path(checkpoint))
-    session = Session(learner, setting)
-    rng = np.random.default_rng(whole_number("seed", seed, 0))
-    returns = []
-    for k in range(n_episodes):
-        episode = task.play(session.policy(), rng, seed if k == 0 else None)
-        returns.append(Return.of(episode))
-        session.update(episode.feedback)
-    return _learned(task, session, returns)
+    whole_number("seed", seed, 0)
+    with progress_bar(type(learner).__name__, n_episodes, progress) as tell:
+
+        def notify(k: int, found: Return) -> None:
+            if callback is not None:
+                callback(EpisodeRow(k + 1, found.reward, found.costs, found.length))
+            tell(k + 1)
+
+        if checkpoint is not None:
+            return _learn_durably(task, learner, n_episodes, seed, Path(checkpoint), notify)
+        session, rng = Session(learner, setting), np.random.default_rng(seed)
+        returns = []
+        for k in range(n_episodes):
+            episode = task.play(session.policy(), rng, seed if k == 0 else None)
+            returns.append(Return.of(episode))
+            session.update(episode.feedback)
+            notify(k, returns[-1])
+        return _learned(task, session, returns)
 
 
 def learn_by_context(
@@ -100,7 +125,9 @@ def learn_by_context(
     return tuple(_learned(*observed) for observed in zip(tasks, sessions, returns, strict=True))
 
 
-def _learn_durably(task: Task, learner: Learner[Any], n_episodes: int, seed: int, folder: Path) -> Learned:
+def _learn_durably(
+    task: Task, learner: Learner[Any], n_episodes: int, seed: int, folder: Path, notify: Callable[[int, Return], None]
+) -> Learned:
     """Play what a folder does not hold yet; every episode has random numbers of its own, wherever one goes on."""
     session, kept = opened_checkpoint(folder, learner, task.setting(n_episodes))
     returns = list(kept.kept)
@@ -111,6 +138,7 @@ def _learn_durably(task: Task, learner: Learner[Any], n_episodes: int, seed: int
             returns.append(Return.of(episode))
             kept.append(k, returns[-1])
             session.update(episode.feedback)
+            notify(k, returns[-1])
         return _learned(task, session, returns)
     finally:
         kept.close()
