@@ -18,7 +18,8 @@ from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resu
 from omdpd.learners.protocol import check_storable
 from omdpd.play.guards import as_learner
 from omdpd.play.judging import early_sums, scores
-from omdpd.play.loop import Progress, Row, first, met_comparator, play, record_grid, seed_of
+from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
+from omdpd.play.rows import Row
 from omdpd.play.scene import Metric, Scene, informed
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
