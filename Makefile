@@ -40,10 +40,12 @@ bars: $(VENV)/.dev
 	$(BIN)/python benchmarks/bars.py $(SEEDS)
 	$(BIN)/python benchmarks/standard.py $(SEEDS)
 
-# The solvers against general ones; with PLOT= the growth with S, A and H is neither measured nor drawn.
+# The solvers against general ones; with PLOT= the growth with S, A and H is neither measured nor drawn.  Then whole
+# episodes; with AGAINST=PATH beside an older checkout.
 bench: $(VENV)/.dev
 	$(PIP) --editable '.[dev,bench]'
 	PYTHONPATH=benchmarks $(BIN)/python -m solvers --sizes $(SIZES) $(if $(JSON),--json $(JSON)) $(if $(PLOT),--plot $(PLOT))
+	$(BIN)/python benchmarks/episodes.py $(if $(AGAINST),--against $(AGAINST))
 
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py $(N)

@@ -32,14 +32,14 @@ class Killed(BaseException):
 
 def kill_after(monkeypatch, n):
     """The process dies in the middle of episode n (counted from one)."""
-    real, calls = omdpd.play.loop.play_episode, iter(range(1, 10**6))
+    real, calls = omdpd.play.loop.play_judged, iter(range(1, 10**6))
 
-    def play_episode(*arguments):
+    def play_judged(*arguments):
         if next(calls) == n:
             raise Killed
         return real(*arguments)
 
-    monkeypatch.setattr(omdpd.play.loop, "play_episode", play_episode)
+    monkeypatch.setattr(omdpd.play.loop, "play_judged", play_judged)
 
 
 def commit_every_episode(monkeypatch):
@@ -158,15 +158,15 @@ def test_rows_say_where_the_good_event_held(tmp_path):
 
 def test_a_run_that_fails_keeps_its_error_and_the_others_go_on(tmp_path, monkeypatch):
     specs = [spec_of("Uniform", seed=seed) for seed in (0, 1)]
-    real = omdpd.play.loop.assess
+    real = omdpd.play.loop.play_judged
 
-    def assess(round_, occupancy):
-        if np.array_equal(round_.reward, scene_of(specs[0]).cmdp.reward):
+    def play_judged(cmdp, *arguments):
+        if np.array_equal(cmdp.reward, scene_of(specs[0]).cmdp.reward):
             raise ZeroDivisionError("a bad day")
-        return real(round_, occupancy)
+        return real(cmdp, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(omdpd.play.loop, "assess", assess)
+        patch.setattr(omdpd.play.loop, "play_judged", play_judged)
         with pytest.raises(RunFailedError, match=r"1 of 2 runs failed; .*a bad day"):
             run_all(specs, tmp_path, InProcess(), lambda done: None)
     assert "a bad day" in RunFolder(tmp_path / specs[0].id).error["error"]

@@ -6,6 +6,8 @@ here; tests hold the two to each other.  An estimator without a compiled version
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 
 from omdpd.beliefs.confidence import (
@@ -54,13 +56,27 @@ def evidence_after(evidence: Evidence, counts: Counts, feedback: Feedback) -> Ev
     return Evidence(squares, cost_squares, kernel, reward, cost)
 
 
+@overload
+def estimate(estimator: BoxEstimator, setting: Setting, counts: Counts, k: int) -> Estimate[Box]: ...
+
+
+@overload
+def estimate(estimator: Estimator, setting: Setting, counts: Counts, k: int) -> Estimate[Region]: ...
+
+
 def estimate(estimator: Estimator, setting: Setting, counts: Counts, k: int) -> Estimate[Region]:
     """`estimator.estimate(setting, counts, k)`."""
     if isinstance(estimator, EmpiricalEstimator):
         return _empirical(estimator, setting, counts.pooled() if estimator.stationary else counts, k)
     if isinstance(estimator, BoxEstimator):
-        return _optimistic(estimator, setting, counts.pooled() if estimator.stationary else counts, k)
+        counts = counts.pooled() if estimator.stationary else counts
+        return _around(_box(estimator, setting, counts, k), estimator, setting, counts, k)
     return estimator.estimate(setting, counts, k)
+
+
+def estimate_with(box: Box, estimator: BoxEstimator, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
+    """`estimator.estimate_with(box, setting, counts, k)`."""
+    return _around(box, estimator, setting, counts.pooled() if estimator.stationary else counts, k)
 
 
 def shared_estimate(
@@ -106,14 +122,17 @@ def _empirical(estimator: EmpiricalEstimator, setting: Setting, counts: Counts, 
     return Estimate(reward, cost, mean, margin, Kernel(kernel))
 
 
-def _optimistic(estimator: BoxEstimator, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
-    shape = counts.visits.shape
-    reward, cost = np.empty(shape), np.empty(counts.cost_sum.shape)
+def _box(estimator: BoxEstimator, setting: Setting, counts: Counts, k: int) -> Box:
+    lower, upper = np.empty(counts.transitions.shape), np.empty(counts.transitions.shape)
+    Lp = log_term_transition(setting, k, estimator.delta)
+    box_bounds(counts.transitions, estimator.transition_scale, Lp, lower, upper)
+    return Box(lower, upper)
+
+
+def _around(box: Box, estimator: BoxEstimator, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
+    reward, cost = np.empty(counts.visits.shape), np.empty(counts.cost_sum.shape)
     optimistic_tables(
         counts.visits, counts.reward_sum, counts.cost_sum, log_term(setting, k, estimator.delta),
         estimator.reward_scale, estimator.cost_scale, estimator.clip, estimator.trusting, reward, cost,
     )  # fmt: skip
-    lower, upper = np.empty(counts.transitions.shape), np.empty(counts.transitions.shape)
-    Lp = log_term_transition(setting, k, estimator.delta)
-    box_bounds(counts.transitions, estimator.transition_scale, Lp, lower, upper)
-    return Estimate(reward, cost, cost, np.zeros(shape), Box(lower, upper))
+    return Estimate(reward, cost, cost, np.zeros(reward.shape), box)

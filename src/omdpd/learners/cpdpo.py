@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
@@ -116,7 +117,7 @@ class CPDPO:
         assert isinstance(feedback, BanditFeedback)
         setting, H, eta = state.setting, state.setting.horizon, state.eta
         policy = policy_of_logits(state.logits)
-        box = self.estimator.estimate(setting, state.counts, state.k).region  # data before episode k
+        box = learning.estimate(self.estimator, setting, state.counts, state.k).region  # data before episode k
         worst = [self._largest_cost(setting, policy, box, d) for d in self._pessimistic(state)]
         lam = np.where(np.array(worst) > 0.0, state.large, 0.0)
         scale = 1.0 + 2.0 * setting.n_constraints * state.large
@@ -128,7 +129,7 @@ class CPDPO:
         gains = dilated_bonus(policy, box.lower, box.upper, bonus, 1.0 + 1.0 / H)
         gains[at] -= np.cumsum(loss[::-1])[::-1] / (u[at] + gamma)
         return replace(
-            state, k=state.k + 1, counts=state.counts.add(feedback), lam=lam,
+            state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback), lam=lam,
             logits=tilted(state.logits, gains, eta, 1.0),
         )  # fmt: skip
 

@@ -13,11 +13,12 @@ Where the paper contradicts itself, `docs/departures.md` says what is done here 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
+from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
@@ -34,9 +35,10 @@ from omdpd.learners.needs import ModelToBeGiven, episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, inner, named, weighted_sum
+from omdpd.problem.arrays import Floats, named, weighted_sum
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
+from omdpd.solvers.compiled.products import dots, half_square
 from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
 from omdpd.solvers.regions import Box, Region
 
@@ -53,7 +55,7 @@ class Surrogate:
 
     def gradient(self, q: Floats) -> Floats:
         """A subgradient at q; the indicator of the hinge is part of it."""
-        active = inner(self.cost, q) > 0.0
+        active = dots(self.cost, q) > 0.0
         return self.alpha * (weighted_sum(self.weights * active, self.cost) - self.reward)
 
 
@@ -215,14 +217,14 @@ class OMDPD:
         """Lines 4-9 of Algorithm 1 for episode k (in the paper's order of quantities: see docs/paper-map.md)."""
         setting, mu = state.setting, state.setting.mu
         # Eqs. (12)-(18) with the newest episode: r~_k, d~_k, Q_k.
-        counts = state.counts.add(feedback)
-        believed = self.estimator.estimate(setting, counts, state.k + 1)
+        counts = learning.counts_after(state.counts, feedback)
+        believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
         region = believed.region
         if self.nested and isinstance(region, Box) and state.box is not None:
             region = region.within(state.box)
         r, d = believed.reward, feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
         # Eq. (21): lam_k = lam_{k-1} + alpha [d~_k.q_k]^+, under the learner's own occupancy.
-        lam = state.lam + state.alpha * positive_part(inner(d, state.q))
+        lam = state.lam + state.alpha * positive_part(dots(d, state.q))
         # Eq. (20): f_k and its gradient at q_k.
         f = Surrogate(state.alpha, r, d, state.potential.slope(lam), at=state.q)
         grad = f.gradient(state.q)
@@ -232,28 +234,27 @@ class OMDPD:
             region, mu, self._reference(setting, state.q_hat), grad, state.eta, plain, self.divergence
         )
         # eta_{k+1} from grad_1..grad_k.
-        variation = state.variation + float(((grad - state.grad) ** 2).sum())
+        variation = state.variation + 2.0 * half_square(grad, state.grad)
         eta = step_size(state.diameter, variation, state.variation)
         # q_{k+1} = argmin_{Q_k} eta_{k+1} <hint, q> + D(q, q_hat_{k+1})
         hint = self.hint.predict(f, grad, to_q_hat.occupancy)
         to_q = mirror_step(region, mu, self._reference(setting, to_q_hat.occupancy), hint, eta, plain, self.divergence)
-        return replace(
-            state, k=state.k + 1, counts=counts, q=to_q.occupancy, q_hat=to_q_hat.occupancy, lam=lam, grad=grad,
-            variation=variation, eta=eta, box=region if isinstance(region, Box) else None,
-            log=state.log.after(to_q_hat).after(to_q),
-            saturations=state.saturations + state.potential.saturated(lam),
+        return State(
+            setting, state.k + 1, counts, state.potential, state.alpha, state.diameter, to_q.occupancy,
+            to_q_hat.occupancy, lam, grad, variation, eta, region if isinstance(region, Box) else None,
+            state.log.after(to_q_hat).after(to_q), state.saturations + state.potential.saturated(lam),
         )  # fmt: skip
 
     def report(self, state: State) -> Report:
         """Step size, largest weight Phi'(lam), the certificates of the solves, and r~, d~, Q that made q_{k+1}."""
-        weight = float(state.potential.slope(state.lam).max())
+        weight = max(state.potential.slope(state.lam).tolist())
         return Report(state.log, state.eta, weight, saturations=state.saturations, believed=self._believed(state))
 
     def _believed(self, state: State) -> Estimate[Region]:
         """What the next policy was planned with; the box is the one in use, which with `nested` was cut."""
         if state.box is not None and isinstance(self.estimator, BoxEstimator):
-            return self.estimator.estimate_with(state.box, state.setting, state.counts, state.k)
-        return self.estimator.estimate(state.setting, state.counts, state.k)
+            return learning.estimate_with(state.box, self.estimator, state.setting, state.counts, state.k)
+        return learning.estimate(self.estimator, state.setting, state.counts, state.k)
 
     def _reference(self, setting: Setting, q: Floats) -> Floats:
         """The point to stay near; for KL it is smoothed by 1/K first, so that D stays bounded."""

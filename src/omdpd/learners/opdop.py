@@ -23,6 +23,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
+from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
@@ -107,7 +108,7 @@ class OPDOP:
         """Evaluate the policy just played, then move it and the dual."""
         setting, H, A = state.setting, state.setting.horizon, state.setting.n_actions
         K = episodes_of(self, setting)
-        counts = state.counts.add(feedback)
+        counts = learning.counts_after(state.counts, feedback)
         Q_r, Q_g, V_g = self._evaluate(state, counts)
         alpha = self.primal_scale * float(np.sqrt(np.log(A) / (H**2 * K)))
         mixed = (1.0 - 1.0 / K) * state.policy + 1.0 / (K * A)

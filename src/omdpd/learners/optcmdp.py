@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.revealed import TableMemory, labelled
@@ -91,7 +92,9 @@ class OptCMDP:
         memory = state.memory
         if isinstance(feedback, FullFeedback):
             memory = tuple(kept.meet(table) for kept, table in zip(memory, feedback.cost, strict=True))
-        return self._replan(replace(state, k=state.k + 1, counts=state.counts.add(feedback), memory=memory))
+        return self._replan(
+            replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback), memory=memory)
+        )
 
     def report(self, state: State) -> Report:
         """Programs solved, and how many had no solution."""
@@ -99,7 +102,7 @@ class OptCMDP:
 
     def _replan(self, state: State) -> State:
         """Solve the program, adding violated tables until none is left out."""
-        believed = self.estimator.estimate(state.setting, state.counts, state.k)
+        believed = learning.estimate(self.estimator, state.setting, state.counts, state.k)
         box = believed.region
         if state.setting.feedback == "bandit":
             return self._planned(state, self._plan(state, box, believed.reward, believed.cost), (), 1)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from omdpd.beliefs import learning
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.revealed import TableMemory
@@ -97,8 +98,9 @@ class PlanLP:
             memory = tuple(kept.meet(table) for kept, table in zip(memory, feedback.cost, strict=True))
         return self._replan(
             replace(
-                state, k=state.k + 1, counts=state.counts.add(feedback), caution=caution, memory=memory,
-                evidence=state.evidence.after(state.counts, feedback),
+                state, k=state.k + 1, caution=caution, memory=memory,
+                counts=learning.counts_after(state.counts, feedback),
+                evidence=learning.evidence_after(state.evidence, state.counts, feedback),
             )
         )  # fmt: skip
 

@@ -16,7 +16,7 @@ from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.surrogate import Surrogate, matching, remembered_tables
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.products import largest
+from omdpd.solvers.compiled.memory import lift_by_size
 from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
 from omdpd.solvers.regions import Region
 
@@ -110,4 +110,6 @@ class Ground(NamedTuple):
         scale = self.margin / self.setting.horizon
         if not scale > 0.0:
             return tables
-        return tables + scale * np.array([largest(table) for table in tables])[:, None, None, None]
+        lifted = np.empty(tables.shape)
+        lift_by_size(tables, scale, lifted)
+        return lifted

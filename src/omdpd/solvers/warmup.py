@@ -17,12 +17,17 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step.certificate import backward, forward, hinge_gaps, row_gap
 from omdpd.solvers.compiled.box_step.newton import solve
 from omdpd.solvers.compiled.box_step.solve import solve_in
+from omdpd.solvers.compiled.counting import add_episode
+from omdpd.solvers.compiled.episode import at_least, play_judge
 from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
 from omdpd.solvers.compiled.options import COMPILED
-from omdpd.solvers.compiled.rollout import trajectory
+from omdpd.solvers.compiled.products import add_violation, dot, largest_dot
+from omdpd.solvers.compiled.sharing import COST_TRUSTS, WEIGHTS, kernel_drift
+from omdpd.solvers.compiled.standard import add_evidence, standard_beliefs
 from omdpd.solvers.mirror import Hinges, mirror_step
 from omdpd.solvers.programs import vertex_plan
 from omdpd.solvers.regions import Box, Kernel, Region
@@ -89,9 +94,28 @@ def call_single() -> None:
     q = occupancy_of_policy(uniform, p, initial)
     policy_of_occupancy(q)
     greedy_policy(p, q)
-    trajectory(uniform, p, initial, np.full((H, 2), 0.5))
+    _call_episode(uniform, p, initial, q)
     vertex_plan(np.zeros_like(p), np.ones_like(p), initial, q, np.full((1, H, S, A), -0.1))
     _step(Kernel(p))
+
+
+def _call_episode(policy: Floats, p: Floats, initial: Floats, q: Floats) -> None:
+    """What every episode of the default learner calls besides its solves."""
+    d, walk, seen, paid = np.zeros((1, H, S, A)), np.zeros(H, np.int64), np.zeros(H), np.zeros((1, H))
+    play_judge(policy, q, p, initial, q, d, np.full(4 * H, 0.5), True, True, walk, walk.copy(), seen, paid, np.zeros(1))
+    n, moves, score = np.zeros((H, S, A)), np.zeros((H, S, A, S)), np.zeros((1, WEIGHTS.size, COST_TRUSTS.size))
+    squares, kernel_score, reward_score = n.copy(), score[0, :, 0].copy(), score[0, :, :1].copy()
+    add_evidence(squares, d.copy(), kernel_score, reward_score, score, n, moves, n, d, walk, walk, seen, paid)
+    add_episode(n, moves, n.copy(), d.copy(), walk, walk, seen, paid)
+    standard_beliefs(
+        n, moves, n, d, squares, d, kernel_score, reward_score, score, False, True, np.zeros(1), d, q, 1.0, 0.1,
+        n.copy(), d.copy(), d.copy(), moves.copy(), n.copy(), n.copy(),
+    )  # fmt: skip
+    add_violation(np.zeros(1), d, q, 0.0, H)
+    at_least(q, q)
+    dot(q, q)
+    largest_dot(d, q)
+    kernel_drift(p, p)
 
 
 def _step(region: Region) -> None:

@@ -7,6 +7,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.options import ENTRY
+from omdpd.solvers.compiled.products import largest
 
 
 @njit(**ENTRY)
@@ -39,3 +40,13 @@ def nearest(tables: Floats, table: Floats) -> float:
                 break
         least = min(least, most)
     return least
+
+
+@njit(**ENTRY)
+def lift_by_size(tables: Floats, share: float, lifted: Floats) -> None:
+    """Write every table (n, H, S, A) with its entries raised by `share` of its largest one."""
+    for j in range(len(tables)):
+        d, out = tables[j].ravel(), lifted[j].ravel()
+        lift = share * largest(tables[j])
+        for i in range(d.size):
+            out[i] = d[i] + lift
