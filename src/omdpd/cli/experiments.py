@@ -35,6 +35,7 @@ from omdpd.cli.playing import (
 )
 from omdpd.experiments.experiment import paper_experiment
 from omdpd.experiments.files import STARTER, load_experiment, stored_experiment
+from omdpd.experiments.first_use import compile_for
 from omdpd.experiments.one_run import scene_of
 from omdpd.experiments.schema import experiment_schema
 from omdpd.experiments.spec import Experiment, RunSpec, shard_of
@@ -45,7 +46,6 @@ from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, stored_runs, summaries
 from omdpd.report.tables import STYLES, formatted, print_table
-from omdpd.solvers.warmup import warm_up
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
@@ -251,7 +251,7 @@ def _print_plan(console: Console, experiment: Experiment, runs: Sequence[RunSpec
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("world", "nature", "learner", "seeds", "seconds a run"):
         shown.add_column(name)
-    warm_up(lambda line: console.print(line))
+    compile_for(runs, lambda line: console.print(line, highlight=False, soft_wrap=True))
     total = 0.0
     seeds = Counter((run.world, run.nature, run.learner) for run in runs)
     for spec in {(r.world, r.nature, r.learner): r for r in runs}.values():

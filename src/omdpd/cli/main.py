@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd import __version__
-from omdpd.cli import bounds, experiments, learners, report, suites, verify, worlds
+from omdpd.cli import bounds, experiments, first_use, learners, report, suites, verify, worlds
 from omdpd.cli.plain import plain_where_needed
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.experiments.spec import Kind
@@ -34,6 +34,7 @@ for command in (
     experiments.table,
     experiments.plot,
     verify.verify,
+    first_use.warm_up,
     report.report,
     report.watch,
     report.animate,

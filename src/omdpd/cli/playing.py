@@ -16,6 +16,7 @@ from rich.console import Console
 from omdpd.cli.progress import Watch
 from omdpd.experiments.executors import Place, executor
 from omdpd.experiments.experiment import forget, run_experiment, write_experiment
+from omdpd.experiments.first_use import compile_for
 from omdpd.experiments.interrupts import hearing_terminate
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.registry import Registry
@@ -25,7 +26,6 @@ from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.figures import draw_experiment
 from omdpd.report.results import with_early
 from omdpd.report.study import write_report
-from omdpd.solvers.warmup import warm_up
 from omdpd.storage.run_folder import RunFolder
 
 Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
@@ -128,7 +128,8 @@ def playing(
         try:
             if plan.fresh or plan.retry_failed:
                 forget(runs, folder, failed_only=not plan.fresh)
-            warm_up(lambda line: console.print(line, highlight=False))
+            left = [run for run in runs if RunFolder(folder / "runs" / run.id, run.id).summary is None]
+            compile_for(left, lambda line: console.print(line, highlight=False, soft_wrap=True))
             with plan.executor(len(runs)) as workers, Watch(console, runs, folder / "runs") as watch:
                 yield workers, watch
         except KeyboardInterrupt:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import piqp
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.vertices import best_vertex, penalised_by_vertices
+from omdpd.solvers.small_program import small_program
 
 # Vertices that are mixed before a solve ends with the gap it has; a handful is the rule.
 MAX_VERTICES = 200
@@ -81,13 +81,9 @@ def _by_columns(
 def _master(values: Floats, costs: Floats, lam: Floats, eta: float) -> tuple[Floats, Floats]:
     """min_{y >= 0, z} z + sum_i (y_i^2/2 - lam_i y_i)/eta, z >= values_v - y.costs_v: y and the vertices' shares."""
     n, m = costs.shape
-    solver = piqp.DenseSolver()
-    solver.settings.eps_abs = solver.settings.eps_rel = 1e-11
-    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = 1e-11
-    P = np.diag(np.r_[np.full(m, 1.0 / eta), 0.0])
-    G = np.c_[-costs, -np.ones(n)]
-    low = np.r_[np.zeros(m), -np.inf]
-    solver.setup(P, np.r_[-lam / eta, 1.0], None, None, G, np.full(n, -np.inf), -values, low, None)
-    solver.solve()
-    shares = np.maximum(np.asarray(solver.result.z_u)[:n], 0.0)
-    return np.maximum(np.asarray(solver.result.x)[:m], 0.0), shares / shares.sum()
+    p, c = np.r_[np.full(m, 1.0 / eta), 0.0], np.r_[-lam / eta, 1.0]
+    G = np.block([[-costs, -np.ones((n, 1))], [-np.eye(m), np.zeros((m, 1))]])
+    inside = lam + 1.0
+    start = np.r_[inside, (values - costs @ inside).max() + 1.0]
+    x, multipliers = small_program(p, c, G, np.r_[-values, np.zeros(m)], start)
+    return np.maximum(x[:m], 0.0), multipliers[:n] / multipliers[:n].sum()

@@ -1,6 +1,6 @@
-"""Compile the kernels before the work begins, and say so if it takes a while.
+"""Compile every kernel ahead, and say so if it takes a while (a run compiles only what it needs: `first_use`).
 
-Numba keeps what it compiled on disk, so this happens once per machine and version.  Where there are two cores a second
+What was compiled is kept, so this happens once per user and version.  Where there are two cores a second
 process helps: it compiles what the solver over a box needs last, then everything that is not that solver.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 from numba import types
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.announce import ANNOUNCER
 from omdpd.solvers.compiled.box_step.certificate import backward, forward, hinge_gaps, row_gap
 from omdpd.solvers.compiled.box_step.newton import solve
 from omdpd.solvers.compiled.box_step.solve import solve_in
@@ -57,13 +58,17 @@ def warm_up(say: Callable[[str], None]) -> None:
     gc.disable()
     try:
         if not compiled():
-            say("compiling the kernels: once per machine and version, about half a minute on two cores")
+            ANNOUNCER.say = say
+            say("compiling all kernels: once per user and version, about half a minute on two cores")
+            ANNOUNCER.n_done = max(ANNOUNCER.n_done, 1)  # said already
             if (os.cpu_count() or 1) > 1:
-                helper = subprocess.Popen([sys.executable, "-c", ELSEWHERE], stdout=subprocess.DEVNULL)
+                quiet = os.environ | {"OMDPD_QUIET": "1"}
+                helper = subprocess.Popen([sys.executable, "-c", ELSEWHERE], stdout=subprocess.DEVNULL, env=quiet)
         call_box()
         if helper is None or helper.wait() != 0:
             call_single()
     finally:
+        ANNOUNCER.say = None
         if collecting:
             gc.enable()
 

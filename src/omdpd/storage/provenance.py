@@ -14,7 +14,7 @@ from typing import Any
 
 from omdpd.storage.atomic import RecordError, read_bounded
 
-PACKAGES = ("omdpd", "numpy", "scipy", "numba", "highspy", "piqp", "pyarrow")
+PACKAGES = ("omdpd", "numpy", "scipy", "numba", "highspy", "pyarrow")
 # What makes a resume one by another version or another machine.
 DECISIVE = ("packages", "python", "platform", "machine", "node", "library_commit")
 # A commit, and the name of a reference; a file of Git's that is larger than this is not read.

@@ -1,17 +1,121 @@
-from omdpd.solvers.compiled.cache import forget_stale
+"""Compiled code is kept once per user and version, wherever the package lies, and what is compiled is said."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import omdpd
+from omdpd.solvers.compiled import cache
+from omdpd.solvers.compiled.cache import UserLocator, fingerprint, forget_unused, kernel_folder
+from omdpd.solvers.compiled.flow import greedy_policy
+
+PACKAGE = Path(omdpd.__file__).parent
+# Compiles one small function, and tells how many were found and how many were not.
+SMALL = """
+import gc
+import numpy as np
+from omdpd.solvers.compiled.flow import greedy_policy as f
+f(np.full((2, 2, 2, 2), 0.5), np.full((2, 2, 2), 0.25))
+print(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values()), gc.isenabled())
+"""
+RUN_UNIFORM = """
+import numpy as np
+from omdpd import Uniform, run
+from omdpd.experiments.first_use import tiny_world
+run(tiny_world(), Uniform(), n_episodes=3)
+"""
 
 
-def test_machine_code_is_forgotten_when_any_source_changes_and_kept_otherwise(tmp_path):
-    (tmp_path / "__pycache__").mkdir()
-    stamp, code = tmp_path / "__pycache__" / "stamp", tmp_path / "__pycache__" / "solve.f-1.py311.nbi"
-    source = tmp_path / "inner.py"
-    source.write_text("x = 1\n")
-    code.write_bytes(b"of another version")
-    assert forget_stale(tmp_path, stamp)
-    assert not code.exists()
-    code.write_bytes(b"fresh")
-    assert not forget_stale(tmp_path, stamp)
-    assert code.exists()
-    source.write_text("x = 22\n")
-    assert forget_stale(tmp_path, stamp)
-    assert not code.exists()
+def python(code, **environment):
+    """Another process: what it printed, and what it said."""
+    kept = {key: value for key, value in os.environ.items() if key != "OMDPD_QUIET"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=kept | environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout, done.stderr
+
+
+def test_a_fingerprint_is_of_contents_not_of_times_or_places(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        folder.mkdir()
+        (folder / "a.py").write_text("x = 1\n")
+    os.utime(two / "a.py", (1, 1))
+    assert fingerprint(one) == fingerprint(two)
+    fingerprint.cache_clear()
+    (two / "a.py").write_text("x = 2\n")
+    assert fingerprint(one) != fingerprint(two)
+
+
+def test_another_copy_of_the_package_compiles_nothing_again(tmp_path):
+    shutil.copytree(
+        PACKAGE, tmp_path / "omdpd", ignore=shutil.ignore_patterns("__pycache__"), copy_function=shutil.copy
+    )
+    shared = {"OMDPD_CACHE_DIR": str(tmp_path / "cache")}
+    first, said = python(SMALL, **shared)
+    assert first.split() == ["0", "1", "True"]
+    assert said.count("omdpd: compiling what this run needs, once per user and version") == 1
+    assert str(tmp_path / "cache") in said
+    again, silence = python(SMALL, **shared, PYTHONPATH=str(tmp_path))
+    assert again.split() == ["1", "0", "True"]
+    assert silence == ""
+
+
+def test_compiling_can_be_kept_quiet(tmp_path):
+    assert python(SMALL, OMDPD_CACHE_DIR=str(tmp_path), OMDPD_QUIET="1")[1] == ""
+
+
+def test_nothing_is_compiled_that_the_learner_at_hand_does_not_need(tmp_path):
+    python(RUN_UNIFORM, OMDPD_CACHE_DIR=str(tmp_path))
+    compiled = {file.parent.name for file in tmp_path.rglob("*.nbc")}
+    assert compiled
+    assert not compiled & {"box_step", "kernel_step"}
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMDPD_CACHE_DIR", str(tmp_path / "cache"))
+    kernel_folder.cache_clear()
+    yield tmp_path / "cache"
+    kernel_folder.cache_clear()
+
+
+def test_a_folder_that_others_may_write_into_is_not_used(own_cache):
+    folder = kernel_folder()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    kernel_folder.cache_clear()
+    folder.chmod(0o777)
+    assert kernel_folder() is None
+
+
+def test_a_folder_that_cannot_be_made_is_done_without(tmp_path, own_cache):
+    own_cache.write_text("in the way")
+    assert kernel_folder() is None
+    assert UserLocator.from_function(greedy_policy.py_func, greedy_policy.py_func.__code__.co_filename) is None
+
+
+def test_a_strangers_function_keeps_its_place():
+    def stranger():
+        return 1
+
+    assert UserLocator.from_function(stranger, __file__) is None
+
+
+def test_what_nobody_used_for_long_is_removed(tmp_path):
+    folders = [tmp_path / name for name in ("mine", "recent", "old")]
+    for folder in folders:
+        folder.mkdir()
+    os.utime(folders[2], (1.0, 1.0))
+    forget_unused(folders[0])
+    assert [folder.exists() for folder in folders] == [True, True, False]
+
+
+def test_the_place_can_be_named(monkeypatch):
+    monkeypatch.setenv("OMDPD_CACHE_DIR", "/somewhere")
+    assert cache.cache_folder() == Path("/somewhere")
+    monkeypatch.delenv("OMDPD_CACHE_DIR")
+    assert cache.cache_folder().name == "omdpd"

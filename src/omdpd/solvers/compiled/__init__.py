@@ -1,5 +1,7 @@
 """Compiled functions on arrays: pure, one problem statement per docstring, axes (h, s, a, s')."""
 
-from omdpd.solvers.compiled.cache import forget_stale
+from omdpd.solvers.compiled.announce import listen
+from omdpd.solvers.compiled.cache import install
 
-forget_stale()
+install()
+listen()

@@ -1,0 +1,72 @@
+"""Compile what some runs need before workers start, because each of them would compile the same.
+
+What a learner needs is what it calls: it plays a few episodes of a tiny world.  That it did is noted beside the machine
+code, so that later calls cost nothing.  What those episodes do not reach is compiled when it is first called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+import numpy as np
+
+from omdpd.experiments.spec import NatureSpec, RunSpec
+from omdpd.natures import NATURES
+from omdpd.natures.protocol import Nature
+from omdpd.play.loop import first, play
+from omdpd.play.scene import Scene, informed
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.compiled.announce import ANNOUNCER, Say
+from omdpd.solvers.compiled.cache import kernel_folder
+from omdpd.solvers.compiled.options import COMPILED
+
+# Enough for a warm start and a second step.
+EPISODES = 3
+
+
+def compile_for(runs: Iterable[RunSpec], say: Say) -> None:
+    """Let every kind of learner among some runs compile what it calls, and say so if anything is."""
+    waiting = {_note(run): run for run in runs if not run.plugins} if COMPILED else {}
+    folder = kernel_folder()
+    ANNOUNCER.say = say
+    try:
+        for note, run in waiting.items():
+            ready = None if folder is None else folder / "ready" / note
+            if ready is None or not ready.exists():
+                with suppress(InvalidInputError):  # what is wrong with a run is said when it is played
+                    _play(run)
+                if ready is not None:
+                    with suppress(OSError):
+                        ready.parent.mkdir(exist_ok=True)
+                        ready.touch()
+    finally:
+        ANNOUNCER.say = None
+
+
+def _note(run: RunSpec) -> str:
+    """What runs that call the same functions have in common."""
+    return f"{run.learner.name}-{run.nature.name}"
+
+
+def _play(run: RunSpec) -> None:
+    cmdp = tiny_world()
+    nature = _nature(run.nature, cmdp)
+    scene = Scene(cmdp, nature, informed(run.learner.build(), cmdp, nature.feedback), EPISODES, {})
+    for _ in play(scene, first(scene), np.random.default_rng(0), lambda k: True):
+        pass
+
+
+def tiny_world() -> CMDP:
+    """Two states, two actions, two steps, and room below the budget."""
+    reward, cost = np.array([[0.2, 0.9], [0.5, 0.4]]), np.array([[0.0, 0.9], [0.1, 0.2]])
+    return CMDP.from_arrays(np.full((2, 2, 2), 0.5), reward, cost, 1.0, horizon=2)
+
+
+def _nature(spec: NatureSpec, cmdp: CMDP) -> Nature:
+    """The run's nature; one that needs a world of its own is stood in for by one with the same feedback."""
+    try:
+        return spec.build(cmdp, 0)
+    except InvalidInputError:
+        return NATURES["noisy"](cmdp, 0)

@@ -1,0 +1,52 @@
+"""What runs need is compiled before they start, once, and nothing else is."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from named import LEARNERS, NATURES, WORLDS
+
+from omdpd.experiments import first_use
+from omdpd.experiments.spec import RunSpec
+from omdpd.solvers.compiled.announce import ANNOUNCER
+from omdpd.solvers.compiled.cache import kernel_folder
+
+
+@pytest.fixture
+def played(monkeypatch, tmp_path):
+    """The learners that were let play, with notes in a folder of the test's own."""
+    names = []
+    monkeypatch.setattr(first_use, "kernel_folder", lambda: tmp_path)
+    play = first_use._play
+    monkeypatch.setattr(first_use, "_play", lambda run: (names.append(run.learner.name), play(run)))
+    return names
+
+
+def runs(*learners, nature="noisy", seeds=2):
+    world = WORLDS["cyclic"]()
+    return [RunSpec(world, NATURES[nature](), LEARNERS[name](), 10, seed) for name in learners for seed in range(seeds)]
+
+
+def test_every_kind_of_run_plays_once_and_never_again(played):
+    first_use.compile_for(runs("Uniform", "SinhaVaze"), print)
+    assert played == ["Uniform", "SinhaVaze"]
+    first_use.compile_for(runs("Uniform", "SinhaVaze", seeds=5), print)
+    assert played == ["Uniform", "SinhaVaze"]
+    assert ANNOUNCER.say is None
+
+
+def test_a_nature_that_does_not_suit_the_tiny_world_is_stood_in_for(played):
+    first_use.compile_for(runs("Uniform", nature="natural"), print)
+    assert played == ["Uniform"]
+
+
+def test_what_is_wrong_with_a_run_is_not_said_here(played):
+    first_use.compile_for(runs("UCPD"), print)  # needs revealed tables, which noisy does not give
+    assert played == ["UCPD"]
+
+
+def test_the_command_says_where_the_code_is_kept():
+    command = [Path(sys.executable).with_name("omdpd"), "warm-up", "--learners", "Uniform"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert str(kernel_folder().parent.parent) in said.replace("\n", "")
