@@ -20,6 +20,18 @@ def test_an_example_runs_and_leaves_a_figure(name, episodes, tmp_path, monkeypat
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
+def test_cells_of_vectors_are_learnt_kept_and_played(tmp_path, monkeypatch, capsys):
+    """Somebody with a Gymnasium environment whose observations are vectors."""
+    code = (EXAMPLES / "cart_pole.py").read_text()
+    short = code.replace("n_episodes=150", "n_episodes=5").replace("n_episodes=50", "n_episodes=3")
+    assert short != code
+    monkeypatch.chdir(tmp_path)
+    exec(compile(short, "cart_pole", "exec"), {"__name__": "example"})
+    assert "5 episodes" in capsys.readouterr().out
+    for name in ("cart_pole.png", "cart_pole.npz", "cart_pole/returns.csv"):
+        assert (tmp_path / name).stat().st_size > 0
+
+
 @pytest.mark.parametrize("name", ["own_arrays", "frozen_lake", "taxi"])
 def test_an_example_is_ten_lines(name):
     """Without docstrings, imports and blank lines: from nothing to a policy and a figure."""
