@@ -44,7 +44,7 @@ LATE: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (hinge_gaps, (_3, _3, _2, _1)),
     (row_gap, (_4, _n, _n, _yes)),
     (forward, (_5, _4, _n, _1, _2)),
-    (backward, (_5, _4, _n, _2, _yes, _2, _order, _2)),
+    (backward, (_5, _4, _n, _2, _yes, _yes, _2, _order, _2)),
 )
 
 

@@ -52,6 +52,7 @@ def backward(
     A: int,
     mass: Floats,
     kl: bool,
+    held: bool,
     V: Floats,
     order: Integers,
     scratch: Floats,
@@ -63,7 +64,7 @@ def backward(
         b, i = place(h, H, hb, nb)
         top = 0.0
         if h + 1 < H:
-            top = kernel_gap(E5, rows4, b, i, V[h + 1], order, scratch)
+            top = kernel_gap(E5, rows4, b, i, held, V[h + 1], order, scratch)
         else:
             for r in range(R):
                 scratch[0, r] = 0.0

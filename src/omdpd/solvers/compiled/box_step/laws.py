@@ -14,16 +14,24 @@ from omdpd.solvers.compiled.boxes import sort_descending
 from omdpd.solvers.compiled.options import INLINE, INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
-# An entry this narrow has one possible value to working precision.
-NARROW_ENTRY = 1e-13
-
 
 @njit(**INNER)
-def classify(E: Floats, b: int, narrow: float, low: Floats, wide: Floats, room: Floats, share: Floats) -> None:
+def classify(
+    E: Floats,
+    b: int,
+    narrow_row: float,
+    narrow_entry: float,
+    held: bool,
+    low: Floats,
+    wide: Floats,
+    room: Floats,
+    share: Floats,
+) -> None:
     """Working bounds of a block, room = 1 - sum l, and the centre of the box as a fraction of the width.
 
-    Narrow entries keep their lower bound, rows whose widths sum to less than `narrow` their centre; either way the
-    width becomes zero and nothing is left to decide.  Bounds are tight: a row with room has two free entries or more.
+    Narrow entries keep their lower bound, rows whose widths sum to less than `narrow_row` their centre; if `held`, both
+    keep what is in the kernel's slot.  Either way the width becomes zero and nothing is left to decide.  Bounds are
+    tight: a row with room has two free entries or more.
     """
     assume_distinct()
     S, N = low.shape
@@ -33,22 +41,48 @@ def classify(E: Floats, b: int, narrow: float, low: Floats, wide: Floats, room: 
     for t in range(S):
         for n in range(N):
             width = E[slot.TRUE_WIDTH, b, t, n]
-            width = width if width >= NARROW_ENTRY else 0.0
-            low[t, n] = E[slot.TRUE_LOWER, b, t, n]
+            low[t, n] = E[slot.KERNEL, b, t, n] if held and width < narrow_entry else E[slot.TRUE_LOWER, b, t, n]
+            width = width if width >= narrow_entry else 0.0
             wide[t, n] = width
-            room[n] -= E[slot.TRUE_LOWER, b, t, n]
+            room[n] -= low[t, n]
             share[n] += width
     for n in range(N):
         width = share[n]
         centre = min(max(room[n] / width, 0.0), 1.0) if width > 0.0 else 0.0
         share[n] = centre
-        if width < narrow or centre <= 0.0 or centre >= 1.0 or room[n] <= 0.0:
+        if width < narrow_row or centre <= 0.0 or centre >= 1.0 or room[n] <= 0.0:
             room[n] = 0.0
     for t in range(S):
         for n in range(N):
             fixed = room[n] == 0.0
-            low[t, n] += share[n] * wide[t, n] if fixed else 0.0
+            law = E[slot.KERNEL, b, t, n] if held else low[t, n] + share[n] * wide[t, n]
+            low[t, n] = law if fixed else low[t, n]
             wide[t, n] = 0.0 if fixed else wide[t, n]
+
+
+@njit(**INNER)
+def any_narrow(E: Floats, rows: Floats, narrow_entry: float) -> bool:
+    """Whether an entry has more values than the one that the method worked with."""
+    for b in range(E.shape[1]):
+        for t in range(E.shape[2]):
+            for n in range(E.shape[3]):
+                width = E[slot.TRUE_WIDTH, b, t, n]
+                if width > 0.0 and (rows[slot.ROOM, b, n] == 0.0 or width < narrow_entry):
+                    return True
+    return False
+
+
+@njit(**INNER)
+def best_laws(E5: Floats, h: int, H: int, V: Floats, order: Integers, rest: Floats) -> None:
+    """Put into the kernel's slot, for every row of step h, the law of its box that is best for V_{h+1}."""
+    b, i = place(h, H, E5.shape[3], E5.shape[1])
+    begin_filling(E5, b, i, V, order, rest)
+    for rank in range(order.size):
+        t = order[rank]
+        for r in range(rest.size):
+            more = filled(E5, b, t, i, r, rest)
+            E5[slot.KERNEL, b, t, i, r] = E5[slot.TRUE_LOWER, b, t, i, r] + more
+            rest[r] -= more
 
 
 @njit(**INNER)
@@ -97,10 +131,12 @@ def support(E5: Floats, h: int, values: Floats, order: Integers, sigma: Floats, 
 
 
 @njit(**INNER)
-def kernel_gap(E5: Floats, rows4: Floats, b: int, i: int, V: Floats, order: Integers, scratch: Floats) -> float:
+def kernel_gap(
+    E5: Floats, rows4: Floats, b: int, i: int, held: bool, V: Floats, order: Integers, scratch: Floats
+) -> float:
     """Per row sigma (scratch 0) and sigma - p.V (scratch 1), relative to max V, which is returned.
 
-    Rows whose kernel was held fixed because their box is narrow take its best member instead.
+    Rows whose kernel was the centre of their narrow box take its best member instead; `held` ones keep theirs.
     """
     S, R = V.size, scratch.shape[1]
     sigma, loss, rest = scratch[0], scratch[1], scratch[2]
@@ -113,7 +149,7 @@ def kernel_gap(E5: Floats, rows4: Floats, b: int, i: int, V: Floats, order: Inte
         drop = V[t] - top
         for r in range(R):
             best = E5[slot.TRUE_LOWER, b, t, i, r] + filled(E5, b, t, i, r, rest)
-            if rows4[slot.ROOM, b, i, r] == 0.0:
+            if rows4[slot.ROOM, b, i, r] == 0.0 and not held:
                 E5[slot.KERNEL, b, t, i, r] = best
         for r in range(R):
             sigma[r] += (E5[slot.TRUE_LOWER, b, t, i, r] + filled(E5, b, t, i, r, rest)) * drop

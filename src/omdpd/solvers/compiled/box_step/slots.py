@@ -45,8 +45,9 @@ HIGH_CORRECTION        centring and second-order term             corrector_term
 LOW_SLACK_MOVE         change of the low slack                    directions                 corrector_terms,
                                                                                              moved_terms, steps,
                                                                                              advance
-= KERNEL               p of the certificate                       recover_kernel,            kernel_gap, forward,
-                                                                  sum_to_one, kernel_gap     copy_out
+= KERNEL               p of the certificate; best_laws: the best  recover_kernel,            kernel_gap, forward,
+                       law for V                                  sum_to_one, kernel_gap,    copy_out, classify
+                                                                  best_laws
 
 Rows, rows[slot, b, n]
 ----------------------------------------------------------------------------------------------------------------------
