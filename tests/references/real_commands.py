@@ -32,19 +32,26 @@ def write_experiment(folder, episodes=200, seeds=2, nature="noisy", learner="Pro
 
 
 def start_program(words, environment=None, **more):
-    """A program in a group of its own, with its output kept; `end_all` ends it, whatever became of the test."""
+    """A program in a group of its own, with its output kept; `end_all` ends it, whatever became of the test.
+
+    `background`: deaf to Ctrl-C, as a shell starts what stands before an "&".
+    """
     process = subprocess.Popen(
         [str(word) for word in words], start_new_session=True, env=os.environ | (environment or {}), text=True,
         stdout=more.pop("stdout", subprocess.PIPE), stderr=more.pop("stderr", subprocess.STDOUT),
-        preexec_fn=_hear_interrupts, **more,
+        preexec_fn=_ignore_interrupts if more.pop("background", False) else _hear_interrupts, **more,
     )  # fmt: skip
     STARTED.append(process)
     return process
 
 
 def _hear_interrupts():
-    """A shell starts what it runs in the background deaf to Ctrl-C, and children inherit that."""
+    """Whatever the tests themselves inherited from their shell."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _ignore_interrupts():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def start(*words, commit_seconds=0.05, environment=None, **more):

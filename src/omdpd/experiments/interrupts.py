@@ -37,12 +37,15 @@ def noting_interrupts() -> Iterator[Stop]:
         yield stop
         return
     worker = multiprocessing.parent_process() is not None
+    deaf = not worker and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
     def note(number: int, frame: FrameType | None) -> None:
+        if deaf and number == signal.SIGINT:
+            return
         if stop.asked and not worker:
             raise KeyboardInterrupt
         stop.asked = True
-        stop.terminated = stop.terminated or number == signal.SIGTERM
+        stop.terminated = stop.terminated or (worker and number == signal.SIGTERM)
 
     numbers = (signal.SIGINT, signal.SIGTERM) if worker else (signal.SIGINT,)
     before = [signal.signal(number, note) for number in numbers]
@@ -57,7 +60,7 @@ def noting_interrupts() -> Iterator[Stop]:
 
 @contextmanager
 def hearing_terminate() -> Iterator[Stop]:
-    """While this lasts SIGTERM is taken for Ctrl-C, and noted."""
+    """While this lasts SIGTERM is taken for Ctrl-C, and noted; also where the shell has made this deaf to Ctrl-C."""
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
@@ -65,7 +68,7 @@ def hearing_terminate() -> Iterator[Stop]:
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         stop.terminated = True
-        signal.raise_signal(signal.SIGINT)
+        _take(signal.getsignal(signal.SIGINT), number, frame)
 
     before = signal.signal(signal.SIGTERM, pass_on)
     try:
@@ -87,7 +90,7 @@ def delaying_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _noted_until_the_end() -> Iterator[None]:
-    """Ctrl-C that comes inside is raised at the end.  (Another thread may take a signal that this one blocks.)"""
+    """What comes inside is raised at the end.  (Another thread may take a signal that this one blocks.)"""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -95,14 +98,23 @@ def _noted_until_the_end() -> Iterator[None]:
 
     def note(number: int, frame: FrameType | None) -> None:
         stop.asked = True
+        stop.terminated = stop.terminated or number == signal.SIGTERM
 
     before = signal.signal(signal.SIGINT, note)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if stop.asked and callable(before):
-        before(signal.SIGINT, None)
+    if stop.asked:
+        _take(before, signal.SIGTERM if stop.terminated else signal.SIGINT, None)
+
+
+def _take(handler: Any, number: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C does now.  A process that a shell started in the background ignores it, but not SIGTERM."""
+    if callable(handler):
+        handler(number, frame)
+    elif number == signal.SIGTERM:
+        raise KeyboardInterrupt
 
 
 def parent_stopped() -> bool:

@@ -55,6 +55,23 @@ def test_sigterm_commits_stops_cleanly_and_says_how_to_go_on(tmp_path, jobs, who
     assert all(after[name] > n for name, n in before.items())
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_command_in_the_background_of_a_script_is_deaf_to_ctrl_c_but_not_to_sigterm(tmp_path, jobs):
+    out = tmp_path / "out"
+    # Short runs, so that a signal often comes between two of them.
+    file = write_experiment(tmp_path, episodes=20, seeds=2000, learner="Uniform")
+    process = start("run", file, "--out", out, "--jobs", jobs, background=True)
+    wait_until(lambda: committed(out))
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.terminate()
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 143, said
+    assert "same command goes on" in said
+    assert "Traceback" not in said
+
+
 def test_an_interrupt_of_the_parent_alone_reaches_its_workers(tmp_path):
     out = tmp_path / "out"
     process = start("run", write_experiment(tmp_path, LONG), "--out", out, "--jobs", 2, commit_seconds=0.05)
