@@ -94,11 +94,12 @@ fuzz-files: $(VENV)/.dev
 crash-points: $(VENV)/.dev
 	$(BIN)/python benchmarks/crash_points.py
 
-# Hours: a study of about a thousand runs, killed N times, with two commands at a time on one folder.
+# A study of about a thousand runs, killed N times within MINUTES, with two commands at a time on one folder.
 .PHONY: soak
 soak: N = 200
+soak: MINUTES = 120
 soak: $(VENV)/.dev
-	$(BIN)/python benchmarks/chaos.py $(N) --runs 1000 --writers 2
+	$(BIN)/python benchmarks/chaos.py $(N) --runs 1000 --writers 2 --jobs 1 --episodes 200 --pause 4 --minutes $(MINUTES)
 
 # Kill a running sweep N times at random moments; every run must end as if nothing had happened.
 .PHONY: chaos

@@ -1,7 +1,8 @@
 """Kill a running sweep again and again, and see that every run still ends bit for bit as if nothing had happened.
 
     python benchmarks/chaos.py 200                                # kills of sweeps of twelve runs
-    python benchmarks/chaos.py 200 --runs 1000 --writers 2        # a long soak: one large study, two commands at a time
+    python benchmarks/chaos.py 200 --runs 1000 --writers 2 --jobs 1 --episodes 200 --pause 4 --minutes 90
+                                                                  # a soak: one large study, two commands at a time
 
 A sweep is started as a person starts it (`omdpd run FILE --jobs 2`) and killed with SIGKILL at random moments: the
 whole group of processes, the parent alone (its workers must end by themselves), or one worker (the sweep must go on by
@@ -9,12 +10,15 @@ itself).  It is started again with the same command until it is finished; then i
 sweep that nobody disturbed: rows, values, states, policies, summaries (except `seconds`), and the files of every
 folder; and `omdpd verify` must find nothing wrong.  If kills are left, a new sweep begins.  With several writers the
 same command is given as often at the same time, into the same folder; one of them is killed, and the others are told
-to terminate.
+to terminate.  A kill comes at most `--pause` seconds after new work was committed; after `--minutes` there are no more
+of them, and what is there is finished and compared.  With `--folder` the files are kept there, and a storm that was
+itself stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import signal
@@ -58,6 +62,23 @@ PATIENCE = 4 * 3600.0
 PER_SEED = 12
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How often which sweep is killed: `pause` is how many seconds of work a kill waits for at most.
+
+    After `minutes` no more kills begin.
+    """
+
+    kills: int
+    episodes: int
+    seeds: int = 1
+    seed: int = 0
+    writers: int = 1
+    jobs: int = 2
+    pause: float = 1.0
+    minutes: float = math.inf
+
+
 @dataclass
 class Tally:
     """What happened: kills by kind, how many came after new commits, half-written files, and what was compared."""
@@ -73,27 +94,28 @@ class Tally:
         return sum(self.kills.values())
 
 
-def storm(n_kills: int, episodes: int, seeds: int, seed: int, folder: Path, writers: int = 1) -> Tally:
-    """Kill sweeps `n_kills` times in all; raises AssertionError at the first difference."""
+def storm(plan: Plan, folder: Path) -> Tally:
+    """Kill sweeps as planned; raises AssertionError at the first difference."""
     file = folder / "sweep.toml"
-    file.write_text(SWEEP.format(episodes=episodes, seeds=seeds))
+    file.write_text(SWEEP.format(episodes=plan.episodes, seeds=plan.seeds))
     calm = folder / "calm"
-    _finish(_start(file, calm))
-    rng, tally = random.Random(seed), Tally()
-    while tally.total < n_kills:
+    _finish(_start(file, calm, 2))
+    rng, tally, end = random.Random(plan.seed), Tally(), time.monotonic() + 60.0 * plan.minutes
+    while tally.total < plan.kills and time.monotonic() < end:
         out = folder / f"storm-{tally.sweeps}"
-        while tally.total < n_kills:
+        while tally.total < plan.kills and time.monotonic() < end:
             before = _commits(out)
-            processes = [_start(file, out) for _ in range(writers)]
+            processes = [_start(file, out, plan.jobs) for _ in range(plan.writers)]
             rng.shuffle(processes)
-            done = _kill(processes[0], rng, tally, lambda out=out, before=before: _commits(out) != before)
+            done = _kill(processes[0], rng, tally, plan.pause, lambda out=out, before=before: _commits(out) != before)
             for other in processes[1:]:
                 _terminate(other)
             if done:
                 break
+            print(f"{tally.total} kills, {len(_commits(out))} runs begun", flush=True)
             tally.leftovers += sum(1 for _ in out.glob("runs/*/.*.tmp"))
             tally.at_work += _commits(out) != before
-        for process in [_start(file, out) for _ in range(writers)]:
+        for process in [_start(file, out, plan.jobs) for _ in range(plan.writers)]:
             _finish(process)
         tally.runs += compare(calm, out)
         assert verify_tree(out).wrong == (), "what is left does not verify"
@@ -154,8 +176,8 @@ def _bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _start(file: Path, out: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "omdpd", "run", str(file), "--out", str(out), "--jobs", "2"]
+def _start(file: Path, out: Path, jobs: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "omdpd", "run", str(file), "--out", str(out), "--jobs", str(jobs)]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         env=os.environ | {COMMIT_VARIABLE: COMMIT_SECONDS},
@@ -174,14 +196,14 @@ def _terminate(process: subprocess.Popen[str]) -> None:
     assert process.returncode in (0, 143, -signal.SIGTERM), f"a sweep ended with {process.returncode}: {said}"
 
 
-def _kill(process: subprocess.Popen[str], rng: random.Random, tally: Tally, at_work: Any) -> bool:
+def _kill(process: subprocess.Popen[str], rng: random.Random, tally: Tally, pause: float, at_work: Any) -> bool:
     """Kill at a random moment, mostly after work has begun; True if the sweep was finished before that."""
     early = rng.random() < 0.1
     if early:
         time.sleep(rng.uniform(0.0, 1.5))
     else:
         _wait(lambda: process.poll() is not None or at_work(), PATIENCE)
-        time.sleep(rng.uniform(0.0, 1.0))
+        time.sleep(rng.uniform(0.0, pause))
     kind = "start" if early else rng.choice(KINDS)
     while kind == "worker" and process.poll() is None:
         victims = workers(process.pid)
@@ -248,11 +270,21 @@ def main() -> None:
     words.add_argument("--runs", type=int, default=12, help="runs per sweep, about")
     words.add_argument("--episodes", type=int, default=1500)
     words.add_argument("--writers", type=int, default=1, help="commands at a time on one folder")
+    words.add_argument("--jobs", type=int, default=2, help="processes of a command")
+    words.add_argument("--seed", type=int, default=0, help="of the moments of the kills")
+    words.add_argument("--folder", type=Path, help="where to work; a temporary folder without it")
+    words.add_argument("--pause", type=float, default=1.0, help="seconds of work before a kill, at most")
+    words.add_argument("--minutes", type=float, default=math.inf, help="no more kills after this time")
     given = words.parse_args()
-    with tempfile.TemporaryDirectory(prefix="omdpd-chaos-", ignore_cleanup_errors=True) as folder:
-        began = time.monotonic()
-        seeds = max(given.runs // PER_SEED, 1)
-        tally = storm(given.kills, given.episodes, seeds, seed=0, folder=Path(folder), writers=given.writers)
+    seeds = max(given.runs // PER_SEED, 1)
+    plan = Plan(given.kills, given.episodes, seeds, given.seed, given.writers, given.jobs, given.pause, given.minutes)
+    began = time.monotonic()
+    if given.folder is None:
+        with tempfile.TemporaryDirectory(prefix="omdpd-chaos-", ignore_cleanup_errors=True) as folder:
+            tally = storm(plan, Path(folder))
+    else:
+        given.folder.mkdir(parents=True, exist_ok=True)
+        tally = storm(plan, given.folder)
     print(
         f"{tally.total} kills ({', '.join(f'{n} {kind}' for kind, n in tally.kills.items())}) of {tally.sweeps} sweeps "
         f"in {time.monotonic() - began:.0f} s, {tally.at_work} starts killed after new commits, "
