@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
+from typing import NamedTuple
 
-from real_commands import committed, start, start_program, wait_until, write_experiment
+from real_commands import committed, omdpd, start, start_program, wait_until, write_experiment
 
 from chaos import compare
 from omdpd.experiments.executors import InProcess
@@ -22,27 +27,33 @@ RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_E
 COMMIT = {"OMDPD_COMMIT_SECONDS": "0.1"}
 
 
+class Cluster(NamedTuple):
+    """Where a cluster answers, the process that leads it (scheduler, head), and those of its other parts."""
+
+    address: str
+    leader: Popen
+    others: list[Popen]
+
+
 @contextmanager
 def dask_cluster(folder):
-    """The address of a scheduler with two workers, and the processes of the workers."""
+    """A scheduler with two workers."""
     where = folder / "scheduler.json"
     quiet = ("--no-dashboard", "--host", "127.0.0.1")
     log = open(folder / "dask.log", "w")  # noqa: SIM115  (the programs write into it as long as they live)
-    start_program([BIN / "dask", "scheduler", "--port", "0", "--scheduler-file", where, *quiet], stdout=log)
+    leader = start_program([BIN / "dask", "scheduler", "--port", "0", "--scheduler-file", where, *quiet], stdout=log)
     wait_until(lambda: where.exists() and where.stat().st_size > 0)
     words = [BIN / "dask", "worker", "--scheduler-file", where, "--no-nanny", "--nthreads", "1", *quiet]
     workers = [start_program([*words, "--local-directory", folder / f"worker-{i}"], COMMIT, stdout=log) for i in "ab"]
-    import json
-
     try:
-        yield json.loads(where.read_text())["address"], workers
+        yield Cluster(json.loads(where.read_text())["address"], leader, workers)
     finally:
         log.close()
 
 
 @contextmanager
 def ray_cluster(folder):
-    """The address of a head with one processor, and the process of a second node with another."""
+    """A head with one processor, and a second node with another."""
     port = free_port()
     # Sockets live in there, whose paths must be short.
     scratch = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
@@ -50,11 +61,11 @@ def ray_cluster(folder):
     words = [BIN / "ray", "start", "--node-ip-address", "127.0.0.1", "--num-cpus", "1", "--block"]
     small = ["--object-store-memory", "100000000"]
     head = ["--head", "--port", port, "--include-dashboard", "false", "--temp-dir", scratch]
-    start_program([*words, *small, *head], RAY | COMMIT, stdout=log)
+    leader = start_program([*words, *small, *head], RAY | COMMIT, stdout=log)
     try:
         wait_until(lambda: listens(port))
         second = start_program([*words, *small, "--address", f"127.0.0.1:{port}"], RAY | COMMIT, stdout=log)
-        yield f"127.0.0.1:{port}", second
+        yield Cluster(f"127.0.0.1:{port}", leader, [second])
     finally:
         log.close()
         shutil.rmtree(scratch, ignore_errors=True)
@@ -73,6 +84,23 @@ def sweep_with_a_loss(folder, place, address, lose, *options):
     run_experiment(load_experiment(file), folder / "calm", InProcess())
     assert compare(folder / "calm", out) == 4
     return said
+
+
+def sweep_without_a_leader(folder, place, cluster):
+    """Run a sweep on a cluster, kill what leads it after the first commits; the same command goes on elsewhere."""
+    file, out = write_experiment(folder, episodes=1200, seeds=4), folder / "out"
+    words = ("run", file, "--out", out)
+    process = start(*words, "--on", place, "--address", cluster.address, commit_seconds=0.1, environment=RAY)
+    wait_until(lambda: committed(out) or process.poll() is not None)
+    os.killpg(cluster.leader.pid, signal.SIGKILL)
+    said, _ = process.communicate(timeout=240)
+    assert "Traceback" not in said
+    assert not list(out.glob("runs/*/error.json"))
+    code, more = omdpd(*words, "--jobs", 1)
+    assert code == 0, more
+    run_experiment(load_experiment(file), folder / "calm", InProcess())
+    assert compare(folder / "calm", out) == 4
+    return process.returncode, said
 
 
 def free_port():

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from concurrent.futures import Executor, Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from omdpd.experiments.interrupts import delaying_interrupts
@@ -33,6 +34,12 @@ Place = Literal["local", "dask", "ray"]
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 # How long an answer from a cluster is waited for, in seconds.
 CALL_SECONDS = 10.0
+# How often it is looked whether a cluster is still there, in seconds.
+LOOK_SECONDS = 0.5
+
+
+class ClusterLostError(RuntimeError):
+    """What leads a cluster went away for good."""
 
 
 class InProcess(Executor):
@@ -46,6 +53,46 @@ class InProcess(Executor):
         except Exception as error:  # whatever a run raises belongs to its future
             future.set_exception(error)
         return future
+
+
+class DaskTasks(Executor):
+    """Dask tasks behind the same interface; they fail once the scheduler is gone, where Dask would wait for ever."""
+
+    def __init__(self, client: Any) -> None:
+        # Every run is idempotent, so one whose worker died may simply be run again.
+        self._client, self._tasks = client, client.get_executor(pure=False, retries=5)
+        self._futures: set[Future[Any]] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Call `fn` on the cluster."""
+        if self._gone():
+            raise self._lost()
+        future: Future[T] = self._tasks.submit(fn, *args, **kwargs)
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Look no longer whether the scheduler is there."""
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        """Dask's client tries to reach a lost scheduler again for `CALL_SECONDS`, and then closes itself."""
+        while not self._over.wait(LOOK_SECONDS):
+            if self._gone():
+                for future in list(self._futures):
+                    with suppress(InvalidStateError):
+                        settle(future, self._lost(), None)
+
+    def _gone(self) -> bool:
+        return self._client.status in ("closing", "closed")
+
+    def _lost(self) -> ClusterLostError:
+        return ClusterLostError("the Dask scheduler does not answer any more")
 
 
 class RayTasks(Executor):
@@ -133,10 +180,13 @@ def _dask(jobs: int, address: str | None) -> Iterator[Executor]:
             client = Client(cluster if cluster is not None else address, timeout=CALL_SECONDS)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             raise InvalidInputError(f"no Dask scheduler answers at {address}: {_one_line(error)}") from None
+        # What Dask says of a lost scheduler, a study says in its own sentence.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        tasks = DaskTasks(client)
         try:
-            # Every run is idempotent, so one whose worker died may simply be run again.
-            yield client.get_executor(pure=False, retries=5)
+            yield tasks
         finally:
+            tasks.shutdown()
             client.close()
             if cluster is not None:
                 cluster.close()

@@ -10,6 +10,7 @@ from collections import Counter
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
+from omdpd.experiments.executors import ClusterLostError
 from omdpd.experiments.local_processes import WorkersError
 from omdpd.experiments.registry import WorkerMismatchError
 from omdpd.problem.arrays import InvalidInputError
@@ -18,8 +19,9 @@ from omdpd.storage.run_folder import RunFolder
 # How often a run is sent again after its worker or its cluster failed.  The environment variable changes it.
 RETRIES = 3
 RETRIES_VARIABLE = "OMDPD_RETRIES"
-# What trying again at once would not mend: the machine's disk or memory, or workers that cannot be used.
-LASTING = (MemoryError, BrokenProcessPool, WorkersError, WorkerMismatchError)
+# What trying again at once would not mend: the machine's disk or memory, a cluster without its head, or workers that
+# cannot be used.
+LASTING = (MemoryError, BrokenProcessPool, ClusterLostError, WorkersError, WorkerMismatchError)
 # Kinds of OSError that are about a worker or a connection, not about this machine's files.
 PASSING = (InterruptedError, ConnectionError, TimeoutError)
 
@@ -76,6 +78,8 @@ def _why(error: BaseException) -> str:
         return f"this machine has not enough memory{f' ({text})' if text else ''}"
     if isinstance(error, BrokenProcessPool):
         return f"{text}, as happens when the system runs out of memory"
+    if isinstance(error, ClusterLostError):
+        return text
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -2,7 +2,7 @@ import os
 from contextlib import suppress
 
 import pytest
-from cluster_programs import dask_cluster, sweep_with_a_loss
+from cluster_programs import dask_cluster, sweep_with_a_loss, sweep_without_a_leader
 from real_commands import omdpd, write_experiment
 
 from omdpd.experiments.executors import executor
@@ -13,8 +13,15 @@ pytest.importorskip("distributed")
 
 @pytest.mark.parametrize("options", [(), ("--no-shared-disk",)], ids=["shared disk", "no shared disk"])
 def test_a_sweep_survives_the_loss_of_a_worker_and_ends_as_in_one_process(tmp_path, options):
-    with dask_cluster(tmp_path) as (address, workers):
-        sweep_with_a_loss(tmp_path, "dask", address, workers[1].kill, *options)
+    with dask_cluster(tmp_path) as cluster:
+        sweep_with_a_loss(tmp_path, "dask", cluster.address, cluster.others[1].kill, *options)
+
+
+def test_a_scheduler_that_dies_ends_the_study_with_a_sentence_and_the_same_command_goes_on(tmp_path):
+    with dask_cluster(tmp_path) as cluster:
+        code, said = sweep_without_a_leader(tmp_path, "dask", cluster)
+    assert code == 2, said
+    assert "the same command goes on" in " ".join(said.split())
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])

@@ -3,7 +3,7 @@ import signal
 import sys
 
 import pytest
-from cluster_programs import RAY, ray_cluster, sweep_with_a_loss
+from cluster_programs import RAY, ray_cluster, sweep_with_a_loss, sweep_without_a_leader
 from real_commands import PATIENCE, start_program
 
 from omdpd.experiments.executors import executor
@@ -34,8 +34,15 @@ def omdpd_python(text, folder, *words):
 
 
 def test_a_sweep_survives_the_loss_of_a_node_and_ends_as_in_one_process(tmp_path):
-    with ray_cluster(tmp_path) as (address, node):
-        sweep_with_a_loss(tmp_path, "ray", address, lambda: os.killpg(node.pid, signal.SIGKILL))
+    with ray_cluster(tmp_path) as cluster:
+        lose = lambda: os.killpg(cluster.others[0].pid, signal.SIGKILL)  # noqa: E731
+        sweep_with_a_loss(tmp_path, "ray", cluster.address, lose)
+
+
+def test_a_head_that_dies_ends_the_study_and_the_same_command_goes_on(tmp_path):
+    with ray_cluster(tmp_path) as cluster:
+        code, said = sweep_without_a_leader(tmp_path, "ray", cluster)
+    assert code != 0, said
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nonsense", "127.0.0.1:99999"])
@@ -48,8 +55,8 @@ def test_a_cluster_that_does_not_answer_is_one_sentence(monkeypatch, address):
 
 def test_a_run_that_fails_raises_its_own_error_and_not_rays(tmp_path):
     """A task's error comes back as it was."""
-    with ray_cluster(tmp_path) as (address, _):
-        code, said = omdpd_python(RAYS_OWN, tmp_path, address)
+    with ray_cluster(tmp_path) as cluster:
+        code, said = omdpd_python(RAYS_OWN, tmp_path, cluster.address)
     assert code == 0, said
     assert "refused: a bad day" in said
 
