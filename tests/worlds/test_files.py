@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from omdpd.cli import worlds as commands
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.laws import laws_of_entries
 from omdpd.worlds.files import load_problem, save_problem
 
 P = np.full((2, 2, 2), 0.5)
@@ -52,7 +53,7 @@ def test_a_file_of_numpy_savez_is_a_problem(tmp_path):
 
 
 def test_a_large_stationary_kernel_is_kept_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("omdpd.problem.cmdp.MAX_REPEATED", 20)
+    monkeypatch.setattr("omdpd.problem.laws.MAX_EXPANDED", 20)
     cmdp = CMDP.from_arrays(**TABLES, budget=1.5, horizon=5)
     assert cmdp.transition.strides[0] == 0
     assert cmdp.stationary
@@ -60,6 +61,64 @@ def test_a_large_stationary_kernel_is_kept_once(tmp_path, monkeypatch):
     with np.load(file) as stored:
         assert stored["transition"].shape == (2, 2, 2)
     assert np.array_equal(load_problem(file).transition, cmdp.transition)
+
+
+def line_of(n_states):
+    """A walk on a line, as lists: one step up, or stay at the end."""
+    s = np.arange(n_states)
+    laws = laws_of_entries(
+        np.r_[s, s], np.r_[np.minimum(s + 1, n_states - 1), s], np.full(2 * n_states, 0.5), (4, n_states, 1)
+    )
+    reward = (s / n_states)[:, None]
+    return CMDP.from_arrays(laws, reward, reward, 2.0, horizon=4).with_scenarios({"half": reward / 2})
+
+
+def test_laws_of_a_large_problem_are_kept_as_lists(tmp_path, monkeypatch):
+    monkeypatch.setattr("omdpd.worlds.files.MAX_TABLE", 100)
+    monkeypatch.setattr("omdpd.problem.arrays.MAX_REPEATED", 20)
+    cmdp = line_of(9)
+    assert cmdp.reward.strides[0] == cmdp.cost.strides[1] == cmdp.scenarios.tables.strides[2] == 0
+    file = save_problem(cmdp, tmp_path / "lists.npz")
+    with np.load(file) as stored:
+        assert "transition" not in stored
+        assert stored["pointers"].shape == (10,)
+        assert stored["reward"].shape == (9, 1)
+        assert stored["scenarios"].shape == (1, 1, 1, 9, 1)
+    again = load_problem(file)
+    for name in ("transition", "initial", "reward", "cost", "budget"):
+        assert np.array_equal(getattr(again, name), getattr(cmdp, name))
+    assert np.array_equal(again.scenarios.tables, cmdp.scenarios.tables)
+    assert again.reward.strides[0] == 0
+    assert save_problem(again, tmp_path / "again.npz").read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pointers": [0, 2, 1, 5]}, r"pointers\[2\] is less than the one before it"),
+        ({"pointers": [0, 2, 4]}, "pointers has 3 entries, but there should be 4 or 13"),
+        ({"pointers": [0, 2, 4, 9]}, "do not belong together"),
+        ({"pointers": [0.0, 2.0, 4.0, 5.0]}, "pointers must be one row of whole numbers"),
+        (
+            {"successors": [0, 1, 1, 2, 7]},
+            r"transition\[2, 0\] \(state 2, action 0\) leads to state 7, .* only 3 states",
+        ),
+        ({"probabilities": [0.5, 0.5, 0.5, 0.6, 1.0]}, r"transition\[1, 0\] \(state 1, action 0\) = 1.1 is the sum"),
+        ({"probabilities": [0.5, np.nan, 0.5, 0.5, 1.0]}, "probabilities holds an entry that is not finite"),
+        ({"transition": np.ones((3, 1, 3))}, "holds its laws twice"),
+        ({"horizon": None}, "needs a horizon"),
+        ({"successors": None}, "has no array 'successors'; it needs pointers, successors, probabilities, reward, cost"),
+    ],
+)
+def test_what_is_wrong_with_stored_lists_is_named(tmp_path, changes, message):
+    whole = {
+        "pointers": [0, 2, 4, 5], "successors": [0, 1, 1, 2, 2], "probabilities": [0.5, 0.5, 0.5, 0.5, 1.0],
+        "reward": np.zeros((3, 1)), "cost": np.zeros((3, 1)), "horizon": 4,
+    }  # fmt: skip
+    members = {name: value for name, value in (whole | changes).items() if value is not None}
+    np.savez(tmp_path / "wrong.npz", **members)
+    with pytest.raises(InvalidInputError, match=message):
+        load_problem(tmp_path / "wrong.npz")
 
 
 def with_header(file, text):

@@ -33,7 +33,7 @@ def test_every_constraint_of_a_binding_world_binds():
 
 def test_any_world_may_be_drawn_when_binding_is_off():
     drawn = [random_dirichlet.make(np.random.default_rng(seed), 3, 2, 2, binding=False) for seed in range(60)]
-    binding = [random_dirichlet.is_binding(c.transition, c.initial, c.reward, c.excess) for c in drawn]
+    binding = [random_dirichlet.is_binding(c.laws, c.initial, c.reward, c.excess) for c in drawn]
     assert 0 < sum(binding) < 60
 
 

@@ -97,15 +97,16 @@ def test_intrusion_rows():
 
 def test_moves_on_a_map():
     cells = Map(("S.#", ".HG"))
-    p = cells.kernel(0.2)
+    laws = cells.laws(0.2, 3)
+    p = laws.expand()[0]
     # right from S: .8 right, .1 up bounces, .1 down
     assert p[0, 2] == pytest.approx([0.1, 0.8, 0.0, 0.1, 0.0, 0.0])
     # right from (0, 1): .8 + .1 bounce off the wall and the edge, .1 down into the pit
     assert p[1, 2] == pytest.approx([0.0, 0.9, 0.0, 0.0, 0.1, 0.0])
     assert p[4, 0, 4] == 1.0
     assert p[5, 3, 5] == 1.0
-    assert cells.entering(p, "H")[1, 2] == pytest.approx(0.1)
-    assert cells.entering(p, "H")[4, 0] == 0.0
+    assert cells.entering(laws, "H")[1, 2] == pytest.approx(0.1)
+    assert cells.entering(laws, "H")[4, 0] == 0.0
     assert cells.start.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 

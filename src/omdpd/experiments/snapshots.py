@@ -17,6 +17,7 @@ from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.flow import value_of_policy
 from omdpd.solvers.regions import Kernel
+from omdpd.solvers.sweeps import value_under
 from omdpd.storage.npz import Arrays
 from omdpd.storage.run_folder import RunFolder
 
@@ -88,7 +89,7 @@ def _snapshot(now: Progress, scene: Scene) -> dict[str, Any]:
     return {
         "episodes": np.int64(now.k), "policies": policy.astype(POLICY_DTYPE),
         "lam": _multipliers(state, cmdp.n_constraints),
-        "value": value_of_policy(policy, cmdp.transition, cmdp.initial, cmdp.reward), "believed_value": flattered,
+        "value": value_under(cmdp.laws, policy, cmdp.initial, cmdp.reward), "believed_value": flattered,
         "solves": np.int64(told.log.solves), "iterations": np.int64(told.log.iterations),
         "failures": np.int64(told.log.failures), "max_gap": float(told.log.max_gap),
         "saturations": np.int64(told.saturations),

@@ -64,7 +64,8 @@ class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
         h, s, a = self._step, self._state, int(action)
         low, high = self.cmdp.reward_range
         costs = self.cmdp.cost[:, h, s, a] * self.cmdp.cost_scale
-        self._state = index_of_uniform(self.cmdp.transition[h, s, a], self.np_random.random())
+        successors, chances = self.cmdp.laws.law(h, s, a)
+        self._state = int(successors[index_of_uniform(chances, self.np_random.random())])
         self._step, self._last_action = h + 1, a
         reward = float(low + (high - low) * self.cmdp.reward[h, s, a])
         info = {"cost": float(costs.sum()), "costs": costs, "step": h + 1}

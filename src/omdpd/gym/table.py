@@ -19,19 +19,17 @@ import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError, numbers, positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
+from omdpd.problem.laws import SparseLaws, laws_of_entries
 
 # cost(state, action, next_state): one number, or one per constraint.
 TableCost = Callable[[int, int, int], Any]
 
-# A single step's kernel (S, A, S) may hold this many numbers at most (1 GiB).
-MAX_ENTRIES = 2**27
-
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One stationary step: kernel (S, A, S), expected reward (S, A), and expected costs (I, S, A)."""
+    """One stationary step: laws, expected reward (S, A), and expected costs (I, S, A)."""
 
-    transition: Floats
+    laws: SparseLaws
     reward: Floats
     cost: Floats
 
@@ -70,11 +68,11 @@ def from_gymnasium(
     law = _initial(env, initial, S)
     ends, n_states = _ends(table, law)
     low, high = _reward_range(table, reward_range)
-    step = _step(table, cost, ends, (S, n_states, A))
+    step = _step(table, cost, ends, (S, n_states, A), H)
     start = np.zeros(n_states)
     start[:S] = law
     reward = np.clip((step.reward - low) / (high - low), 0.0, 1.0)
-    cmdp = CMDP.from_arrays(step.transition, reward, step.cost, budget, start, H, rescale=True)
+    cmdp = CMDP.from_arrays(step.laws, reward, step.cost, budget, start, H, rescale=True)
     labels = Labels(layout=_layout(env, n_states), actions=_action_names(env, A))
     return replace(cmdp.labelled(name, labels), reward_range=(low, high))
 
@@ -102,8 +100,6 @@ def _table(env: Any, name: str) -> tuple[Mapping[int, Mapping[int, Sequence[Any]
             f"{name} publishes no table P of its transitions, so its CMDP cannot be built; learn from it with `learn`"
         )
     S, A = len(table), len(table[0])
-    if S * A * (S + 1) > MAX_ENTRIES:
-        raise InvalidInputError(f"{name} has {S} states and {A} actions: one step's table would need over 1 GiB")
     for s in range(S):
         if s not in table or sorted(table[s]) != list(range(A)):
             raise InvalidInputError(f"P[{s}] of {name} does not have the actions 0 .. {A - 1}")
@@ -134,11 +130,13 @@ def _step(
     cost: TableCost | npt.ArrayLike,
     ends: Integers,
     sizes: tuple[int, int, int],
+    horizon: int,
 ) -> _Step:
     """Expected tables of one step; absorbing states earn and cost nothing."""
     S, n, A = sizes
     given = None if callable(cost) else _cost_table(cost, S, A)
-    transition, reward = np.zeros((n, A, n)), np.zeros((n, A))
+    reward = np.zeros((n, A))
+    entries: list[tuple[int, int, float]] = []
     costs: list[Floats] = []
     absorbing = np.zeros(n, dtype=bool)
     absorbing[S:] = True
@@ -150,7 +148,7 @@ def _step(
             paid: Any = 0.0
             for chance, t, earned, over in outcomes:
                 where = int(ends[t]) if over and ends[t] >= 0 else int(t)  # -1: from a state that cannot be reached
-                transition[s, a, where] += chance
+                entries.append((s * A + a, where, chance))
                 reward[s, a] += chance * earned
                 if callable(cost) and chance > 0.0:
                     paid = paid + chance * np.atleast_1d(numbers("what cost returns", cost(s, a, int(t))))
@@ -160,10 +158,12 @@ def _step(
                     raise InvalidInputError(f"cost gave {np.size(paid)} numbers in state {s}, but {len(costs)} before")
                 for i, value in enumerate(np.atleast_1d(paid)):
                     costs[i][s, a] = value
-    transition[absorbing, :, absorbing] = 1.0
+    entries += [(int(s) * A + a, int(s), 1.0) for s in np.flatnonzero(absorbing) for a in range(A)]
+    rows, following, chances = zip(*entries, strict=True)
+    laws = laws_of_entries(rows, following, chances, (horizon, n, A))
     if given is not None:
         costs = [np.where(absorbing[:, None], 0.0, np.pad(c, ((0, n - S), (0, 0)))) for c in given]
-    return _Step(transition, reward, np.stack(costs or [np.zeros((n, A))]))
+    return _Step(laws, reward, np.stack(costs or [np.zeros((n, A))]))
 
 
 def _cost_table(cost: npt.ArrayLike, S: int, A: int) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
-from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
+from omdpd.solvers.sweeps import greedy_under, occupancy_under
 
 # A pool's tables leave the anchor this much room per step.
 SLACK = 0.02
@@ -25,9 +25,9 @@ class Anchor:
     def of(cmdp: CMDP) -> Anchor:
         """The anchor of a world."""
         H, S, A = cmdp.shape
-        best, _ = greedy_policy(cmdp.transition, cmdp.reward)
-        q_opt = occupancy_of_policy(best, cmdp.transition, cmdp.initial)
-        q_uniform = occupancy_of_policy(np.full((H, S, A), 1.0 / A), cmdp.transition, cmdp.initial)
+        best, _ = greedy_under(cmdp.laws, cmdp.reward)
+        q_opt = occupancy_under(cmdp.laws, best, cmdp.initial)
+        q_uniform = occupancy_under(cmdp.laws, np.full((H, S, A), 1.0 / A), cmdp.initial)
         return Anchor(0.5 * q_opt + 0.5 * q_uniform, q_opt)
 
     def binding_table(self, rng: np.random.Generator) -> Floats:

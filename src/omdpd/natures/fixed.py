@@ -9,7 +9,7 @@ from omdpd.natures.protocol import Safety
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
-from omdpd.solvers.programs import best_policy
+from omdpd.solvers.planning import best_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Fixed:
     def safety(self) -> Safety:
         """By the linear program on the mean."""
         cmdp = self.cmdp
-        plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
+        plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
         if plan.feasible:
             return Safety(True, "the linear program on the mean costs has a solution")
         return Safety(False, f"every policy exceeds some budget by at least {plan.violation:.4g} in expectation")

@@ -15,7 +15,7 @@ from omdpd.natures.protocol import Safety, episode_rng
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round, Scenarios
 from omdpd.problem.setting import FeedbackKind
-from omdpd.solvers.programs import best_policy
+from omdpd.solvers.planning import best_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +89,7 @@ def make_hostile(cmdp: CMDP, seed: int) -> Hostile:
 
 def safety_in(cmdp: CMDP, scenarios: Scenarios) -> Safety:
     """Whether one policy is safe in every scenario."""
-    rows = np.concatenate(list(scenarios.tables))
-    plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, rows)
+    plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, scenarios.rows)
     if plan.feasible:
         return Safety(True, "the linear program over all scenarios has a solution")
     return Safety(False, f"every policy exceeds a budget in some scenario by at least {plan.violation:.4g}")

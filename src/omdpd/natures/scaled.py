@@ -13,7 +13,7 @@ from omdpd.natures.protocol import Safety, episode_rng
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
-from omdpd.solvers.programs import best_policy
+from omdpd.solvers.planning import best_plan
 
 LEVELS = (-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0)
 SIGNS = (0.0, 1.0, -1.0)  # by key
@@ -43,7 +43,7 @@ class Scaled:
         """d.q <= 0 and -d.q <= 0 at once."""
         cmdp = self.cmdp
         both = np.concatenate([cmdp.excess, -cmdp.excess])
-        plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, both)
+        plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, both)
         if plan.feasible:
             return Safety(True, "some policy meets the budget exactly, which is safe for d and for -d")
         return Safety(False, "no policy meets the budget exactly, so d and -d cannot both be satisfied")

@@ -17,11 +17,12 @@ import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import Nature
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, expected, inner
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.solvers.compiled.episode import at_least
 from omdpd.solvers.graph import Graph
-from omdpd.solvers.programs import best_policy_against, least_total_violation
+from omdpd.solvers.planning import best_plan_against, written_out
+from omdpd.solvers.programs import least_total_violation
 from omdpd.solvers.regions import Region
 
 # Where an exponent starts to be measured: the slope is taken between K / 4 and K.
@@ -112,8 +113,7 @@ class Scores:
 
 def assess(round_: Round, occupancy: Floats) -> Assessment:
     """The exact value and excess costs of a policy, from its true occupancy."""
-    value = float(np.vdot(round_.reward, occupancy))
-    return Assessment(value, round_.cost.reshape(len(round_.cost), -1) @ occupancy.ravel())
+    return Assessment(expected(round_.reward, occupancy), inner(round_.cost, occupancy))
 
 
 def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
@@ -121,11 +121,11 @@ def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
     few = len(keys) * cmdp.excess.size <= MAX_NUMBERS
     kept = list(_chunks(nature, keys)) if few else None
     chunks = (lambda: iter(kept)) if kept is not None else (lambda: _chunks(nature, keys))
-    against = best_policy_against(cmdp.transition, cmdp.initial, cmdp.reward, chunks)
+    against = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward, chunks)
     plan, rows = against.plan, against.rows
     if not plan.feasible:
         paid = None
-        if kept is not None and len(keys) * cmdp.excess.size <= MAX_HINDSIGHT:
+        if kept is not None and len(keys) * cmdp.excess.size <= MAX_HINDSIGHT and written_out(cmdp.laws):
             paid = least_total_violation(cmdp.transition, cmdp.initial, np.concatenate(kept))
         return Comparator(False, None, rows[:0], np.zeros(0), paid)
     priced = plan.multipliers > 0.0
@@ -145,8 +145,7 @@ def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
     regret = K * best.value - totals.value
     gaps = best.value - values
     positive = float(np.maximum(gaps, 0.0, out=gaps).sum())  # in place: a run may have a million of them
-    spent = best.rows.reshape(len(best.rows), totals.occupancy.size) @ totals.occupancy.ravel()
-    lagrangian = regret + float(best.multipliers @ spent)
+    lagrangian = regret + float(best.multipliers @ inner(best.rows, totals.occupancy))
     exponent = growth_exponent(k4, k4 * best.value - value4, K, regret)
     return Scores(regret, positive, lagrangian, violation, weak, exponent, violation_exponent, late)
 
@@ -183,4 +182,5 @@ def good_event(believed: Estimate[Region], transition: Floats, reward: Floats, c
 def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:
     """The tables of the keys, a thousand episodes at a time, (n, H, S, A)."""
     for start in range(0, len(keys), 1000):
-        yield np.concatenate([nature.table(key) for key in keys[start : start + 1000]])
+        tables = [nature.table(key) for key in keys[start : start + 1000]]
+        yield tables[0] if len(tables) == 1 else np.concatenate(tables)

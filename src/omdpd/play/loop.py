@@ -19,7 +19,7 @@ from omdpd.play.guards import check_footprint, measured, played_policy
 from omdpd.play.judging import Comparator, Totals, comparator, good_event
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
-from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.solvers.sweeps import occupancy_under
 
 # Whole numbers as ranges (first, last + 1).
 KeyRanges = tuple[tuple[int, int], ...]
@@ -68,7 +68,7 @@ def play(
     for k in range(start.k, K):
         began = time.perf_counter()
         policy = played_policy(learner, now.learner_state, cmdp.shape)
-        occupancy = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
+        occupancy = occupancy_under(cmdp.laws, policy, cmdp.initial)
         round_ = nature.draw(k, occupancy)
         feedback, judged = play_judged(cmdp, round_, policy, occupancy, nature.feedback, rng)
         state = learner.update(now.learner_state, feedback)

@@ -20,8 +20,8 @@ from omdpd.natures.protocol import Nature
 from omdpd.problem.arrays import Floats, InvalidInputError, named
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
-from omdpd.solvers.compiled.flow import value_of_policy
-from omdpd.solvers.programs import safest_policy
+from omdpd.solvers.planning import safest_plan
+from omdpd.solvers.sweeps import value_under
 
 # A user's own number of an episode: a function of the world, the round and the policy that was played.
 Metric = Callable[[CMDP, Round, Floats], float]
@@ -82,8 +82,8 @@ def known_safe_policy(learner: str, cmdp: CMDP, choice: SafeChoice = "least-cost
     """
     H, S, A = cmdp.shape
     d = cmdp.excess
-    policy = np.full((H, S, A), 1.0 / A) if choice == "uniform" else safest_policy(cmdp.transition, cmdp.initial, d)
-    cost = np.array([value_of_policy(policy, cmdp.transition, cmdp.initial, table) for table in d])
+    policy = np.full((H, S, A), 1.0 / A) if choice == "uniform" else safest_plan(cmdp.laws, cmdp.initial, d)
+    cost = np.array([value_under(cmdp.laws, policy, cmdp.initial, table) for table in d])
     if not cost.max() < -MIN_ROOM:
         which = "the uniform policy" if choice == "uniform" else "even the policy of least cost"
         raise InvalidInputError(

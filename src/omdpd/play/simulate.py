@@ -7,7 +7,7 @@ import numpy as np
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, FullFeedback, Trajectory
-from omdpd.solvers.compiled import rollout
+from omdpd.solvers.sweeps import trajectory_under
 
 # A Beta observation with mean m keeps this many pseudo-counts, so its variance is m(1-m)/3 on the unit interval.
 BETA_COUNTS = 2.0
@@ -22,7 +22,7 @@ def play_episode(cmdp: CMDP, round_: Round, policy: Floats, kind: FeedbackKind, 
     H = cmdp.shape[0]
     moves = rng.random((H, 2))
     draws = rng.random((1 + cmdp.n_constraints, H))
-    states, actions = rollout.trajectory(policy, cmdp.transition, cmdp.initial, moves)
+    states, actions = trajectory_under(cmdp.laws, policy, cmdp.initial, moves)
     trajectory = Trajectory(states, actions)
     steps = np.arange(H)
     rewards = observe(round_.reward[steps, states, actions], draws[0], 0.0, 1.0, round_.reward_noise)

@@ -17,6 +17,11 @@ T = TypeVar("T")
 
 # How far a row of probabilities may be from one: loose enough for tables typed with eight digits.
 ROW_SUM_TOLERANCE = 1e-8
+# Single precision keeps seven digits, so its rows are held to fewer.
+SINGLE_ROW_SUM_TOLERANCE = 1e-6
+# A table that is the same at every step is repeated over the steps up to this many numbers (1 MB); a larger one is a
+# view of its one step, with a step axis of stride zero.
+MAX_REPEATED = 2**17
 
 
 class InvalidInputError(ValueError):
@@ -81,9 +86,35 @@ def as_law(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequence
     array = as_table(name, value, axes, sizes)
     refuse_where(array < 0.0, name, array, "is negative, but is a probability", axes)
     total = array.sum(axis=-1)
-    wrong = np.abs(total - 1.0) > ROW_SUM_TOLERANCE
+    wrong = np.abs(total - 1.0) > row_sum_tolerance(value)
     refuse_where(wrong, name, total, "is the sum of a row of probabilities and should be 1", axes[:-1])
     return array / total[..., None]
+
+
+def row_sum_tolerance(value: object) -> float:
+    """How far the rows of `value` may be from one: single precision keeps fewer digits."""
+    single = getattr(value, "dtype", None) == np.float32
+    return SINGLE_ROW_SUM_TOLERANCE if single else ROW_SUM_TOLERANCE
+
+
+def over_steps(table: Floats, horizon: int, axis: int) -> Floats:
+    """A table of one step repeated along its step axis; as a view where that would be large."""
+    if table.shape[axis] == horizon:
+        return table
+    if table.size * horizon <= MAX_REPEATED:
+        return np.repeat(table, horizon, axis=axis)
+    return np.broadcast_to(table, (*table.shape[:axis], horizon, *table.shape[axis + 1 :]))
+
+
+def one_step(table: Floats, axis: int) -> Floats:
+    """A view that `over_steps` made, cut back to its one step; any other table as it is.
+
+    >>> one_step(np.broadcast_to(np.ones((1, 2, 3)), (7, 2, 3)), 0).shape
+    (1, 2, 3)
+    """
+    if table.strides[axis] != 0 or table.shape[axis] == 1:
+        return table
+    return table[(slice(None),) * axis + (slice(1),)]
 
 
 def within(name: str, array: Floats, low: float, high: float, axes: Sequence[str], hint: str = "") -> None:
@@ -144,7 +175,18 @@ def inner(tables: Floats, occupancy: Floats) -> Floats:
     >>> inner(np.ones((2, 1, 1, 3)), np.array([[[0.2, 0.3, 0.5]]]))
     array([1., 1.])
     """
+    once = one_step(tables, 1)
+    if once.shape[1] < tables.shape[1]:
+        tables, occupancy = once, occupancy.sum(axis=0)
     return tables.reshape(len(tables), occupancy.size) @ occupancy.ravel()
+
+
+def expected(table: Floats, occupancy: Floats) -> float:
+    """r.q of one table (H, S, A)."""
+    once = one_step(table, 0)
+    if len(once) < len(table):
+        return float(np.vdot(once, occupancy.sum(axis=0)))
+    return float(np.vdot(table, occupancy))
 
 
 def weighted_sum(weights: Floats, tables: Floats) -> Floats:

@@ -6,9 +6,9 @@ table with its budget spread over the steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,13 @@ from omdpd.problem.arrays import (
     as_range,
     as_table,
     numbers,
+    one_step,
+    over_steps,
     positive_integer,
     within,
 )
+from omdpd.problem.forms import Axes, LawFunction, filled_tables, read_laws
+from omdpd.problem.laws import Laws
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.setting import FeedbackKind, Setting
 
@@ -30,10 +34,6 @@ if TYPE_CHECKING:
     from omdpd.play.solution import Solution
 
 Noise = Literal["exact", "two-point", "beta"]
-
-# A stationary kernel that would need more numbers than this when repeated over the steps (256 MB) is kept once, as a
-# view with a step axis of stride zero: exact evaluation reads it like any other.
-MAX_REPEATED = 2**25
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ class Scenarios:
     names: tuple[str, ...]
     tables: Floats
 
+    @property
+    def rows(self) -> Floats:
+        """All tables of all scenarios, (n I, H, S, A)."""
+        return self.tables.reshape(-1, *self.tables.shape[2:])
+
 
 @dataclass(frozen=True, eq=False)
 class CMDP:
@@ -63,8 +68,9 @@ class CMDP:
 
     Attributes
     ----------
-    transition : (H, S, A, S)
-        p_h(s'|s,a); the last step's rows lead nowhere and are kept for a uniform shape.
+    laws : Laws
+        p_h(s'|s,a), as lists of successors or as a table; the last step's rows lead nowhere and are kept for a uniform
+        shape.
     initial : (S,)
     reward : (H, S, A)
         Mean rewards in [0, 1].
@@ -78,9 +84,11 @@ class CMDP:
         What rewards of 0 and 1 are in the user's units.
     labels, scenarios
         Names for people; other cost tables that a natural adversary may pick.
+
+    Tables that are the same at every step are views of one step where they are large.
     """
 
-    transition: Floats
+    laws: Laws
     initial: Floats
     reward: Floats
     cost: Floats
@@ -93,7 +101,7 @@ class CMDP:
 
     @staticmethod
     def from_arrays(
-        transition: npt.ArrayLike,
+        transition: Any,
         reward: npt.ArrayLike,
         cost: npt.ArrayLike,
         budget: npt.ArrayLike = 0.0,
@@ -101,6 +109,7 @@ class CMDP:
         horizon: int | None = None,
         rescale: bool = False,
         *,
+        axes: Axes | None = None,
         reward_range: npt.ArrayLike = (0.0, 1.0),
     ) -> CMDP:
         """Build a CMDP from tables, and say which entry is wrong if one is.
@@ -112,26 +121,58 @@ class CMDP:
         (see `cost_scale`).  Rewards in other units than [0, 1] need `reward_range`, the least and the largest that a
         step can earn; what is shown of them is in those units again.
 
+        `transition` may also be a sparse matrix (S A, S), a list of A sparse matrices (S, S), a list of either per
+        step, lists ``laws[s][a] = [(probability, next state), ...]``, a function of state and action that gives such a
+        list, or `Laws` (see `omdpd.problem.forms`); then nothing of size S A S is ever made.  A table with the action
+        first is said to be so with ``axes="ASS"`` (``"HASS"`` by step).
+
         >>> p = np.full((2, 2, 2), 0.5)
         >>> cmdp = CMDP.from_arrays(p, [[0, 1], [0, 1]], [[0, 1], [0, 1]], budget=1.5, horizon=3)
         >>> cmdp.shape, float(cmdp.excess.max())
         ((3, 2, 2), 0.5)
         """
-        transition, reward, cost = _by_step(transition, reward, cost, horizon)
-        H, S, A = reward.shape
-        p = _kernel(transition, (H, S, A))
-        r = as_table("reward", reward, ["step", "state", "action"], [H, S, A])
+        r, c = numbers("reward", reward), numbers("cost", cost)
+        laws, once = read_laws(transition, _sizes(r, transition), horizon, axes)
+        H, S, A = laws.shape
+        r, c = _with_steps(r, c, laws.shape, once)
+        r = as_table("reward", r, ["step", "state", "action"], [r.shape[0], S, A])
         low, high = as_range("reward_range", reward_range)
         within("reward", r, low, high, ["step", "state", "action"], "give the range of rewards as reward_range")
         r = (r - low) / (high - low)
-        c = as_table("cost", cost, ["constraint", "step", "state", "action"], [None, H, S, A])
+        c = as_table("cost", c, ["constraint", "step", "state", "action"], [None, None, S, A])
         start = np.full(S, 1.0 / S) if initial is None else initial
         mu = as_law("initial", start, ["state"], [S])
         limits = np.atleast_1d(numbers("budget", budget))
         limits = np.repeat(limits, c.shape[0]) if limits.shape == (1,) else limits
         b = as_table("budget", limits, ["constraint"], [c.shape[0]])
-        scale = _cost_scale(c, b, rescale)
-        return CMDP(p, mu, r, c / scale[:, None, None, None], b / scale, scale, reward_range=(low, high))
+        scale = _cost_scale(c, b, H, rescale)
+        return CMDP(laws, mu, over_steps(r, H, 0), over_steps(c / _wide(scale), H, 1), b / scale, scale, reward_range=(low, high))
+
+    @staticmethod
+    def from_functions(
+        sizes: tuple[int, int, int],
+        law: LawFunction,
+        reward: Callable[[int, int], float],
+        cost: Callable[[int, int], Any],
+        budget: npt.ArrayLike = 0.0,
+        initial: npt.ArrayLike | None = None,
+        rescale: bool = False,
+    ) -> CMDP:
+        """Build a stationary CMDP of `sizes` (H, S, A) from functions of state and action.
+
+        `law` gives pairs (probability, next state), `cost` one number or one per constraint.
+
+        >>> fair = [(0.5, 0), (0.5, 1)]
+        >>> coin = CMDP.from_functions((4, 2, 1), lambda s, a: fair, lambda s, a: s, lambda s, a: [0, s])
+        >>> coin.shape, coin.n_constraints
+        ((4, 2, 1), 2)
+        """
+        names = ("horizon", "n_states", "n_actions")
+        H, *pair = (positive_integer(name, n) for name, n in zip(names, sizes, strict=True))
+        rewards, costs = (
+            filled_tables(f, (pair[0], pair[1]), name) for name, f in (("reward", reward), ("cost", cost))
+        )
+        return CMDP.from_arrays(law, rewards, costs, budget, initial, H, rescale)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -147,13 +188,18 @@ class CMDP:
     @property
     def excess(self) -> Floats:
         """d_i = c_i - b_i / H, ``(I, H, S, A)``: an episode is safe when its expected sum is at most zero."""
-        return self.cost - (self.budget / self.shape[0])[:, None, None, None]
+        H = self.shape[0]
+        return over_steps(one_step(self.cost, 1) - _wide(self.budget / H), H, 1)
+
+    @property
+    def transition(self) -> Floats:
+        """The laws as a table (H, S, A, S); refused with its size where it would be too large."""
+        return self.laws.expand()
 
     @property
     def stationary(self) -> bool:
         """Whether the dynamics are the same at every step."""
-        p = self.transition
-        return p.strides[0] == 0 or bool((p[1:] == p[:1]).all())
+        return self.laws.stationary
 
     def labelled(self, name: str, labels: Labels | None = None) -> CMDP:
         """The same problem with a name and labels; a list of the wrong length is refused."""
@@ -174,14 +220,16 @@ class CMDP:
         """
         H, S, A = self.shape
         axes = ["scenario", "constraint", "step", "state", "action"]
-        stacked = [_cost_by_step(cost, (H, S, A)) for cost in costs.values()]
-        tables = as_table("scenarios", stacked, axes, [None, self.n_constraints, H, S, A])
-        excess = tables / _wide(self.cost_scale) - _wide(self.budget / H)
-        more = np.maximum(np.abs(excess).max(axis=(0, 2, 3, 4)), 1.0)
+        stacked = _stacked([_cost_with_steps(cost, (H, S, A)) for cost in costs.values()], H)
+        excess = as_table("scenarios", stacked, axes, [None, self.n_constraints, None, S, A])
+        excess /= _wide(self.cost_scale)
+        excess -= _wide(self.budget / H)
+        more = np.maximum(np.maximum(excess.max(axis=(0, 2, 3, 4)), -excess.min(axis=(0, 2, 3, 4))), 1.0)
         more = np.where(more > 1.0 + 1e-12, more, 1.0)
+        excess /= _wide(more)
         return replace(
-            self, cost=self.cost / _wide(more), budget=self.budget / more, cost_scale=self.cost_scale * more,
-            scenarios=Scenarios(tuple(costs), excess / _wide(more)),
+            self, cost=over_steps(one_step(self.cost, 1) / _wide(more), H, 1), budget=self.budget / more,
+            cost_scale=self.cost_scale * more, scenarios=Scenarios(tuple(costs), over_steps(excess, H, 2)),
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
@@ -224,56 +272,50 @@ class Round:
     cost_noise: Noise = "exact"
 
 
-def _by_step(
-    transition: npt.ArrayLike, reward: npt.ArrayLike, cost: npt.ArrayLike, horizon: int | None
-) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    """Repeat stationary tables over the steps; give the cost its constraint axis."""
-    p, r, c = numbers("transition", transition), numbers("reward", reward), numbers("cost", cost)
-    if p.ndim == 3:
-        if horizon is None:
-            raise InvalidInputError("transition has axes (state, action, next state), so a horizon is needed")
-        if r.ndim == 3 and c.ndim == 3:
-            raise InvalidInputError(
-                "cost has 3 axes beside a stationary transition and a reward by step, which could mean constraints or "
-                "steps: give it as (constraint, step, state, action)"
-            )
-        H = positive_integer("horizon", horizon)
-        c = c[None] if c.ndim == 2 else c
-        p = np.broadcast_to(p[None], (H, *p.shape))
-        r = np.repeat(r[None], H, axis=0) if r.ndim == 2 else r
-        c = np.repeat(c[:, None], H, axis=1) if c.ndim == 3 else c
-    elif p.ndim == 4:
-        if horizon is not None and horizon != p.shape[0]:
-            raise InvalidInputError(f"horizon is {horizon}, but transition has {p.shape[0]} steps")
-        c = c[None] if c.ndim == 3 else c
-    else:
-        raise InvalidInputError(f"transition has {p.ndim} axes, but needs 4 (step, state, action, next state) or 3")
-    if 0 in p.shape:
-        label = ("step", "state", "action", "next state")[p.shape.index(0)]
-        raise InvalidInputError(f"transition has length 0 along its {label} axis (axis {p.shape.index(0)})")
-    if r.ndim != 3 or r.shape != p.shape[:3]:
-        raise InvalidInputError(f"reward has shape {r.shape}, but transition asks for {p.shape[:3]}")
-    return p, r, c
+def _sizes(reward: npt.NDArray[np.generic], transition: Any) -> tuple[int, int]:
+    """(S, A), as the reward has them; a table has sizes of its own, so that it may be the reward that is wrong."""
+    if reward.ndim in (2, 3):
+        return reward.shape[-2], reward.shape[-1]
+    if not isinstance(transition, np.ndarray | list | tuple):
+        raise InvalidInputError(f"reward has shape {reward.shape}, but needs (state, action) or (step, state, action)")
+    return 0, 0
 
 
-def _kernel(transition: npt.NDArray[np.generic], shape: tuple[int, int, int]) -> Floats:
-    """The checked kernel (H, S, A, S); a large stationary one stays a view of its one step."""
-    H, S, A = shape
-    axes = ["step", "state", "action", "next state"]
-    if transition.strides[0] != 0 or H * S * A * S <= MAX_REPEATED:
-        return as_law("transition", transition, axes, [H, S, A, S])
-    return np.broadcast_to(as_law("transition", transition[:1], axes, [1, S, A, S]), (H, S, A, S))
+def _with_steps(
+    reward: npt.NDArray[np.generic], cost: npt.NDArray[np.generic], shape: tuple[int, int, int], once: bool
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+    """Reward (n, S, A) and cost (I, n, S, A), n = H or 1; beside laws of one step they may be of one step too."""
+    if once and reward.ndim == 3 and cost.ndim == 3:
+        raise InvalidInputError(
+            "cost has 3 axes beside a stationary transition and a reward by step, which could mean constraints or "
+            "steps: give it as (constraint, step, state, action)"
+        )
+    wanted = shape[1:] if once and reward.ndim == 2 else shape
+    if reward.shape != wanted:
+        raise InvalidInputError(f"reward has shape {reward.shape}, but transition asks for {shape}")
+    if cost.ndim == 4 and cost.shape[1] not in (0, shape[0]):
+        raise InvalidInputError(f"cost has length {cost.shape[1]} along its step axis (axis 1), but needs {shape[0]}")
+    if not once:
+        return reward, cost[None] if cost.ndim == 3 else cost
+    cost = cost[None] if cost.ndim == 2 else cost
+    return reward[None] if reward.ndim == 2 else reward, cost[:, None] if cost.ndim == 3 else cost
 
 
-def _cost_by_step(cost: npt.ArrayLike, shape: tuple[int, int, int]) -> npt.NDArray[np.generic]:
-    """A cost table in any of the accepted shapes as (I, H, S, A): by step if its last three axes are (H, S, A)."""
+def _cost_with_steps(cost: npt.ArrayLike, shape: tuple[int, int, int]) -> npt.NDArray[np.generic]:
+    """A cost table in any of the accepted shapes as (I, n, S, A): n = H if it ends in (H, S, A), else 1."""
     c = numbers("cost", cost)
     if c.shape[-3:] == shape and c.ndim in (3, 4):
         return c if c.ndim == 4 else c[None]
     if c.shape[-2:] == shape[1:] and c.ndim in (2, 3):
-        c = c if c.ndim == 3 else c[None]
-        return np.repeat(c[:, None], shape[0], axis=1)
+        return c[:, None] if c.ndim == 3 else c[None, None]
     raise InvalidInputError(f"a cost table has shape {c.shape}, but the problem asks for {shape} or {shape[1:]}")
+
+
+def _stacked(tables: Sequence[npt.NDArray[np.generic]], horizon: int) -> Sequence[npt.NDArray[np.generic]]:
+    """Tables (I, n, S, A) of as many steps each: one if all have one, else H."""
+    if all(table.shape[1] == 1 for table in tables):
+        return tables
+    return [table if table.shape[1] == horizon else np.repeat(table, horizon, axis=1) for table in tables]
 
 
 def _wide(values: Floats) -> Floats:
@@ -281,9 +323,9 @@ def _wide(values: Floats) -> Floats:
     return values[:, None, None, None]
 
 
-def _cost_scale(cost: Floats, budget: Floats, rescale: bool) -> Floats:
+def _cost_scale(cost: Floats, budget: Floats, horizon: int, rescale: bool) -> Floats:
     """By how much each constraint has to be divided so that cost - budget/H lies in [-1, 1]."""
-    excess = cost - (budget / cost.shape[1])[:, None, None, None]
+    excess = cost - _wide(budget / horizon)
     largest = np.abs(excess).reshape(cost.shape[0], -1).max(axis=1)
     scale = np.where(largest > 1.0 + 1e-12, largest, 1.0)
     if rescale or np.all(scale == 1.0):

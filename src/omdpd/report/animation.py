@@ -18,7 +18,7 @@ from omdpd.report.policies import optimum, run_policies
 from omdpd.report.reading import RunView
 from omdpd.report.study import Study
 from omdpd.report.thinning import kept_places, written
-from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.solvers.sweeps import occupancy_under
 from omdpd.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _picture(cmdp: CMDP, policy: Floats, best: Floats | None, step: int, title: 
         grid = figure.subplots(1, len(panels), squeeze=False)
         figure.subplots_adjust(left=0.08, right=0.97, bottom=0.1, top=0.84)
         for axes, (name, pi) in zip(grid.flat, panels, strict=True):
-            draw_cells(axes, cmdp, pi, occupancy_of_policy(pi, cmdp.transition, cmdp.initial), step)
+            draw_cells(axes, cmdp, pi, occupancy_under(cmdp.laws, pi, cmdp.initial), step)
             axes.set_title(f"{name}, step {step + 1}")
         figure.suptitle(title)
     return figure

@@ -13,8 +13,9 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.report.reading import RunView, array_of, state_of, totals_of
 from omdpd.report.thinning import shares, written
 from omdpd.report.truth import Truths
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.programs import Plan
+from omdpd.solvers.sweeps import occupancy_under
 
 # Bytes that the policies of one run, and of a whole study, may take on a page.
 MAX_RUN_BYTES, MAX_STUDY_BYTES = 200_000, 1_000_000
@@ -45,7 +46,7 @@ def run_policies(view: RunView, cmdp: CMDP) -> dict[str, Any] | None:
         places = _affordable(kept["episodes"], cmdp)
         policies = kept["policies"][places].astype(np.float64)
         policies /= policies.sum(axis=-1, keepdims=True)
-        masses = np.stack([occupancy_of_policy(pi, cmdp.transition, cmdp.initial).sum(axis=2) for pi in policies])
+        masses = np.stack([occupancy_under(cmdp.laws, pi, cmdp.initial).sum(axis=2) for pi in policies])
         value |= {
             "episodes": kept["episodes"][places].astype(int).tolist(), "policies": shares(policies),
             "states": shares(masses),

@@ -16,7 +16,8 @@ from omdpd.natures.protocol import Nature, Safety
 from omdpd.play.loop import KeyRanges, seed_of
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.reading import Asked
-from omdpd.solvers.programs import Plan, best_policy_against
+from omdpd.solvers.planning import best_plan_against
+from omdpd.solvers.programs import Plan
 from omdpd.worlds.card import ProblemCard, problem_card
 
 # A comparator over more table entries than this is left to the run itself, which finds it when it ends.
@@ -48,7 +49,7 @@ class Truth:
             return None
         tables = [self.nature.table(key) for key in tables_drawn]
         chunks = [np.concatenate(tables[i : i + CHUNK]) for i in range(0, len(tables), CHUNK)]
-        return best_policy_against(self.cmdp.transition, self.cmdp.initial, self.cmdp.reward, lambda: chunks).plan
+        return best_plan_against(self.cmdp.laws, self.cmdp.initial, self.cmdp.reward, lambda: chunks).plan
 
 
 @dataclass

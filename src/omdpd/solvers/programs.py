@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import highspy
 import numpy as np
 
-from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.arrays import Floats, Integers, inner
 from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
 from omdpd.solvers.compiled.vertices import GAVE_UP, OPTIMAL, plan_by_vertices
 
@@ -50,7 +50,8 @@ class Plan:
     """The answer of a program.
 
     `multipliers` (n,) are the shadow prices of the tables, >= 0 (zeros if infeasible); `violation` is the largest
-    d_j.q of the plan (at most rounding if `feasible`).
+    d_j.q of the plan (at most rounding if `feasible`).  `bound`, where it was worked out, is at least the best value
+    (if infeasible: at most the least violation), so that the plan is off by at most the distance to it.
     """
 
     occupancy: Floats
@@ -60,6 +61,7 @@ class Plan:
     feasible: bool
     violation: float
     basis: Basis | None = None
+    bound: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ class RowPlan(Generic[Row]):
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class Rows:
     """Sparse rows by (row, column, value), with bounds; columns are counted from zero."""
 
     row: Integers
@@ -137,10 +139,10 @@ def best_policy_against(
     rows = _kernel_rows(transition, initial)
 
     def violated(occupancy: Floats, bar: float) -> Floats:
-        found = [_most_violated(chunk, occupancy, bar) for chunk in chunks()]
-        return _most_violated(np.concatenate(found), occupancy, bar)
+        found = [most_violated(chunk, occupancy, bar) for chunk in chunks()]
+        return most_violated(np.concatenate(found), occupancy, bar)
 
-    return _by_rows(np.zeros((0, *reward.shape)), lambda tables: _plan(rows, reward, tables, None), violated)
+    return by_rows(np.zeros((0, *reward.shape)), lambda tables: _plan(rows, reward, tables, None), violated)
 
 
 def plan_under(
@@ -157,11 +159,11 @@ def plan_under(
         names.extend(missing)
         return chosen(missing)
 
-    found = _by_rows(chosen(names), solve, violated)
+    found = by_rows(chosen(names), solve, violated)
     return RowPlan(found.plan, tuple(names), found.solves)
 
 
-def _by_rows(chosen: Floats, solve: Callable[[Floats], Plan], violated: Callable[[Floats, float], Floats]) -> Against:
+def by_rows(chosen: Floats, solve: Callable[[Floats], Plan], violated: Callable[[Floats, float], Floats]) -> Against:
     """Solve with the chosen tables and add those that the plan violates, until none is left."""
     solves = 0
     while True:
@@ -173,9 +175,9 @@ def _by_rows(chosen: Floats, solve: Callable[[Floats], Plan], violated: Callable
         chosen = np.concatenate([chosen, added])
 
 
-def _most_violated(tables: Floats, occupancy: Floats, bar: float) -> Floats:
+def most_violated(tables: Floats, occupancy: Floats, bar: float) -> Floats:
     """The tables with the largest excess above the bar."""
-    excess = tables.reshape(len(tables), occupancy.size) @ occupancy.ravel()
+    excess = inner(tables, occupancy)
     worst = np.argsort(-excess)[:MAX_ADDED]
     return tables[worst[excess[worst] > bar]]
 
@@ -187,7 +189,7 @@ def least_total_violation(transition: Floats, initial: Floats, tables: Floats) -
     full = _with_slacks(rows, tables, n)
     cost = np.r_[np.zeros(rows.n_columns), np.ones(n)]
     # Thousands of dense rows and few columns: the interior point is several times faster than the simplex here.
-    return float(_run(full, cost, None, "ipm")[3])
+    return float(run_highs(full, cost, None, "ipm")[3])
 
 
 def lagrangian_policy(transition: Floats, initial: Floats, reward: Floats, table: Floats) -> Plan:
@@ -236,15 +238,15 @@ def _mixed(reward: Floats, table: Floats, free: _Vertex, safe: _Vertex, share: f
     return Plan(q, policy_of_occupancy(q), float(np.vdot(reward, q)), np.array([price]), feasible, cost)
 
 
-def _plan(rows: _Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Plan:
+def _plan(rows: Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Plan:
     """Maximise reward.q; if the tables cannot all hold, minimise the largest excess instead."""
     n = len(tables)
     cost = np.zeros(rows.n_columns)
     cost[: reward.size] = -reward.ravel()
-    status, x, duals, _, found = _run(_with_tables(rows, tables), cost, basis)
+    status, x, duals, _, found = run_highs(_with_tables(rows, tables), cost, basis)
     feasible = status == highspy.HighsModelStatus.kOptimal
     if not feasible:
-        x = _run(_with_slacks(rows, tables, 1), np.r_[np.zeros(rows.n_columns), 1.0], None)[1]
+        x = run_highs(_with_slacks(rows, tables, 1), np.r_[np.zeros(rows.n_columns), 1.0], None)[1]
         duals, found = np.zeros(n), None
     q = np.maximum(x[: reward.size], 0.0).reshape(reward.shape)
     excess = tables.reshape(n, q.size) @ q.ravel()
@@ -253,11 +255,11 @@ def _plan(rows: _Rows, reward: Floats, tables: Floats, basis: Basis | None) -> P
     return Plan(q, policy_of_occupancy(q), float(np.vdot(reward, q)), prices, feasible, violation, found)
 
 
-def _with_tables(rows: _Rows, tables: Floats) -> _Rows:
+def _with_tables(rows: Rows, tables: Floats) -> Rows:
     """Append d_j.q <= 0."""
     n, size = len(tables), int(np.prod(tables.shape[1:]))
     first = len(rows.lower)
-    return _Rows(
+    return Rows(
         np.r_[rows.row, np.repeat(np.arange(first, first + n), size)],
         np.r_[rows.column, np.tile(np.arange(size), n)],
         np.r_[rows.value, tables.ravel()],
@@ -267,12 +269,12 @@ def _with_tables(rows: _Rows, tables: Floats) -> _Rows:
     )
 
 
-def _with_slacks(rows: _Rows, tables: Floats, n_slacks: int) -> _Rows:
+def _with_slacks(rows: Rows, tables: Floats, n_slacks: int) -> Rows:
     """Append d_j.q <= t_j with slacks t >= 0: one for all tables, or one each."""
     full = _with_tables(rows, tables)
     n, first = len(tables), len(rows.lower)
     slack = np.zeros(n, dtype=np.int64) if n_slacks == 1 else np.arange(n)
-    return _Rows(
+    return Rows(
         np.r_[full.row, np.arange(first, first + n)],
         np.r_[full.column, rows.n_columns + slack],
         np.r_[full.value, -np.ones(n)],
@@ -282,7 +284,7 @@ def _with_slacks(rows: _Rows, tables: Floats, n_slacks: int) -> _Rows:
     )
 
 
-def _kernel_rows(transition: Floats, initial: Floats) -> _Rows:
+def _kernel_rows(transition: Floats, initial: Floats) -> Rows:
     """sum_a q_h(s,a) - sum p_{h-1}(s|.) q_{h-1} = 1[h=0] mu(s), columns q_h(s,a)."""
     H, S, A = transition.shape[:3]
     n = H * S * A
@@ -292,7 +294,7 @@ def _kernel_rows(transition: Floats, initial: Floats) -> _Rows:
     row = np.r_[own // A, arrive.ravel()]
     value = np.r_[np.ones(n), -transition[:-1].ravel()]
     bounds = np.r_[initial, np.zeros((H - 1) * S)]
-    return _Rows(row, np.r_[own, before], value, bounds, bounds, n)
+    return Rows(row, np.r_[own, before], value, bounds, bounds, n)
 
 
 @lru_cache(maxsize=8)
@@ -309,7 +311,7 @@ def _box_pattern(H: int, S: int, A: int) -> tuple[Integers, Integers]:
     return row, column
 
 
-def _box_rows(lower: Floats, upper: Floats, initial: Floats) -> _Rows:
+def _box_rows(lower: Floats, upper: Floats, initial: Floats) -> Rows:
     """The flow in q and x, sum_t x = q, x - upper q <= 0 and x - lower q >= 0."""
     H, S, A = lower.shape[:3]
     n, n_before, n_x = H * S * A, (H - 1) * S * A, (H - 1) * S * A * S
@@ -319,11 +321,11 @@ def _box_rows(lower: Floats, upper: Floats, initial: Floats) -> _Rows:
     flow = np.r_[initial, np.zeros((H - 1) * S), np.zeros(n_before)]
     nothing = np.full(n_x, np.inf)
     low, high = np.r_[flow, -nothing, np.zeros(n_x)], np.r_[flow, np.zeros(n_x), nothing]
-    return _Rows(row, column, value, low, high, n + n_x)
+    return Rows(row, column, value, low, high, n + n_x)
 
 
-def _run(
-    rows: _Rows, cost: Floats, basis: Basis | None, solver_name: str = "choose"
+def run_highs(
+    rows: Rows, cost: Floats, basis: Basis | None, solver_name: str = "choose"
 ) -> tuple[highspy.HighsModelStatus, Floats, Floats, float, Basis | None]:
     """Minimise cost.x over x >= 0 and the rows: status, x, row duals, objective, final basis."""
     order = np.argsort(rows.row, kind="stable")

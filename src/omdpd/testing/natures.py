@@ -12,8 +12,9 @@ from omdpd.natures.protocol import Nature, Safety
 from omdpd.play.judging import comparator
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
+from omdpd.problem.laws import DenseLaws
 from omdpd.problem.setting import FeedbackKind
-from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.solvers.sweeps import occupancy_under
 from omdpd.testing.common import require, small_world
 
 # Rounds of a nature that are looked at, and how many its verdict on safety is held against.
@@ -38,7 +39,7 @@ class NatureCase:
         """The occupancy of a random policy."""
         H, S, A = self.cmdp.shape
         policy = np.random.default_rng(seed).dirichlet(np.ones(A), (H, S))
-        return occupancy_of_policy(policy, self.cmdp.transition, self.cmdp.initial)
+        return occupancy_under(self.cmdp.laws, policy, self.cmdp.initial)
 
 
 def check_nature(factory: Callable[..., Nature], world: CMDP | None = None, seed: int = 5) -> None:
@@ -91,7 +92,8 @@ def a_key_names_its_table(case: NatureCase) -> None:
 
 def drawing_changes_nothing_it_was_given(case: NatureCase) -> None:
     """Neither the occupancy nor the world."""
-    arrays = (case.cmdp.reward, case.cmdp.cost, case.cmdp.transition)
+    laws = case.cmdp.laws
+    arrays = (case.cmdp.reward, case.cmdp.cost, laws.table if isinstance(laws, DenseLaws) else laws.probabilities)
     before = [array.copy() for array in arrays]
     for k, q, _ in case.rounds(5):
         require(np.array_equal(q, case.occupancy(k)), "draw changed the occupancy that it was given")

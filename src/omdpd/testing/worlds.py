@@ -9,8 +9,9 @@ from inspect import signature
 import numpy as np
 
 from omdpd.problem.cmdp import CMDP
-from omdpd.solvers.compiled.flow import flow_residual, greedy_policy, occupancy_of_policy
-from omdpd.solvers.programs import best_policy
+from omdpd.problem.laws import Laws
+from omdpd.solvers.planning import best_plan
+from omdpd.solvers.sweeps import best_value_under, occupancy_under, residual_under
 from omdpd.testing.common import require, require_law
 
 
@@ -43,8 +44,11 @@ def tables_are_valid(case: WorldCase) -> None:
     """Laws are laws, rewards lie in [0, 1], costs less budget per step in [-1, 1], and the shapes agree."""
     cmdp = case.cmdp
     H, S, A = cmdp.shape
-    require(cmdp.transition.shape == (H, S, A, S), f"transition has shape {cmdp.transition.shape}")
-    require_law(cmdp.transition, (H, S, A, S), "transition")
+    require(cmdp.laws.shape == (H, S, A), f"the laws have shape {cmdp.laws.shape}")
+    lists = cmdp.laws.listed()
+    totals = np.add.reduceat(lists.probabilities, lists.pointers[:-1])
+    require(bool(np.all(lists.probabilities > 0.0)), "transition holds a probability that is not positive")
+    require(bool(np.all(np.abs(totals - 1.0) < 1e-12)), "a row of transition does not sum to one")
     require_law(cmdp.initial, (S,), "initial")
     require(cmdp.reward.min() >= -1e-12 and cmdp.reward.max() <= 1.0 + 1e-12, "a reward is outside [0, 1]")
     require(cmdp.cost.shape == (cmdp.n_constraints, H, S, A), f"cost has shape {cmdp.cost.shape}")
@@ -53,7 +57,8 @@ def tables_are_valid(case: WorldCase) -> None:
 
 def the_same_random_numbers_give_the_same_world(case: WorldCase) -> None:
     """Every table agrees to the last bit."""
-    for name in ("transition", "initial", "reward", "cost", "budget", "cost_scale"):
+    require(_same_laws(case.cmdp.laws, case.again.laws), "the same random numbers gave another transition")
+    for name in ("initial", "reward", "cost", "budget", "cost_scale"):
         same = np.array_equal(getattr(case.cmdp, name), getattr(case.again, name))
         require(same, f"the same random numbers gave another {name}")
 
@@ -61,18 +66,24 @@ def the_same_random_numbers_give_the_same_world(case: WorldCase) -> None:
 def some_policy_is_safe(case: WorldCase) -> None:
     """A linear program finds a policy that meets every budget."""
     cmdp = case.cmdp
-    plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
+    plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
     require(plan.feasible, f"no policy meets every budget: the least excess is {plan.violation:.6g}")
-    q = occupancy_of_policy(plan.policy, cmdp.transition, cmdp.initial)
-    require(flow_residual(q, cmdp.transition, cmdp.initial) < 1e-10, "the best policy's flow does not add up")
+    q = occupancy_under(cmdp.laws, plan.policy, cmdp.initial)
+    require(residual_under(cmdp.laws, q, cmdp.initial) < 1e-10, "the best policy's flow does not add up")
 
 
 def the_constraints_cost_something(case: WorldCase) -> None:
     """Where the reward-optimal policy is safe nothing can be learnt about safety."""
     cmdp = case.cmdp
-    plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
-    free = float(cmdp.initial @ greedy_policy(cmdp.transition, cmdp.reward)[1][0])
+    plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
+    free = best_value_under(cmdp.laws, cmdp.initial, cmdp.reward)
     require(plan.value < free - 1e-6, "no budget binds: the best policy without constraints meets them all")
+
+
+def _same_laws(one: Laws, other: Laws) -> bool:
+    first, second = one.listed(), other.listed()
+    names = ("pointers", "successors", "probabilities")
+    return one.shape == other.shape and all(np.array_equal(getattr(first, n), getattr(second, n)) for n in names)
 
 
 WORLD_RULES: dict[str, Callable[[WorldCase], None]] = {

@@ -13,21 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from omdpd.problem.arrays import Floats, inner
+from omdpd.problem.arrays import Floats, expected, one_step
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
-from omdpd.problem.memory import refuse_beyond_memory
-from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
-from omdpd.solvers.programs import Plan, best_policy, lagrangian_policy, safest_policy
+from omdpd.solvers.planning import best_plan, room_under, safest_plan
+from omdpd.solvers.programs import Plan
+from omdpd.solvers.sweeps import best_value_under, greedy_under, occupancy_under
 from omdpd.worlds.facts import Facts
 
-# The linear program is written out up to this many entries of the kernel; beyond it one constraint is solved by dynamic
-# programming, and several are left unsolved.
-MAX_ENTRIES = 2_000_000
-# What the program takes per coefficient: rows, columns and values, sorted here and once more in the solver.
-BYTES_PER_COEFFICIENT = 100.0
 # How far a reduced problem's value may lie above the optimum and still count as equal to it.
 EQUAL = 1e-11
 
@@ -130,16 +123,16 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
     """Solve a problem and describe it."""
     excess, scale = cmdp.excess, cmdp.cost_scale
     plan = safe_plan(cmdp, excess)
-    free, _ = greedy_policy(cmdp.transition, cmdp.reward)
-    q_free = occupancy_of_policy(free, cmdp.transition, cmdp.initial)
+    free, _ = greedy_under(cmdp.laws, cmdp.reward)
+    q_free = occupancy_under(cmdp.laws, free, cmdp.initial)
     low, high = _price_range(cmdp, plan) if cmdp.n_constraints == 1 and plan.feasible else (None, None)
     span = cmdp.reward_range[1] - cmdp.reward_range[0]
     names = cmdp.labels.constraints or tuple(f"constraint {i}" for i in range(cmdp.n_constraints))
     constraints = tuple(
         ConstraintCard(
             names[i], float(cmdp.budget[i] * scale[i]), float(scale[i]), span / float(scale[i]),
-            float(np.vdot(cmdp.cost[i], plan.occupancy) * scale[i]), _least(cmdp, cmdp.cost[i]) * float(scale[i]),
-            float(np.vdot(cmdp.cost[i], q_free) * scale[i]),
+            expected(cmdp.cost[i], plan.occupancy) * float(scale[i]), _least(cmdp, cmdp.cost[i]) * float(scale[i]),
+            expected(cmdp.cost[i], q_free) * float(scale[i]),
             float(plan.multipliers[i]) if low is None else low, high,
         )
         for i in range(cmdp.n_constraints)
@@ -147,7 +140,7 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
     return ProblemCard(
         cmdp.name, cmdp.shape, cmdp.stationary, plan.feasible,
         natural_value(cmdp, plan.value) if plan.feasible else None,
-        natural_value(cmdp, float(np.vdot(cmdp.reward, q_free))), slater_gap(cmdp), constraints,
+        natural_value(cmdp, expected(cmdp.reward, q_free)), slater_gap(cmdp), constraints,
         () if cmdp.scenarios is None else cmdp.scenarios.names, scenario_value(cmdp), plan,
     )  # fmt: skip
 
@@ -171,37 +164,26 @@ def natural_value(cmdp: CMDP, value: float) -> float:
 
 
 def safe_plan(cmdp: CMDP, tables: Floats) -> Plan:
-    """The best policy that is safe for every table; large problems with one table by dynamic programming."""
-    if cmdp.transition.size <= MAX_ENTRIES:
-        return best_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables)
-    if len(tables) == 1:
-        return lagrangian_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables[0])
-    n_bytes = BYTES_PER_COEFFICIENT * (cmdp.transition.size + tables.size)
-    refuse_beyond_memory(f"the linear program of {len(tables)} tables", n_bytes, "lump states, or keep one constraint")
-    return best_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables)
+    """The best policy that is safe for every table."""
+    return best_plan(cmdp.laws, cmdp.initial, cmdp.reward, tables)
 
 
 def slater_gap(cmdp: CMDP) -> float:
-    """max_q min_i -d_i.q: by dynamic programming for one constraint, else by a linear program.
-
-    Negative where no policy meets every budget.
-    """
-    policy = safest_policy(cmdp.transition, cmdp.initial, cmdp.excess)
-    q = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
-    return 0.0 - float(inner(cmdp.excess, q).max())
+    """max_q min_i -d_i.q, negative where no policy meets every budget."""
+    return room_under(cmdp.laws, cmdp.initial, cmdp.excess)
 
 
 def scenario_value(cmdp: CMDP) -> float | None:
     """The value of the best policy that is safe in every scenario, in the user's units; None without one."""
     if cmdp.scenarios is None:
         return None
-    plan = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, np.concatenate(list(cmdp.scenarios.tables)))
+    plan = safe_plan(cmdp, cmdp.scenarios.rows)
     return natural_value(cmdp, plan.value) if plan.feasible else None
 
 
 def _least(cmdp: CMDP, table: Floats) -> float:
     """The least expected sum of a table."""
-    return 0.0 - float(cmdp.initial @ greedy_policy(cmdp.transition, -table)[1][0])
+    return 0.0 - best_value_under(cmdp.laws, cmdp.initial, -one_step(table, 0))
 
 
 def _price_range(cmdp: CMDP, plan: Plan) -> tuple[float, float | None]:
@@ -210,23 +192,23 @@ def _price_range(cmdp: CMDP, plan: Plan) -> tuple[float, float | None]:
     g(m) = max_q (r - m d).q >= V*, with equality exactly at the optimal multipliers; each end is found by following
     the lines of the policies that lie above V*, which is finite.
     """
-    best, d = plan.value, cmdp.excess[0]
+    best, d = plan.value, one_step(cmdp.excess[0], 0)
     low = _price_end(cmdp, best, d, 0.0)
-    q = occupancy_of_policy(safest_policy(cmdp.transition, cmdp.initial, cmdp.excess), cmdp.transition, cmdp.initial)
-    room = -float(np.vdot(d, q))
+    q = occupancy_under(cmdp.laws, safest_plan(cmdp.laws, cmdp.initial, cmdp.excess), cmdp.initial)
+    room = -expected(cmdp.excess[0], q)
     if room <= EQUAL:
         return low, None
-    start = (best - float(np.vdot(cmdp.reward, q))) / room
+    start = (best - expected(cmdp.reward, q)) / room
     return low, max(_price_end(cmdp, best, d, start), low)
 
 
 def _price_end(cmdp: CMDP, best: float, d: Floats, price: float) -> float:
     """The optimal multiplier that is nearest to `price`, by Newton's steps on g(m) = V*."""
+    reward, excess = one_step(cmdp.reward, 0), cmdp.excess[0]
     while True:
-        policy, values = greedy_policy(cmdp.transition, cmdp.reward - price * d)
-        q = occupancy_of_policy(policy, cmdp.transition, cmdp.initial)
-        slope = float(np.vdot(d, q))
-        above = float(cmdp.initial @ values[0]) - best
+        policy, values = greedy_under(cmdp.laws, reward - price * d)
+        slope = expected(excess, occupancy_under(cmdp.laws, policy, cmdp.initial))
+        above = float(cmdp.initial @ values) - best
         if above <= EQUAL * max(1.0, abs(best)) or slope == 0.0:
             return max(price, 0.0)
         moved = price + above / slope

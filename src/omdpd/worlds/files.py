@@ -2,7 +2,9 @@
 
 | member | what it is |
 |---|---|
-| ``transition.npy`` | (S, A, S) with a horizon, or (H, S, A, S) |
+| ``transition.npy`` | (S, A, S) with a horizon, or (H, S, A, S); or instead of it these three: |
+| ``pointers.npy`` | (S A + 1) with a horizon, or (H S A + 1): where the entries of row (h S + s) A + a begin |
+| ``successors.npy``, ``probabilities.npy`` | the next states of all rows, one after the other, and how likely each is |
 | ``reward.npy`` | (S, A) or (H, S, A), in [0, 1] or in the range of `reward_range` |
 | ``cost.npy`` | (S, A), (I, S, A), (H, S, A) or (I, H, S, A) |
 | ``initial.npy``, ``budget.npy``, ``horizon.npy`` | optional |
@@ -29,14 +31,25 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from omdpd.problem.arrays import Floats, InvalidInputError, as_table, positive_integer, within
+from omdpd.problem.arrays import (
+    Floats,
+    InvalidInputError,
+    as_table,
+    one_step,
+    over_steps,
+    positive_integer,
+    within,
+)
 from omdpd.problem.cmdp import CMDP, Labels, Scenarios
+from omdpd.problem.laws import DenseLaws, Laws, SparseLaws, laws_of_entries, laws_of_table
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, Npz, opened_npz
 
 FORMAT = 1
 HEADER = "header.toml"
 REQUIRED = ("transition", "reward", "cost")
+# What may stand for the transition: laws as lists.
+LISTS = ("pointers", "successors", "probabilities")
 OPTIONAL = ("initial", "budget", "reward_range", "scenarios")
 # What a header may say, and the type of it.
 HEADER_KEYS: dict[str, type] = {
@@ -50,6 +63,8 @@ MAX_NUMBERS = 2**26
 LIMITS = Limits(n_bytes=8 * MAX_NUMBERS + 2**20, compressed_bytes=4 * MAX_NUMBERS + 2**20, members=16)
 # Rewards and costs are repeated over the steps; more entries than this (128 MB, copied a few times) are refused.
 MAX_REPEATED = 2**24
+# Laws that are lists are written out as a table, which any program can read, up to this many numbers of it.
+MAX_TABLE = 2**20
 MAX_HEADER_BYTES = 2**20
 # Sums and differences of numbers up to here stay finite.
 MAX_MAGNITUDE = 1e100
@@ -64,12 +79,11 @@ class ProblemFile:
     """What a file holds: its header and its arrays by name."""
 
     header: Mapping[str, Any]
-    arrays: Mapping[str, Floats]
+    arrays: Mapping[str, np.ndarray[Any, Any]]
 
 
 def save_problem(cmdp: CMDP, file: str | Path) -> Path:
     """Keep a problem in one ``.npz`` file with a TOML header; `load_problem` gives back the same numbers."""
-    p = cmdp.transition
     header: dict[str, object] = {
         "name": cmdp.name, "horizon": cmdp.shape[0], "reward_range": list(cmdp.reward_range),
         "cost_scale": cmdp.cost_scale.tolist(), "budget": cmdp.budget.tolist(),
@@ -77,13 +91,15 @@ def save_problem(cmdp: CMDP, file: str | Path) -> Path:
     for key in ("states", "actions", "constraints", "layout"):
         if getattr(cmdp.labels, key):
             header[key] = list(getattr(cmdp.labels, key))
+    reward, cost = one_step(cmdp.reward, 0), one_step(cmdp.cost, 1)
+    once = len(reward) < cmdp.shape[0] and cost.shape[1] < cmdp.shape[0]
     arrays = {
-        "transition": p[0] if p.strides[0] == 0 else p,
-        "initial": cmdp.initial, "reward": cmdp.reward, "cost": cmdp.cost,
+        **_stored(cmdp.laws), "initial": cmdp.initial,
+        "reward": reward[0] if once else cmdp.reward, "cost": cost[:, 0] if once else cmdp.cost,
     }  # fmt: skip
     if cmdp.scenarios is not None:
         header["scenarios"] = list(cmdp.scenarios.names)
-        arrays["scenarios"] = cmdp.scenarios.tables
+        arrays["scenarios"] = one_step(cmdp.scenarios.tables, 2)
     return write_problem(Path(file), ProblemFile(header, arrays))
 
 
@@ -95,8 +111,9 @@ def load_problem(file: str | Path) -> CMDP:
     stored = read_problem(Path(file))
     header, arrays = stored.header, stored.arrays
     scale = np.asarray(header["cost_scale"], dtype=np.float64) if "cost_scale" in header else None
+    laws = arrays["transition"] if "transition" in arrays else _listed(file, header, arrays)
     cmdp = CMDP.from_arrays(
-        arrays["transition"], arrays["reward"], arrays["cost"],
+        laws, arrays["reward"], arrays["cost"],
         budget=arrays.get("budget", header.get("budget", 0.0)), initial=arrays.get("initial"),
         horizon=header.get("horizon"), rescale=bool(header.get("rescale", False)),
         reward_range=arrays.get("reward_range", (0.0, 1.0)),
@@ -164,7 +181,10 @@ def read_problem(file: Path) -> ProblemFile:
         if "horizon" in header:
             header["horizon"] = _horizon(file, header["horizon"])
         _check_sizes(file, npz, header.get("horizon"))
-        arrays = {name: npz.array(name).astype(np.float64, copy=False) for name in npz.headers if name != "horizon"}
+        arrays = {
+            name: npz.array(name).astype(np.int64 if name in LISTS[:2] else np.float64, copy=False)
+            for name in npz.headers if name != "horizon"
+        }  # fmt: skip
     for name, array in arrays.items():
         if array.size and not max(float(array.max()), -float(array.min())) <= MAX_MAGNITUDE:
             raise InvalidInputError(f"{file}: {name} holds an entry that is not finite or beyond {MAX_MAGNITUDE:g}")
@@ -173,28 +193,38 @@ def read_problem(file: Path) -> ProblemFile:
 
 def _check_members(file: Path, npz: Npz) -> None:
     """Refuse what no problem has, what is missing, and what holds no numbers."""
-    known = (*REQUIRED, *OPTIONAL, "horizon")
+    known = (*REQUIRED, *LISTS, *OPTIONAL, "horizon")
     for name in (*npz.headers, *npz.others):
         if name not in (*known, HEADER):
             shown = f"{name}.npy" if name in npz.headers else name
             raise InvalidInputError(f"{file} holds {shown[:80]!r}, which is none of {', '.join(known)}")
-    missing = [name for name in REQUIRED if name not in npz.headers]
+    listed = any(name in npz.headers for name in LISTS)
+    if listed and "transition" in npz.headers:
+        raise InvalidInputError(f"{file} holds its laws twice: as the table transition and as lists")
+    needed = (*LISTS, *REQUIRED[1:]) if listed else REQUIRED
+    missing = [name for name in needed if name not in npz.headers]
     if missing:
-        raise InvalidInputError(f"{file} has no array {missing[0]!r}; it needs {', '.join(REQUIRED)}")
+        raise InvalidInputError(f"{file} has no array {missing[0]!r}; it needs {', '.join(needed)}")
     for name, header in npz.headers.items():
         if header.dtype.kind not in "fiub" or header.dtype.itemsize > 8:
             raise InvalidInputError(f"{file}: {name} holds {header.dtype}, not numbers")
+        if name in LISTS and (len(header.shape) != 1 or (name != LISTS[2] and header.dtype.kind not in "iu")):
+            raise InvalidInputError(f"{file}: {name} must be one row of {'' if name == LISTS[2] else 'whole '}numbers")
 
 
 def _check_sizes(file: Path, npz: Npz, horizon: int | None) -> None:
     """Refuse tables that would be too large once they are repeated over the steps: from headers alone."""
     if sum(header.size for header in npz.headers.values()) > MAX_NUMBERS:
         raise InvalidInputError(f"{file} holds more than {MAX_NUMBERS} numbers")
-    transition, cost = npz.headers["transition"].shape, npz.headers["cost"].shape
-    steps = 1 if horizon is None or len(transition) == 4 else horizon
-    cells = math.prod(transition[:-1]) * steps
+    cost, by_step = npz.headers["cost"].shape, len(npz.headers["reward"].shape) == 3
+    if "transition" in npz.headers:
+        cells, by_step = math.prod(npz.headers["transition"].shape[:-1]), len(npz.headers["transition"].shape) == 4
+    else:
+        cells = npz.headers["reward"].size
+    steps = 1 if horizon is None or by_step else horizon
+    cells *= steps
     n_constraints = cost[0] if len(cost) in (3, 4) else 1
-    others = max(header.size for name, header in npz.headers.items() if name != "transition")
+    others = max(header.size for name, header in npz.headers.items() if name not in ("transition", *LISTS))
     entries = max(cells * (1 + n_constraints), others * steps)
     if entries > MAX_REPEATED:
         raise InvalidInputError(
@@ -270,21 +300,64 @@ def _member(name: str, packing: int) -> zipfile.ZipInfo:
     return info
 
 
-def _exactly(cmdp: CMDP, arrays: Mapping[str, Floats]) -> CMDP:
+def _stored(laws: Laws) -> dict[str, np.ndarray[Any, Any]]:
+    """Laws as a file keeps them: a table where that is small, else lists."""
+    H, S, A = laws.shape
+    if isinstance(laws, DenseLaws) or H * S * A * S <= MAX_TABLE:
+        p = laws.expand()
+        return {"transition": p[0] if p.strides[0] == 0 else p}
+    return {name: getattr(laws, name) for name in LISTS}
+
+
+def _listed(file: str | Path, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> SparseLaws:
+    """Laws that a file keeps as lists, checked."""
+    pointers, reward = arrays["pointers"], arrays["reward"]
+    if "horizon" not in header:
+        raise InvalidInputError(f"{file} keeps its laws as lists, so it needs a horizon")
+    if reward.ndim not in (2, 3) or not reward.size:
+        raise InvalidInputError(f"{file}: reward has shape {reward.shape}, but needs (S, A) or (H, S, A)")
+    H, (S, A) = int(header["horizon"]), reward.shape[-2:]
+    n = (len(pointers) - 1) // (S * A)
+    if n not in (1, H) or len(pointers) != n * S * A + 1:
+        wanted = f"{S * A + 1} or {H * S * A + 1}"
+        raise InvalidInputError(f"{file}: pointers has {len(pointers)} entries, but there should be {wanted}")
+    n_entries = len(arrays["successors"])
+    if pointers[0] != 0 or pointers[-1] != n_entries or len(arrays["probabilities"]) != n_entries:
+        raise InvalidInputError(f"{file}: pointers, successors and probabilities do not belong together")
+    if np.any(np.diff(pointers) < 0):
+        place = int(np.argmax(np.diff(pointers) < 0))
+        raise InvalidInputError(f"{file}: pointers[{place + 1}] is less than the one before it")
+    rows = np.repeat(np.arange(n * S * A), np.diff(pointers))
+    return laws_of_entries(rows, arrays["successors"], arrays["probabilities"], (H, S, A), n)
+
+
+def _exactly(cmdp: CMDP, arrays: Mapping[str, np.ndarray[Any, Any]]) -> CMDP:
     """Laws as they were stored, where scaling their rows to one changed no more than the last digit."""
-    p, mu = arrays["transition"], arrays.get("initial", cmdp.initial)
-    same = p.shape == cmdp.transition.shape and np.allclose(p, cmdp.transition, rtol=0.0, atol=1e-15)
-    kept = np.array(p, dtype=np.float64, order="C") if same else cmdp.transition
+    mu, laws = arrays.get("initial", cmdp.initial), cmdp.laws
+    if "transition" in arrays:
+        p = np.array(arrays["transition"], dtype=np.float64, order="C")
+        p = p if p.ndim == 4 else p[None]
+        read = laws.expand()[: len(p)]
+        if np.allclose(p, read, rtol=0.0, atol=1e-15):
+            laws = laws_of_table(p, laws.shape[0])
+    elif isinstance(laws, SparseLaws) and _equal(laws.probabilities, arrays["probabilities"]):
+        laws = replace(laws, probabilities=arrays["probabilities"])
     start = np.array(mu, dtype=np.float64)
     start = start if np.allclose(start, cmdp.initial, rtol=0.0, atol=1e-15) else cmdp.initial
-    return replace(cmdp, transition=kept, initial=start)
+    return replace(cmdp, laws=laws, initial=start)
+
+
+def _equal(read: Floats, stored: np.ndarray[Any, Any]) -> bool:
+    return read.shape == stored.shape and np.allclose(read, stored, rtol=0.0, atol=1e-15)
 
 
 def _with_stored(cmdp: CMDP, names: object, tables: Floats) -> CMDP:
     """Scenarios as a file keeps them: budgets taken off, one name each."""
     axes = ["scenario", "constraint", "step", "state", "action"]
-    checked = as_table("scenarios", tables, axes, [None, cmdp.n_constraints, *cmdp.shape])
+    H, S, A = cmdp.shape
+    once = tables.ndim == 5 and tables.shape[2] == 1
+    checked = as_table("scenarios", tables, axes, [None, cmdp.n_constraints, 1 if once else H, S, A])
     within("scenarios", checked, -1.0, 1.0, axes)
     if not isinstance(names, list | tuple) or len(names) != len(checked):
         raise InvalidInputError(f"there are {len(checked)} scenarios, so the header needs as many names")
-    return replace(cmdp, scenarios=Scenarios(tuple(str(name) for name in names), checked))
+    return replace(cmdp, scenarios=Scenarios(tuple(str(name) for name in names), over_steps(checked, H, 2)))

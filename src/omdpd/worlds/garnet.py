@@ -18,13 +18,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, over_steps, positive_integer
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.laws import SparseLaws, laws_of_entries
 from omdpd.worlds.random_dirichlet import cost_range
 
 # How many draws are tried before giving up, and how far apart the two ends of cost must be per step.
 MAX_DRAWS = 1000
 MIN_SPREAD = 0.02
+# Up to this many states successors are the first of a permutation of all of them, as they always were; beyond it that
+# would cost as much as a table.
+MAX_PERMUTED = 2000
 
 
 def make(
@@ -47,33 +51,36 @@ def make(
         raise InvalidInputError(f"slack is {slack}, but must lie strictly between 0 and 1")
     initial = np.full(S, 1.0 / S)
     for _ in range(MAX_DRAWS):
-        transition = _kernel(rng, S, A, branches)
+        drawn = _laws(rng, (H, S, A), branches)
         reward, cost = rng.random((S, A)), rng.random((n, S, A))
-        by_step = np.repeat(transition[None], H, axis=0)
-        rewards = np.repeat(reward[None], H, axis=0)
-        ends = np.array([cost_range(by_step, initial, rewards, np.repeat(c[None], H, axis=0)) for c in cost])
+        rewards = over_steps(reward[None], H, 0)
+        ends = np.array([cost_range(drawn, initial, rewards, over_steps(c[None], H, 0)) for c in cost])
         budget = ends[:, 0] + slack * (ends[:, 1] - ends[:, 0])
-        if np.all(ends[:, 1] - ends[:, 0] > MIN_SPREAD * H) and _room(by_step, initial, cost, budget):
-            return CMDP.from_arrays(transition, reward, cost, budget, initial, H, rescale=True).labelled("garnet")
+        if np.all(ends[:, 1] - ends[:, 0] > MIN_SPREAD * H) and _room(drawn, initial, cost, budget):
+            rows = np.repeat(np.arange(S * A), branches)
+            laws = laws_of_entries(rows, drawn.successors, drawn.probabilities, (H, S, A))
+            return CMDP.from_arrays(laws, reward, cost, budget, initial, H, rescale=True).labelled("garnet")
     raise InvalidInputError(f"no instance with room in every budget among {MAX_DRAWS} draws; use more slack")
 
 
-def _kernel(rng: np.random.Generator, S: int, A: int, branches: int) -> Floats:
-    """Few successors per row, with the gaps between sorted uniform numbers as probabilities."""
-    transition = np.zeros((S, A, S))
-    for s in range(S):
-        for a in range(A):
-            cuts = np.sort(rng.random(branches - 1))
-            gaps = np.diff(np.r_[0.0, cuts, 1.0])
-            transition[s, a, rng.permutation(S)[:branches]] = gaps
-    return transition
+def _laws(rng: np.random.Generator, shape: tuple[int, int, int], branches: int) -> SparseLaws:
+    """Few successors per row, with the gaps between sorted uniform numbers as probabilities, as they were drawn."""
+    _, S, A = shape
+    successors, chances = np.empty((S * A, branches), dtype=np.int32), np.empty((S * A, branches))
+    for row in range(S * A):
+        cuts = np.sort(rng.random(branches - 1))
+        gaps = np.diff(np.r_[0.0, cuts, 1.0])
+        few = rng.permutation(S)[:branches] if S <= MAX_PERMUTED else rng.choice(S, branches, replace=False)
+        order = np.argsort(few)
+        successors[row], chances[row] = few[order], gaps[order]
+    return SparseLaws(shape, np.arange(S * A + 1) * branches, successors.ravel(), chances.ravel())
 
 
-def _room(transition: Floats, initial: Floats, cost: Floats, budget: Floats) -> bool:
+def _room(laws: SparseLaws, initial: Floats, cost: Floats, budget: Floats) -> bool:
     """Whether the policy of least total excess meets every budget strictly; one constraint always has room."""
     if len(cost) == 1:
         return True
-    H = transition.shape[0]
-    total = np.repeat(cost.sum(axis=0)[None], H, axis=0)
-    spent = [cost_range(transition, initial, -total, np.repeat(c[None], H, axis=0))[1] for c in cost]
+    H = laws.shape[0]
+    total = over_steps(cost.sum(axis=0)[None], H, 0)
+    spent = [cost_range(laws, initial, -total, over_steps(c[None], H, 0))[1] for c in cost]
     return bool(np.all(np.array(spent) < budget - MIN_SPREAD * H / 2.0))

@@ -10,6 +10,7 @@
 | cost | 1 for every step that starts on an obstacle O |
 | budget | `budget` (0.5) obstacle steps per episode of `horizon` (12): the short way crosses at least one |
 | scenarios | which obstacles hurt: those of the upper half (1.4 against 0.6), of the lower half, of the left half |
+| `size` | a map of `size` x `size` cells instead: the 5x5 map drawn larger |
 
 `make_rover`: pits.
 
@@ -19,6 +20,7 @@
 | cost | 1 on falling into a pit H, where the episode stays |
 | budget | `budget`: the probability of falling (0.1 on the 4x4 map, 0.15 on the 8x8 map) |
 | scenarios | how bad a fall is: pits of the upper half weigh 1.3 and others 0.7, or the other way round |
+| `size` | a map of `size` x `size` cells instead: the pits of the 8x8 map again and again |
 
 Sources: the obstacle grids of Triple-Q (2022) and the rover maps of ApproPO (2019) and ConRL (2020), in the small; the
 4x4 map is the common one, the others are ours.
@@ -30,7 +32,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
-from omdpd.worlds.maps import ACTIONS, ENDS, Map
+from omdpd.worlds.maps import ACTIONS, Map
 
 OBSTACLES = (
     "S.O.G",
@@ -57,42 +59,93 @@ HURTS, SPARES = 1.4, 0.6
 WORSE, MILDER = 1.3, 0.7
 
 
-def make(rows: tuple[str, ...] = OBSTACLES, horizon: int = 12, slip: float = 0.1, budget: float = 0.5) -> CMDP:
+def make(
+    rows: tuple[str, ...] = OBSTACLES,
+    horizon: int = 12,
+    slip: float = 0.1,
+    budget: float = 0.5,
+    *,
+    size: int | None = None,
+) -> CMDP:
     """A grid whose short way crosses obstacles that cost."""
-    cells, H = Map(tuple(rows)), positive_integer("horizon", horizon)
+    drawn = tuple(rows) if size is None else drawn_larger(tuple(rows), size)
+    cells, H = Map(drawn), positive_integer("horizon", horizon)
     _needs(cells, "G", "O")
-    transition = cells.kernel(slip)
-    distance = np.abs(_places(cells)[:, None] - _places(cells)[cells.where("G")][None]).sum(axis=2).min(axis=1)
+    laws = cells.laws(slip, H)
+    distance = _distance(cells, "G")
     on_the_way = STEP_REWARD * (1.0 - distance / distance.max())
     earned = np.where(cells.where("G"), 1.0, np.where(cells.where("H#"), 0.0, on_the_way))
     reward = np.repeat(earned[:, None], 4, axis=1)
     cost = np.repeat(cells.where("O").astype(np.float64)[:, None], 4, axis=1)
-    cmdp = CMDP.from_arrays(transition, reward, cost, budget, cells.start, H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, budget, cells.start, H, rescale=True)
     labels = Labels(cells.names, ACTIONS, ("obstacle steps",), cells.rows)
     weights = _halves(cells, HURTS, SPARES)
     return cmdp.labelled("grid", labels).with_scenarios({name: w[:, None] * cost for name, w in weights.items()})
 
 
-def make_rover(map: str = "8x8", horizon: int = 0, slip: float = 0.1, budget: float = -1.0) -> CMDP:
+def make_rover(
+    map: str = "8x8", horizon: int = 0, slip: float = 0.1, budget: float = -1.0, *, size: int | None = None
+) -> CMDP:
     """A rover among pits, on a map of 8x8 (or 4x4) cells; horizon 0 and budget -1 stand for the map's own."""
     if map not in ROVER_MAPS:
         raise InvalidInputError(f"there is no rover map {map!r}; there are {', '.join(ROVER_MAPS)}")
     rows, steps, risk = ROVER_MAPS[map]
+    rows = rows if size is None else repeated(rows, size)
     cells, H = Map(rows), positive_integer("horizon", horizon or steps)
-    transition = cells.kernel(slip)
-    reward = cells.entering(transition, "G")
-    fall = cells.entering(transition, "H")
+    laws = cells.laws(slip, H)
+    reward = cells.entering(laws, "G")
+    fall = cells.entering(laws, "H")
     limit = budget if budget >= 0.0 else risk
-    cmdp = CMDP.from_arrays(transition, reward, fall, limit, cells.start, H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, fall, limit, cells.start, H, rescale=True)
     upper = _places(cells)[:, 0] < len(rows) / 2.0
     weights = {
         "upper pits are deep": np.where(upper, WORSE, MILDER),
         "lower pits are deep": np.where(upper, MILDER, WORSE),
     }
-    running, pits = ~cells.where(ENDS)[:, None], cells.where("H")
     return cmdp.labelled("mars_rover", Labels(cells.names, ACTIONS, ("falls",), cells.rows)).with_scenarios(
-        {name: np.where(running, transition @ (w * pits), 0.0) for name, w in weights.items()}
+        {name: cells.entering(laws, "H", w) for name, w in weights.items()}
     )
+
+
+def drawn_larger(rows: tuple[str, ...], size: int) -> tuple[str, ...]:
+    """A map of `size` x `size` cells that looks like `rows` from afar; start and goal stay one cell each, at the edge.
+
+    >>> drawn_larger(("S.G", ".O."), 4)
+    ('S..G', '....', '.O..', '.O..')
+    """
+    height, width, n = len(rows), len(rows[0]), positive_integer("size", size)
+    if n < max(height, width):
+        raise InvalidInputError(f"size is {n}, but the map that is to be drawn larger has {height} x {width} cells")
+    cells = [[rows[i * height // n][j * width // n] for j in range(n)] for i in range(n)]
+    for mark in "SG":
+        places = [(i, j) for i in range(n) for j in range(n) if cells[i][j] == mark]
+        kept = places[0] if mark == "S" else max(places, key=lambda place: (-place[0], place[1]), default=None)
+        for i, j in places:
+            if (i, j) != kept:
+                cells[i][j] = "."
+    return tuple("".join(row) for row in cells)
+
+
+def repeated(rows: tuple[str, ...], size: int) -> tuple[str, ...]:
+    """A map of `size` x `size` cells with the pits of `rows` again and again, from one corner to the opposite one.
+
+    >>> repeated(("SF", "HG"), 3)
+    ('SFF', 'HFH', 'FFG')
+    """
+    n = positive_integer("size", size)
+    if n < max(len(rows), len(rows[0])):
+        raise InvalidInputError(
+            f"size is {n}, but the map that is to be repeated has {len(rows)} x {len(rows[0])} cells"
+        )
+    pits = [["H" if rows[i % len(rows)][j % len(rows[0])] == "H" else "F" for j in range(n)] for i in range(n)]
+    pits[0][0], pits[-1][-1] = "S", "G"
+    return tuple("".join(row) for row in pits)
+
+
+def _distance(cells: Map, mark: str) -> Floats:
+    """Moves from every cell to the nearest of a mark if nothing were in the way, (S,)."""
+    place = _places(cells)
+    return np.min([np.abs(place - target).sum(axis=1) for target in place[cells.where(mark)]], axis=0)
 
 
 def _places(cells: Map) -> Floats:

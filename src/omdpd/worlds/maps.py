@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError
+from omdpd.problem.laws import SparseLaws, laws_of_entries
 from omdpd.worlds.tables import probability
 
 ACTIONS = ("left", "down", "right", "up")
@@ -70,29 +71,32 @@ class Map:
         cells = self.where("S").astype(np.float64)
         return cells / cells.sum()
 
-    def neighbour(self, s: int, a: int) -> int:
-        """Where a move leads that does not slip."""
-        i, j = divmod(s, self.width)
-        down, right = MOVES[a]
-        i, j = i + down, j + right
-        inside = 0 <= i < len(self.rows) and 0 <= j < self.width
-        return i * self.width + j if inside and self.rows[i][j] != "#" else s
+    @property
+    def neighbours(self) -> Integers:
+        """Where each move leads that does not slip, (S, 4)."""
+        s = np.arange(self.n_cells)
+        row, column, open_ = s // self.width, s % self.width, ~self.where("#")
+        led = np.empty((self.n_cells, 4), dtype=np.int64)
+        for a, (down, right) in enumerate(MOVES):
+            i, j = row + down, column + right
+            inside = (i >= 0) & (i < len(self.rows)) & (j >= 0) & (j < self.width)
+            target = np.where(inside, i * self.width + j, s)
+            led[:, a] = np.where(open_[target], target, s)
+        return led
 
-    def kernel(self, slip: float) -> Floats:
-        """p(s'|s,a), (S, 4, S): the move meant with 1 - slip, each of the two across it with slip / 2; ends absorb."""
+    def laws(self, slip: float, horizon: int) -> SparseLaws:
+        """The laws of moving: the move meant with 1 - slip, each of the two across it with slip / 2; ends absorb."""
         across = probability("slip", slip) / 2.0
-        transition = np.zeros((self.n_cells, 4, self.n_cells))
+        S, led = self.n_cells, self.neighbours
         stopped = self.where(ENDS + "#")
-        for s in range(self.n_cells):
-            for a in range(4):
-                if stopped[s]:
-                    transition[s, a, s] = 1.0
-                    continue
-                for turn, chance in ((0, 1.0 - 2.0 * across), (1, across), (3, across)):
-                    transition[s, a, self.neighbour(s, (a + turn) % 4)] += chance
-        return transition
+        turns, chances = np.array([0, 1, 3]), np.array([1.0 - 2.0 * across, across, across])
+        following = led[:, (np.arange(4)[:, None] + turns) % 4]
+        following = np.where(stopped[:, None, None], np.arange(S)[:, None, None], following)
+        chance = np.where(stopped[:, None, None], np.array([1.0, 0.0, 0.0]), chances)
+        rows = np.repeat(np.arange(4 * S), 3)
+        return laws_of_entries(rows, following.ravel(), np.broadcast_to(chance, (S, 4, 3)).ravel(), (horizon, S, 4))
 
-    def entering(self, transition: Floats, marks: str) -> Floats:
-        """The chance that a step moves from a cell that is no end onto one of the marks, (S, 4)."""
-        chance = transition @ self.where(marks).astype(np.float64)
-        return np.where(self.where(ENDS + "#")[:, None], 0.0, chance)
+    def entering(self, laws: SparseLaws, marks: str, weights: Floats | None = None) -> Floats:
+        """The chance that a step moves from a cell that is no end onto one of the marks, (S, 4), weighed by cell."""
+        worth = self.where(marks).astype(np.float64) * (1.0 if weights is None else weights)
+        return np.where(self.where(ENDS + "#")[:, None], 0.0, laws.backward(worth, 0))

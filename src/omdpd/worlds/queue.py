@@ -19,7 +19,7 @@ import numpy as np
 
 from omdpd.problem.arrays import positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
-from omdpd.worlds.tables import by_windows, one_hot
+from omdpd.worlds.tables import by_windows, one_hot, walk_laws
 
 SERVICE = (0.2, 0.5, 0.8)
 ADMISSION = (0.3, 0.9)
@@ -31,13 +31,7 @@ def make(capacity: int = 5, horizon: int = 10, service_budget: float = 4.0, refu
     S, H = positive_integer("capacity", capacity) + 1, positive_integer("horizon", horizon)
     pairs = [(u, v) for u in SERVICE for v in ADMISSION]
     A = len(pairs)
-    transition = np.zeros((S, A, S))
-    for a, (u, v) in enumerate(pairs):
-        up, down = v * (1.0 - u), (1.0 - v) * u
-        for s in range(S):
-            transition[s, a, min(s + 1, S - 1)] += up
-            transition[s, a, max(s - 1, 0)] += down
-            transition[s, a, s] += 1.0 - up - down
+    laws = walk_laws(S, H, [v * (1.0 - u) for u, v in pairs], [(1.0 - v) * u for u, v in pairs])
     reward = np.repeat(1.0 - np.arange(S)[:, None] / (S - 1.0), A, axis=1)
     effort = np.tile([u for u, _ in pairs], (S, 1))
     refusal = np.tile([1.0 - v for _, v in pairs], (S, 1))
@@ -47,7 +41,7 @@ def make(capacity: int = 5, horizon: int = 10, service_budget: float = 4.0, refu
         ("service effort", "refusals"),
     )
     cmdp = CMDP.from_arrays(
-        transition, reward, [effort, refusal], [service_budget, refusal_budget], one_hot(S, 0), H, rescale=True
+        laws, reward, [effort, refusal], [service_budget, refusal_budget], one_hot(S, 0), H, rescale=True
     )
     first, second = by_windows(H, ("first", "second"), DEAR, CHEAP).values()
     tariffs = {

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, expected, positive_integer
 from omdpd.problem.cmdp import CMDP
-from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy
+from omdpd.problem.laws import DenseLaws, Laws
+from omdpd.solvers.sweeps import best_value_under, greedy_under, occupancy_under
 
 # How far the reward-optimal cost and the least cost must lie from the budget for the constraint to bind.
 BINDING = 0.3
@@ -45,7 +46,7 @@ def make(
         transition = rng.dirichlet(np.full(S, concentration), (H, S, A))
         reward = rng.random((H, S, A))
         cost = rng.uniform(-1.0, 1.0, (I, H, S, A))
-        if not binding or is_binding(transition, np.full(S, 1.0 / S), reward, cost):
+        if not binding or is_binding(DenseLaws(H, transition), np.full(S, 1.0 / S), reward, cost):
             return CMDP.from_arrays(transition, reward, cost).labelled("random_dirichlet")
     raise InvalidInputError(
         f"no binding instance among {MAX_DRAWS} draws with {S} states, {A} actions, {H} steps, {I} constraints"
@@ -64,22 +65,22 @@ def make_correlated(
     reward = rng.random((H, S, A))
     cost = 0.6 * (2.0 * reward - 1.0) + 0.4 * rng.uniform(-1.0, 1.0, (H, S, A))
     initial = np.full(S, 1.0 / S)
-    least, greedy = cost_range(transition, initial, reward, cost)
+    least, greedy = cost_range(DenseLaws(H, transition), initial, reward, cost)
     budget = least + CORRELATED_SHARE * (greedy - least)
     return CMDP.from_arrays(transition, reward, cost, budget, rescale=True).labelled("correlated")
 
 
-def is_binding(transition: Floats, initial: Floats, reward: Floats, cost: Floats) -> bool:
+def is_binding(laws: Laws, initial: Floats, reward: Floats, cost: Floats) -> bool:
     """Whether every constraint forbids the reward-optimal policy by a distance and can be met by a distance."""
-    ranges = [cost_range(transition, initial, reward, table) for table in cost]
+    ranges = [cost_range(laws, initial, reward, table) for table in cost]
     return all(least < -BINDING and greedy > BINDING for least, greedy in ranges)
 
 
-def cost_range(transition: Floats, initial: Floats, reward: Floats, table: Floats) -> tuple[float, float]:
+def cost_range(laws: Laws, initial: Floats, reward: Floats, table: Floats) -> tuple[float, float]:
     """The least cost of any policy, and the cost of the reward-optimal one."""
-    least = -float(initial @ greedy_policy(transition, -table)[1][0])
-    policy, _ = greedy_policy(transition, reward)
-    return least, float(np.vdot(occupancy_of_policy(policy, transition, initial), table))
+    least = -best_value_under(laws, initial, -table)
+    policy, _ = greedy_under(laws, reward)
+    return least, expected(table, occupancy_under(laws, policy, initial))
 
 
 def _sizes(horizon: int, n_states: int, n_actions: int, n_constraints: int) -> tuple[int, int, int, int]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from omdpd.problem.arrays import positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
-from omdpd.worlds.tables import by_windows, one_hot, probability
+from omdpd.worlds.tables import by_windows, one_hot, probability, walk_laws
 
 PEAK_PRICE, QUIET_PRICE = 1.4, 0.8
 PEAKS = ("early peak", "midday peak", "late peak")
@@ -37,17 +37,12 @@ def make(
     """A media buffer: pay for the fast link, or risk that playback stops."""
     S, H = positive_integer("n_levels", n_levels), positive_integer("horizon", horizon)
     leave = probability("playback", playback)
-    transition = np.zeros((S, 2, S))
-    for a, arrive in enumerate((probability("fast", fast), probability("slow", slow))):
-        for s in range(S):
-            up, down = arrive * (1.0 - leave), (1.0 - arrive) * leave
-            transition[s, a, min(s + 1, S - 1)] += up
-            transition[s, a, max(s - 1, 0)] += down
-            transition[s, a, s] += 1.0 - up - down
+    arrivals = (probability("fast", fast), probability("slow", slow))
+    laws = walk_laws(S, H, [x * (1.0 - leave) for x in arrivals], [(1.0 - x) * leave for x in arrivals])
     reward = np.repeat((np.arange(S) > 0).astype(np.float64)[:, None], 2, axis=1)
     cost = np.tile([1.0, 0.0], (S, 1))
     labels = Labels(tuple(f"{s} in buffer" for s in range(S)), ("fast", "slow"), ("fast steps",))
-    cmdp = CMDP.from_arrays(transition, reward, cost, budget, one_hot(S, 0), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H, rescale=True)
     prices = by_windows(H, PEAKS, PEAK_PRICE, QUIET_PRICE)
     return cmdp.labelled("streaming", labels).with_scenarios(
         {name: price[:, None, None] * cost for name, price in prices.items()}

@@ -1,4 +1,4 @@
-"""What several worlds write their tables with: point laws, checked probabilities, prices that peak in a window."""
+"""What several worlds write their tables with: point laws, walks, checked probabilities, prices that peak."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.laws import SparseLaws, laws_of_entries
 
 
 def one_hot(size: int, place: int) -> Floats:
@@ -18,6 +19,26 @@ def one_hot(size: int, place: int) -> Floats:
     law = np.zeros(size)
     law[place] = 1.0
     return law
+
+
+def walk_laws(n_states: int, horizon: int, ups: Sequence[float], downs: Sequence[float]) -> SparseLaws:
+    """The laws of a walk on a line: action a goes up by one with ups[a], down by one with downs[a], else stays.
+
+    It is cut off at both ends.
+
+    >>> walk_laws(3, 5, [0.5], [0.25]).law(0, 2, 0)
+    (array([1, 2], dtype=int32), array([0.25, 0.75]))
+    """
+    S, A = n_states, len(ups)
+    s, up, down = np.arange(S)[:, None, None], np.array(ups)[None, :, None], np.array(downs)[None, :, None]
+    following = np.concatenate([np.minimum(s + 1, S - 1), np.maximum(s - 1, 0), s], axis=2)
+    chances = np.concatenate([up, down, 1.0 - up - down], axis=2)
+    rows = np.repeat(np.arange(S * A), 3)
+    everywhere = (S, A, 3)
+    return laws_of_entries(
+        rows, np.broadcast_to(following, everywhere).ravel(), np.broadcast_to(chances, everywhere).ravel(),
+        (horizon, S, A),
+    )  # fmt: skip
 
 
 def probability(name: str, value: float) -> float:

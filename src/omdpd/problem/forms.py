@@ -1,0 +1,232 @@
+"""The forms in which a kernel may be given, each read into checked `Laws`: tables, sparse matrices, lists, functions.
+
+| form | rows |
+|---|---|
+| array (S, A, S) or (H, S, A, S) | as they are; with ``axes`` "ASS" or "HASS" the action comes before the state |
+| one sparse matrix (S A, S) | row s A + a is the law of state s and action a (a S + s with ``axes="ASS"``) |
+| A sparse matrices (S, S) | one for each action |
+| H of either of these | one for each step |
+| ``laws[s][a] = [(probability, next state), ...]`` | tuples; lists or mappings around them |
+| ``law(state, action)`` | gives such a list, or a whole row of S probabilities |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.problem.arrays import (
+    Floats,
+    InvalidInputError,
+    as_law,
+    numbers,
+    positive_integer,
+    row_sum_tolerance,
+)
+from omdpd.problem.laws import AXES, DenseLaws, Laws, SparseLaws, laws_of_entries, laws_of_table
+
+Axes = Literal["SAS", "ASS", "HSAS", "HASS"]
+# law(state, action): pairs (probability, next state), or a row of probabilities.
+LawFunction = Callable[[int, int], Any]
+
+
+def read_laws(transition: Any, sizes: tuple[int, int], horizon: int | None, axes: Axes | None) -> tuple[Laws, bool]:
+    """The laws that were given, and whether for one step; `sizes` are (S, A), as the reward has them."""
+    if isinstance(transition, SparseLaws | DenseLaws):
+        return _of_laws(transition, sizes, horizon), transition.stationary
+    if _is_sparse(transition):
+        return _of_matrices([transition], sizes, _needed(horizon), axes, 1), True
+    if callable(transition):
+        return _of_function(transition, sizes, _needed(horizon)), True
+    if _holds_sparse(transition):
+        return _of_sparse_list(list(transition), sizes, horizon, axes)
+    if _holds_pairs(transition, sizes):
+        return _of_pairs(transition, sizes, _needed(horizon)), True
+    return _of_array(numbers("transition", transition), horizon, axes)
+
+
+def _of_laws(laws: Laws, sizes: tuple[int, int], horizon: int | None) -> Laws:
+    if laws.shape[1:] != sizes:
+        raise InvalidInputError(f"reward has {sizes} states and actions, but the laws have {laws.shape[1:]}")
+    if horizon is not None and horizon != laws.shape[0]:
+        raise InvalidInputError(f"horizon is {horizon}, but the laws have {laws.shape[0]} steps")
+    return laws
+
+
+def _needed(horizon: int | None) -> int:
+    if horizon is None:
+        raise InvalidInputError("transition has axes (state, action, next state), so a horizon is needed")
+    return positive_integer("horizon", horizon)
+
+
+def _of_array(array: npt.NDArray[np.generic], horizon: int | None, axes: Axes | None) -> tuple[Laws, bool]:
+    """A table, its axes put in order, its rows checked and scaled to sum to one exactly."""
+    if array.ndim not in (3, 4):
+        raise InvalidInputError(f"transition has {array.ndim} axes, but needs 4 (step, state, action, next state) or 3")
+    if axes is not None and len(axes) != array.ndim:
+        raise InvalidInputError(f"transition has {array.ndim} axes, but axes={axes!r} names {len(axes)}")
+    array = np.moveaxis(array, -3, -2) if axes in ("ASS", "HASS") else array
+    once = array.ndim == 3
+    H = _needed(horizon) if once else array.shape[0]
+    if horizon is not None and horizon != H:
+        raise InvalidInputError(f"horizon is {horizon}, but transition has {H} steps")
+    if 0 in array.shape:
+        label = AXES[4 - array.ndim :][array.shape.index(0)]
+        raise InvalidInputError(f"transition has length 0 along its {label} axis (axis {array.shape.index(0)})")
+    S, A, n = array.shape[-3:]
+    if n != S and n == A and axes is None:
+        raise InvalidInputError(
+            f"transition has shape {array.shape}, whose last axes read (action, state, next state): if they are, say "
+            f"so with axes={'ASS' if once else 'HASS'!r}"
+        )
+    table = array[None] if once else array
+    return laws_of_table(as_law("transition", table, AXES, [len(table), S, A, S]), H), once
+
+
+def _of_sparse_list(
+    given: list[Any], sizes: tuple[int, int], horizon: int | None, axes: Axes | None
+) -> tuple[Laws, bool]:
+    """Matrices by action, by step, or lists by step of matrices by action."""
+    S, A = sizes
+    if not _is_sparse(given[0]):
+        steps = [list(step) for step in given]
+        H = _steps(len(steps), horizon)
+        for h, step in enumerate(steps):
+            _check_count(len(step), A, f"step {h} of transition")
+        return _of_matrices([m for step in steps for m in step], sizes, H, axes, H), False
+    by_step = given[0].shape == (S * A, S) and (A > 1 or len(given) > 1)
+    if by_step:
+        H = _steps(len(given), horizon)
+        return _of_matrices(given, sizes, H, axes, H), False
+    _check_count(len(given), A, "transition")
+    return _of_matrices(given, sizes, _needed(horizon), axes, 1), True
+
+
+def _check_count(given: int, wanted: int, what: str) -> None:
+    if given != wanted:
+        raise InvalidInputError(f"{what} has {given} sparse matrices, but reward has {wanted} actions")
+
+
+def _steps(given: int, horizon: int | None) -> int:
+    if horizon is not None and horizon != given:
+        raise InvalidInputError(f"horizon is {horizon}, but transition has {given} steps")
+    return given
+
+
+def _of_matrices(
+    matrices: Sequence[Any], sizes: tuple[int, int], horizon: int, axes: Axes | None, n_steps: int
+) -> Laws:
+    """Laws of `n_steps` steps from one matrix (S A, S) each, or from A matrices (S, S) each."""
+    S, A = sizes
+    each = len(matrices) // n_steps
+    wanted = (S * A, S) if each == 1 else (S, S)
+    rows, successors, chances = [], [], []
+    for number, matrix in enumerate(matrices):
+        if tuple(matrix.shape) != wanted:
+            raise InvalidInputError(
+                f"a sparse matrix of transition has shape {tuple(matrix.shape)}, but reward asks for {wanted}"
+            )
+        entries = matrix.tocoo()
+        row = np.asarray(entries.row, dtype=np.int64)
+        h, a = divmod(number, each)
+        if each > 1:
+            row = row * A + a
+        elif axes in ("ASS", "HASS"):
+            row = row % S * A + row // S
+        rows.append(row + h * S * A)
+        successors.append(np.asarray(entries.col, dtype=np.int64))
+        chances.append(numbers("transition", entries.data).astype(np.float64))
+    return laws_of_entries(
+        np.concatenate(rows), np.concatenate(successors), np.concatenate(chances), (horizon, S, A), n_steps,
+        row_sum_tolerance(matrices[0]),
+    )  # fmt: skip
+
+
+def _of_pairs(given: Any, sizes: tuple[int, int], horizon: int) -> Laws:
+    """Laws from nested lists (or mappings) of pairs (probability, next state)."""
+    S, A = sizes
+    if len(given) != S:
+        raise InvalidInputError(f"transition lists {len(given)} states, but reward has {S}")
+    for s in range(S):
+        if len(given[s]) != A:
+            raise InvalidInputError(f"transition[{s}] lists {len(given[s])} actions, but reward has {A}")
+    return _of_function(lambda s, a: given[s][a], sizes, horizon)
+
+
+def _of_function(law: LawFunction, sizes: tuple[int, int], horizon: int) -> Laws:
+    """Laws from a function of state and action."""
+    S, A = sizes
+    rows, successors, chances = [], [], []
+    for s in range(S):
+        for a in range(A):
+            for chance, t in _pairs(law(s, a), S, f"transition[{s}, {a}] (state {s}, action {a})"):
+                rows.append(s * A + a)
+                successors.append(t)
+                chances.append(chance)
+    return laws_of_entries(rows, np.array(successors, dtype=np.int64), chances, (horizon, S, A))
+
+
+def _pairs(law: Any, n_states: int, place: str) -> Iterable[tuple[float, int]]:
+    """One law as pairs, whatever it was spelt as."""
+    if isinstance(law, np.ndarray):
+        row = numbers("transition", law)
+        if row.shape != (n_states,):
+            raise InvalidInputError(f"{place} has shape {row.shape}, but needs {n_states} probabilities or pairs")
+        reached = np.flatnonzero(row)
+        return zip(row[reached].astype(np.float64).tolist(), reached.tolist(), strict=True)
+    try:
+        return [_pair(entry) for entry in law]
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{place} is no list of pairs (probability, next state)") from None
+
+
+def _pair(entry: Any) -> tuple[float, int]:
+    chance, t = entry
+    if isinstance(t, bool) or not isinstance(t, int | np.integer):
+        raise TypeError
+    return float(chance), int(t)
+
+
+def _is_sparse(value: Any) -> bool:
+    """Whether it is a matrix of SciPy's, or of somebody who spells it the same way."""
+    return hasattr(value, "tocoo") and len(getattr(value, "shape", ())) == 2
+
+
+def _holds_sparse(value: Any) -> bool:
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    first = value[0]
+    return _is_sparse(first) or (isinstance(first, list | tuple) and bool(first) and _is_sparse(first[0]))
+
+
+def _holds_pairs(value: Any, sizes: tuple[int, int]) -> bool:
+    """Whether lists (or mappings) end in pairs; tuples that could as well be rows of two numbers are refused."""
+    if isinstance(value, Mapping):
+        return True
+    try:
+        entry = value[0][0][0]
+    except (TypeError, KeyError, IndexError):
+        return False
+    if isinstance(value, np.ndarray) or not isinstance(entry, tuple) or len(entry) != 2:
+        return False
+    S, A = sizes
+    as_rows = S == 2 and len(value[0]) == 2 and len(value[0][0]) == A and sum(entry) == 1
+    as_pairs = len(value) == S and len(value[0]) == A
+    if as_rows and as_pairs:
+        raise InvalidInputError(
+            "transition could be lists of pairs (probability, next state) or a table (step, state, action, next state) "
+            "of two states: give a NumPy array for the table, or a function of state and action for the pairs"
+        )
+    return not as_rows
+
+
+def filled_tables(table: Any, sizes: tuple[int, int], name: str) -> Floats:
+    """A table (S, A) from a function of state and action, or an array as it is; several numbers make (I, S, A)."""
+    if not callable(table):
+        return np.asarray(numbers(name, table))
+    S, A = sizes
+    values = numbers(name, [[table(s, a) for a in range(A)] for s in range(S)])
+    return np.asarray(values if values.ndim == 2 else np.moveaxis(values, -1, 0))
