@@ -26,15 +26,17 @@ from omdpd.problem.cmdp import CMDP
 FORMAT = 1
 # No size or count of a spec is sensibly larger.
 MAX_INTEGER = 10**9
-# A transition kernel H x S x A x S of more entries (half a gigabyte) is refused before anything is allocated for it.
+# A table of more entries (half a gigabyte) is refused before anything is allocated for it.
 MAX_ENTRIES = 2**26
 # Fields that count something, and so are at least one; a horizon of 0 stands for a map's own.
 COUNTS = (
     "n_states", "n_actions", "n_constraints", "n_levels", "n_jobs", "n_places", "capacity", "branching", "size",
     "period",
 )  # fmt: skip
-# Fields that a number of states grows with; where actions are not counted they may be as many (the shop's orders).
+# Fields that a number of states grows with.
 STATES = ("n_states", "n_levels", "n_jobs", "n_places", "capacity")
+# Actions of a world that does not count them: as many as the queue has.
+FEW_ACTIONS = 6
 # Learners whose program gains a row with every new table, and natures with (nearly) a new table in every episode.
 GROWING = ("OptCMDP", "CautiousLP")
 ALWAYS_NEW = ("anchored", "drifting", "independent")
@@ -283,13 +285,20 @@ def _refuse_size(settings: Mapping[str, Any]) -> None:
 def entries_of(settings: Mapping[str, Any]) -> int:
     """About how many entries the largest table of a world has: its kernel, or the costs of all its constraints.
 
+    A world that counts its states and not its branches has a full kernel; the others keep their laws as lists.
+
     >>> entries_of({"horizon": 10, "n_states": 4, "n_actions": 2})
     500
+    >>> entries_of({"horizon": 10, "n_states": 4, "n_actions": 2, "branching": 2})
+    100
     """
     counted = {name: value for name, value in settings.items() if isinstance(value, int)}
     n_states = max([2, *(counted[name] + 1 for name in STATES if name in counted)])
     rows = settings.get("rows", ())
     n_cells = sum(len(row) for row in rows if isinstance(row, str)) if isinstance(rows, tuple) else 0
-    n_actions = counted.get("n_actions", n_states if "capacity" in counted else 1)
+    n_cells = counted["size"] ** 2 if "size" in counted and ("rows" in settings or "map" in settings) else n_cells
     width = max(n_states, n_cells)
-    return max(counted.get("horizon", 1), 1) * width * n_actions * max(width, counted.get("n_constraints", 1))
+    orders = counted.get("max_order", n_states - 1) + 1 if "demand" in settings else FEW_ACTIONS
+    n_actions = counted.get("n_actions", orders)
+    following = width if "n_states" in counted and "branching" not in counted else 1
+    return max(counted.get("horizon", 1), 1) * width * n_actions * max(following, counted.get("n_constraints", 1))

@@ -20,6 +20,7 @@ import numpy as np
 
 from omdpd.problem.arrays import positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
+from omdpd.problem.laws import laws_of_entries
 from omdpd.worlds.tables import one_hot
 
 HIGH, LOW = 1.3, 0.85
@@ -28,12 +29,12 @@ HIGH, LOW = 1.3, 0.85
 def make(n_places: int = 3, horizon: int = 6, budget: float = 3.0) -> CMDP:
     """A ring that pays more the further one is, with a toll for every move."""
     S, H = positive_integer("n_places", n_places), positive_integer("horizon", horizon)
-    transition = np.zeros((S, 2, S))
-    transition[np.arange(S), 0, np.arange(S)] = 1.0
-    transition[np.arange(S), 1, (np.arange(S) + 1) % S] = 1.0
+    places = np.arange(S)
+    following = np.stack([places, (places + 1) % S], axis=1)
+    laws = laws_of_entries(np.arange(2 * S), following.ravel(), np.ones(2 * S), (H, S, 2))
     reward = np.stack([np.zeros(S), (np.arange(S) + 1.0) / S], axis=1)
     cost = np.tile([0.0, 1.0], (S, 1))
     labels = Labels(tuple(f"place {s}" for s in range(S)), ("stay", "move"), ("moves",))
-    cmdp = CMDP.from_arrays(transition, reward, cost, budget, one_hot(S, 0), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H, rescale=True)
     tolls = {f"toll at place {s}": np.where(np.arange(S) == s, HIGH, LOW) for s in range(S)}
     return cmdp.labelled("cyclic", labels).with_scenarios({name: toll[:, None] * cost for name, toll in tolls.items()})

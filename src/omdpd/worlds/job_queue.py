@@ -20,7 +20,7 @@ import numpy as np
 
 from omdpd.problem.arrays import positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
-from omdpd.worlds.tables import by_windows, one_hot, probability
+from omdpd.worlds.tables import by_windows, one_hot, probability, walk_laws
 
 MORE, LESS = 1.1, 0.9
 
@@ -31,20 +31,15 @@ def make(
     """Jobs to be done while working is dear at midday: a constraint on progress."""
     S, H = positive_integer("n_jobs", n_jobs), positive_integer("horizon", horizon)
     done, come = probability("success", success), probability("arrival", arrival)
-    transition = np.zeros((S, 2, S))
-    for s in range(S):
-        transition[s, 0, min(s + 1, S - 1)] += come
-        transition[s, 0, s] += 1.0 - come
-        transition[s, 1, max(s - 1, 0)] += done
-        transition[s, 1, s] += 1.0 - done
-    jobs = np.arange(S)
-    cost = -(jobs[:, None] - transition @ jobs) / 2.0
+    laws = walk_laws(S, H, [come, 0.0], [0.0, done])
+    jobs = np.arange(S, dtype=np.float64)
+    cost = -(jobs[:, None] - laws.backward(jobs, 0)) / 2.0
     steps = np.arange(H)
     dear = (steps >= 3 * H // 10) & (steps <= 6 * H // 10)
     price = np.where(dear, 0.9, 0.2)
     reward = 1.0 - price[:, None, None] * np.array([0.0, 1.0]) * np.ones((H, S, 1))
     labels = Labels(tuple(f"{s} jobs" for s in range(S)), ("rest", "work"), ("progress (negative)",))
-    cmdp = CMDP.from_arrays(transition, reward, cost, -progress, one_hot(S, S - 1), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, -progress, one_hot(S, S - 1), H, rescale=True)
     weights = by_windows(H, ("morning counts", "evening counts"), MORE, LESS)
     return cmdp.labelled("job_queue", labels).with_scenarios(
         {name: weight[:, None, None] * cost for name, weight in weights.items()}
