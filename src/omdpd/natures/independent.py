@@ -57,8 +57,8 @@ class Independent:
 def violation_floor(horizon: int, n_states: int, n_actions: int) -> float:
     """1/2 E |sum of HSA independent entries| / (SA): the expected violation per episode that nobody can go below.
 
-    The law of the sum is found exactly, by convolution of the entries' law on the grid of fifths; of very many entries it
-    is normal to five digits.
+    The law of the sum is found exactly, by convolution of the entries' law on the grid of fifths; that of very many
+    entries is normal to five digits.
 
     >>> round(violation_floor(5, 5, 3), 3)
     0.146

@@ -14,11 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from omdpd.beliefs.confidence import Estimate
 from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
 from omdpd.play.judging import Comparator, Totals, comparator, good_event
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.graph import Graph
+from omdpd.solvers.regions import Region
 from omdpd.solvers.sweeps import occupancy_under
 
 # Whole numbers as ranges (first, last + 1).
@@ -83,10 +88,17 @@ def play(
                 k + 1, judged.value, tuple(judged.excess.tolist()), totals.value, totals.violation,
                 report.step_size, report.weight,
                 None if bound is None else bound.regret, None if bound is None else bound.violation,
-                None if believed is None else good_event(believed, cmdp.transition, cmdp.reward, estimated),
+                None if believed is None else _holds(cmdp, believed, estimated),
                 measured(scene.metrics, cmdp, round_, policy),
             )  # fmt: skip
         yield judged.value, row, now
+
+
+def _holds(cmdp: CMDP, believed: Estimate[Region], estimated: Floats | None) -> bool:
+    """Whether a belief is optimistic about the truth; that of a graph is one estimated kernel, and never is."""
+    if isinstance(believed.region, Graph):
+        return False  # nor is a table made of the truth, which may be too large for one
+    return good_event(believed, cmdp.transition, cmdp.reward, estimated)
 
 
 def met_comparator(scene: Scene, end: Progress) -> Comparator:

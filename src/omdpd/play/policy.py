@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, policy_table
+from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, expected, inner, policy_table
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html, table_html
-from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.solvers.sweeps import occupancy_under
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, Npz, npz_of_arrays, opened_npz
 from omdpd.worlds.card import natural_value
@@ -123,9 +123,9 @@ class Policy:
     def evaluate(self, cmdp: CMDP) -> Evaluation:
         """What it earns and costs in a known problem, exactly and in the user's units."""
         table = policy_table(self.table, *cmdp.shape)
-        q = occupancy_of_policy(table, cmdp.transition, cmdp.initial)
-        costs = cmdp.cost.reshape(cmdp.n_constraints, -1) @ q.ravel()
-        value = natural_value(cmdp, float(np.vdot(cmdp.reward, q)))
+        q = occupancy_under(cmdp.laws, table, cmdp.initial)
+        costs = inner(cmdp.cost, q)
+        value = natural_value(cmdp, expected(cmdp.reward, q))
         return Evaluation(value, costs * cmdp.cost_scale, cmdp.budget * cmdp.cost_scale)
 
     def save(self, file: str | Path) -> Path:

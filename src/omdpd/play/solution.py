@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.play.policy import Evaluation, Policy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, one_step, over_steps
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.worlds.card import ProblemCard, problem_card, slater_gap
@@ -111,7 +111,8 @@ def _slater_gap(cmdp: CMDP) -> float:
     """max_q min_i (b_i - c_i.q) in the user's units, in which constraints have other scales than for learners."""
     largest = float(cmdp.cost_scale.max())
     share = cmdp.cost_scale / largest
-    return largest * slater_gap(replace(cmdp, cost=cmdp.cost * share[:, None, None, None], budget=cmdp.budget * share))
+    cost = over_steps(one_step(cmdp.cost, 1) * share[:, None, None, None], cmdp.shape[0], 1)
+    return largest * slater_gap(replace(cmdp, cost=cost, budget=cmdp.budget * share))
 
 
 def _why(solution: Solution) -> str:

@@ -146,7 +146,8 @@ class CMDP:
         limits = np.repeat(limits, c.shape[0]) if limits.shape == (1,) else limits
         b = as_table("budget", limits, ["constraint"], [c.shape[0]])
         scale = _cost_scale(c, b, H, rescale)
-        return CMDP(laws, mu, over_steps(r, H, 0), over_steps(c / _wide(scale), H, 1), b / scale, scale, reward_range=(low, high))
+        c = over_steps(c / _wide(scale), H, 1)
+        return CMDP(laws, mu, over_steps(r, H, 0), c, b / scale, scale, reward_range=(low, high))
 
     @staticmethod
     def from_functions(
@@ -157,6 +158,8 @@ class CMDP:
         budget: npt.ArrayLike = 0.0,
         initial: npt.ArrayLike | None = None,
         rescale: bool = False,
+        *,
+        reward_range: npt.ArrayLike = (0.0, 1.0),
     ) -> CMDP:
         """Build a stationary CMDP of `sizes` (H, S, A) from functions of state and action.
 
@@ -172,7 +175,7 @@ class CMDP:
         rewards, costs = (
             filled_tables(f, (pair[0], pair[1]), name) for name, f in (("reward", reward), ("cost", cost))
         )
-        return CMDP.from_arrays(law, rewards, costs, budget, initial, H, rescale)
+        return CMDP.from_arrays(law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range)
 
     @property
     def shape(self) -> tuple[int, int, int]:
