@@ -12,6 +12,7 @@ from named import LEARNERS, NATURES, WORLDS
 from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.tuning import FACTORS, TRAINING_SEEDS, best_candidate, candidates, training_runs
 from omdpd.report.planes import draw_plane
+from omdpd.worlds.facts import LARGE as FACTS_AT_SIZE
 
 COMMAND = Path(sys.executable).with_name("omdpd")
 FILES = {f"{name}.{kind}" for name in ("figure", "plane") for kind in ("png", "svg", "pdf")}
@@ -133,3 +134,20 @@ def test_the_plane_shows_every_learner_that_has_a_regret():
     (axes,) = draw_plane(records, "title").axes
     assert sorted(text.get_text() for text in axes.texts) == ["1", "2"]
     assert axes.lines[0].get_xydata().tolist() == [[12.0, 3.0]]
+
+
+def test_the_suite_has_worlds_of_thousands_of_states(tmp_path):
+    out = tmp_path / "large"
+    words = ["--large", "--worlds", "streaming", "--natures", "fixed", "--learners", "Uniform"]
+    said = omdpd("suite", *words, "--episodes", 3, "--seeds", 1, "--jobs", 1, "--out", out)
+    assert said.returncode == 0, said.stderr
+    (record,) = json.loads((out / "summary.json").read_text())
+    assert record["world"] == "streaming(n_levels=10000, horizon=50, budget=25.0)"
+    value = FACTS_AT_SIZE["streaming"][1].value
+    assert record["comparator_value"] == pytest.approx(value, abs=1e-6)
+
+
+def test_a_world_without_a_large_size_is_refused(tmp_path):
+    said = omdpd("suite", "--large", "--worlds", "paradox", "--out", tmp_path / "out")
+    assert said.returncode != 0
+    assert "there is no large world 'paradox'; there are garnet, streaming" in " ".join(said.stderr.split())

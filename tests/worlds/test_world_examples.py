@@ -1,6 +1,7 @@
 """The examples run, in short form: the same code with fewer episodes."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def test_cells_of_vectors_are_learnt_kept_and_played(tmp_path, monkeypatch, caps
     assert "5 episodes" in capsys.readouterr().out
     for name in ("cart_pole.png", "cart_pole.npz", "cart_pole/returns.csv"):
         assert (tmp_path / name).stat().st_size > 0
+
+
+def test_the_server_farm_of_two_thousand_states_is_solved(capsys):
+    farm = runpy.run_path(str(EXAMPLES / "admission.py"))["farm"]
+    printed = capsys.readouterr().out
+    assert farm.shape == (50, 2000, 4)
+    assert "best safe value                  44.744551" in printed
+    assert "energy                           costs 80 of 80" in printed
+    assert "refused jobs                     costs 400 of 400" in printed
+    assert "(safe)" in printed
 
 
 @pytest.mark.parametrize("name", ["own_arrays", "frozen_lake", "taxi"])

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import typer
 from rich import box
@@ -31,16 +32,22 @@ from omdpd.cli.playing import (
 )
 from omdpd.experiments.experiment import named_experiment, suitable_runs
 from omdpd.experiments.many_runs import run_all
+from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.tuning import best_candidate, training_runs
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.figures import save
 from omdpd.report.planes import draw_plane
 from omdpd.report.results import grouped, growth_of
 from omdpd.report.statistics import paired_test
 from omdpd.report.tables import formatted, print_table
 from omdpd.storage.atomic import write_atomically
+from omdpd.worlds.facts import LARGE
 
+SUITE_NATURES = "fixed,noisy,natural,hostile,pool,adaptive"
+SUITE_EPISODES = 1000
+# On worlds of thousands of states: stochastic costs, the default learner, and as many episodes as take a few minutes.
+LARGE_NATURES, LARGE_LEARNERS, LARGE_EPISODES = "fixed,noisy", "ProximalOMDPD.standard,Uniform", 100
 SUITE_LEARNERS = "ProximalOMDPD.standard,ProximalOMDPD.cautious,ProximalOMDPD.balanced,ProximalOMDPD.optimistic,Uniform"
 # Over the confidence box of a large world a mirror step has hundreds of thousands of unknowns: not by default.
 SLOW_LEARNER, MAX_STATES = "ProximalOMDPD.optimistic", 40
@@ -51,9 +58,9 @@ Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")
 
 def suite(
     worlds: Names = "",
-    natures: Names = "fixed,noisy,natural,hostile,pool,adaptive",
+    natures: Annotated[str, typer.Option(help="Comma-separated names; those that suit the suite if empty.")] = "",
     learners: Annotated[str, typer.Option(help="Comma-separated names; our presets and Uniform if empty.")] = "",
-    episodes: Annotated[int, typer.Option(help="Episodes K per run.")] = 1000,
+    episodes: Annotated[int | None, typer.Option(help="Episodes K per run; 1000, or 100 with --large.")] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 2,
     jobs: Jobs = 0,
     on: On = "local",
@@ -64,11 +71,19 @@ def suite(
     no_shared_disk: NoSharedDisk = False,
     report: Report = False,
     plugin: Plugins = None,
+    large: Annotated[
+        bool, typer.Option("--large", help="Worlds of thousands of states, with the default learner.")
+    ] = False,
 ) -> None:
     """Run our learners and the uniform policy over all worlds and the natures that suit them."""
     console = Console()
-    names = names_of(worlds), names_of(natures), names_of(learners or SUITE_LEARNERS)
-    experiment = named_experiment(registry_of(plugin), *names, episodes, seeds)
+    registry = registry_of(plugin)
+    if large:
+        names = names_of(worlds), names_of(natures or LARGE_NATURES), names_of(learners or LARGE_LEARNERS)
+        experiment = large_experiment(registry, *names, episodes or LARGE_EPISODES, seeds)
+    else:
+        names = names_of(worlds), names_of(natures or SUITE_NATURES), names_of(learners or SUITE_LEARNERS)
+        experiment = named_experiment(registry, *names, episodes or SUITE_EPISODES, seeds)
     runs = _suitable(console, experiment)
     if not learners:
         slow = {run.world for run in runs if run.learner.name == SLOW_LEARNER and _n_states(run) > MAX_STATES}
@@ -81,6 +96,20 @@ def suite(
     print_table(console, records)
     _print_late(console, records)
     console.print(f"Figure: {out / 'figure.png'}; numbers: {out / 'summary.csv'}", highlight=False)
+
+
+def large_experiment(
+    registry: Registry,
+    worlds: Sequence[str],
+    natures: Sequence[str],
+    learners: Sequence[str],
+    episodes: int,
+    seeds: int,
+) -> Experiment:
+    """A grid of names on worlds at their large sizes, all that have one where none is given."""
+    specs = [registry.spec("worlds", name, dict(named(LARGE, name, "large world")[0])) for name in worlds or LARGE]
+    grid = named_experiment(registry, list(worlds or LARGE), natures, learners, episodes, seeds)
+    return msgspec.structs.replace(grid, worlds=tuple(specs))
 
 
 def compare(

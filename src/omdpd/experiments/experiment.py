@@ -21,6 +21,7 @@ from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunCallback, scene_of
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
+from omdpd.play.guards import check_footprint
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import make_folder, write_atomically
@@ -120,7 +121,9 @@ def _refusal(spec: RunSpec) -> str | None:
     """Why a run's parts do not fit together, or None."""
     try:
         scene = scene_of(spec)
-        scene.learner.init(scene.cmdp.setting(spec.episodes, scene.nature.feedback))
+        setting = scene.cmdp.setting(spec.episodes, scene.nature.feedback)
+        check_footprint(scene.learner, setting)
+        scene.learner.init(setting)
     except InvalidInputError as error:
         return f"{spec.learner.label} on {spec.world.label}, {spec.nature.label}: {error}"
     safety = scene.nature.safety()
