@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.kernel_step.bend import bend
 from omdpd.solvers.compiled.kernel_step.blocks import assemble, factorise, solve_blocks
 from omdpd.solvers.compiled.kernel_step.box import box_quadratic
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON, dual_scale, duality_gap, occupancy_of_slack
@@ -39,6 +40,8 @@ HINGE_REGULARISATION, TINY = 1e-12, 1e-30
 GROWTH, SHRINKAGE, MIN_RADIUS = 4.0, 1e-3, 1e-9
 # Certificates without halving the gap after which Newton's method gives up, and after which the slack is computed anew.
 PATIENCE, RENEW_AFTER = 4, 2
+# Steps of a run that may be bent: where bending helps it takes a few, and without an end it can wander.
+MAX_BENT = 12
 # A certificate is worth its price when the linear model missed the masses by at most this many tolerances.
 SURPRISE = 10.0
 # A whole step may leave the slope this part of its size at 0, a searched one that.  The trials of a search at least
@@ -47,7 +50,10 @@ WHOLE_SLOPE, SEARCHED_SLOPE, MAX_TRIALS = 0.3, 0.2, 40
 
 
 class Work(NamedTuple):
-    """Arrays written by every Newton step: values, slacks, their changes, masses, weights, blocks, right-hand sides."""
+    """Arrays written by every Newton step: values, slacks, their changes, masses, weights, blocks, right-hand sides.
+
+    `trial` is for bent steps: values, masses of the states, slacks, multipliers.
+    """
 
     V: Floats
     y: Floats
@@ -60,6 +66,7 @@ class Work(NamedTuple):
     E: Floats
     rows: Floats
     X: Floats
+    trial: tuple[Floats, Floats, Floats, Floats]
 
 
 class Answer(NamedTuple):
@@ -78,7 +85,7 @@ class Answer(NamedTuple):
 @njit(**INNER)
 def workspace(H: int, S: int, A: int, m: int) -> Work:
     """Uninitialised arrays for a problem of this size."""
-    rows, states, blocks = np.empty((4, H, S * A)), np.empty((2, H, S)), np.empty((2, H, S, S))
+    rows, states, blocks = np.empty((5, H, S * A)), np.empty((4, H, S)), np.empty((2, H, S, S))
     level, square, sides = np.empty(A), np.empty((S * A, S)), np.empty((H, m + 1, S))
     return Work(
         V=states[0],
@@ -92,6 +99,7 @@ def workspace(H: int, S: int, A: int, m: int) -> Work:
         E=blocks[1],
         rows=square,
         X=sides,
+        trial=(states[2], states[3], rows[4], np.empty(m)),
     )
 
 
@@ -104,14 +112,18 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
     """
     V, y, dV = work.V, work.y, work.dV
     best = Answer(y, V, xi, np.inf, 1.0, 0.0, 0, False)
-    radius, since, steps = np.inf, 0, 0
+    radius, since, steps, bends = np.inf, 0, 0, 0
     while steps < limit:
         steps += 1
         dxi, farthest = newton_step(problem, xi, radius, work)
         step = line_search(problem, y, dV, work.dy)
-        surprise = move(problem, V, xi, y, dV, dxi, step, work)
-        stuck = step == 0.0 and not (farthest > MIN_RADIUS and farthest < np.inf)
-        if step == 1.0:
+        bent = False
+        if step < 1.0 and bends < MAX_BENT:
+            bends += 1
+            bent = bend(problem, V, xi, y, work.q, work.w, dV, dxi, work.dy, step, work.level, work.trial)
+        surprise = np.inf if bent else move(problem, V, xi, y, dV, dxi, step, work)
+        stuck = step == 0.0 and not bent and not (farthest > MIN_RADIUS and farthest < np.inf)
+        if step == 1.0 or bent:
             radius = max(radius, GROWTH * farthest)
         elif farthest > 0.0:
             radius = max(farthest * (2.0 * step if step > 0.0 else SHRINKAGE), MIN_RADIUS)
