@@ -1,8 +1,8 @@
 """The hinge multipliers' part of a Newton step on a layered graph.
 
 With V eliminated, the step in xi minimises a quadratic over the box of the multipliers.  Its matrix needs, for every
-multiplier that may move, X_j = M^-1 G^T (w d_j).  A multiplier at a bound that the flow step alone pushes against needs
-none, which is the usual case.  The X_j need not be exact: the quadratic is the true model on the space that they and
+multiplier that may move, X_j = M^-1 G^T (w d_j) (`lanes`).  A multiplier that its hinge pushes against its bound needs
+none.  The X_j need not be exact: the quadratic is the true model on the space that they and
 the flow step span.
 """
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from numba import njit
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.graph_flow import mean_of_layer, spread_over_layer
+from omdpd.solvers.compiled.graph_flow import mean_of_layer
 from omdpd.solvers.compiled.graph_step.active import Active
 from omdpd.solvers.compiled.graph_step.problem import Problem
 from omdpd.solvers.compiled.kernel_step.box import box_quadratic
@@ -24,24 +24,6 @@ Marks = npt.NDArray[np.bool_]
 # Relative size of the proximal term on a multiplier: makes the quadratic definite at a vertex, where no active row is
 # left to carry a change of the hinge; and where none is left for any hinge.
 REGULARISATION, TINY = 1e-12, 1e-30
-
-
-@njit(**SUMS)
-def hinges_after_flow(problem: Problem, active: Active, y: Floats, v: Floats, u: Floats) -> None:
-    """u_j := d_j.Q after the flow step dV = -v alone, in the linear model."""
-    g, d = problem.g, problem.d
-    u[:] = 0.0
-    for h in range(g.layers.size - 1):
-        mean = mean_of_layer(g, v, h + 1)
-        for i in range(g.layers[h], g.layers[h + 1]):
-            for k in range(active.first[i], active.first[i + 1]):
-                ahead = active.spread[k] * mean
-                for e in range(active.entries[k], active.entries[k + 1]):
-                    ahead += active.probabilities[e] * v[active.successors[e]]
-                r = active.row[k]
-                flow = g.copies[r] * (y[r] + v[i] - ahead)
-                for j in range(u.size):
-                    u[j] += flow * d[r, j]
 
 
 @njit(**INNER)
@@ -55,39 +37,14 @@ def mark_free(u: Floats, xi: Floats, W: Floats, free: Marks) -> int:
 
 
 @njit(**SUMS)
-def column_in_metric(problem: Problem, active: Active, j: int, f: Floats, out: Floats) -> None:
-    """out := L^-1 G^T (w d_j); f is scratch."""
-    g, d = problem.g, problem.d
-    f[:] = 0.0
-    for h in range(g.layers.size - 1):
-        spread = 0.0
-        for i in range(g.layers[h], g.layers[h + 1]):
-            have = f[i]
-            for k in range(active.first[i], active.first[i + 1]):
-                r = active.row[k]
-                have += g.copies[r] * d[r, j]
-            out[i] = have * active.root[i]
-            for k in range(active.first[i], active.first[i + 1]):
-                r = active.row[k]
-                flow = active.share[k] * have - g.copies[r] * d[r, j]
-                spread += active.spread[k] * flow
-                for e in range(active.entries[k], active.entries[k + 1]):
-                    f[active.successors[e]] += flow * active.probabilities[e]
-        spread_over_layer(g, spread, f, h + 1)
-
-
-@njit(**SUMS)
 def hinge_quadratic(
-    problem: Problem, active: Active, y: Floats, v: Floats, X: Floats, free: Marks, T: Floats, slope: Floats
+    problem: Problem, active: Active, y: Floats, v: Floats, X: Floats, free: Marks, n: int, T: Floats, slope: Floats
 ) -> None:
     """The model of theta in dxi at dV = -v - X dxi: matrix T (a Gram matrix) and slope, over the free multipliers.
 
     The column of multiplier j is the one of its place among the free ones.
     """
     g, d, m = problem.g, problem.d, slope.size
-    n = 0
-    for j in range(m):
-        n += free[j]
     change, mean = np.zeros(n), np.zeros(n)
     T[:] = 0.0
     slope[:] = 0.0
@@ -127,11 +84,10 @@ def hinge_quadratic(
 
 
 @njit(**INNER)
-def hinge_step(T: Floats, slope: Floats, xi: Floats, W: Floats, free: Marks, radius: float, dxi: Floats) -> float:
+def hinge_step(
+    T: Floats, slope: Floats, xi: Floats, W: Floats, free: Marks, n: int, radius: float, dxi: Floats
+) -> float:
     """dxi := the minimiser over the box and the trust region (0 for multipliers that stay); the largest |dxi_j|."""
-    n = 0
-    for j in range(xi.size):
-        n += free[j]
     low, high = np.empty(n), np.empty(n)
     scale = 0.0
     for b in range(n):

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from omdpd.problem.arrays import Floats
@@ -33,13 +32,8 @@ from omdpd.solvers.compiled.graph_step.certificate import (
     gap_of_rows,
     hinges_of_slack,
 )
-from omdpd.solvers.compiled.graph_step.hinges import (
-    column_in_metric,
-    hinge_quadratic,
-    hinge_step,
-    hinges_after_flow,
-    mark_free,
-)
+from omdpd.solvers.compiled.graph_step.hinges import Marks, hinge_quadratic, hinge_step, mark_free
+from omdpd.solvers.compiled.graph_step.lanes import Lanes, room_for_lanes, solve_flow_and_columns
 from omdpd.solvers.compiled.graph_step.problem import (
     Problem,
     change_of_slack,
@@ -51,18 +45,20 @@ from omdpd.solvers.compiled.graph_step.problem import (
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON
 from omdpd.solvers.compiled.options import GLUE, INNER, SUMS
 
-# Relative residual at which conjugate gradients stop, the factor when the gap stalls, and its least value.
-RESIDUAL, TIGHTENING, MIN_RESIDUAL = 0.03, 0.1, 1e-10
+# Relative residual at which conjugate gradients stop, far from the solution and within so many tolerances of it (where
+# a Newton step saved is worth more than gradients); the factor when the gap stalls, and its least value.
+RESIDUAL, LAST_RESIDUAL, NEAR, TIGHTENING, MIN_RESIDUAL = 0.03, 0.003, 1e4, 0.1, 1e-10
 # Iterations of conjugate gradients per solve; only rounding or a hopeless direction asks for more.
 MAX_GRADIENTS = 2000
 # A certificate is computed where it is expected within this many tolerances.
 CLOSE = 10.0
 # Steps without a tenth less of expected gap after which the residual is tightened, and after which the run is given up.
-STALLED, PATIENCE = 4, 30
+STALLED, PATIENCE = 6, 40
 # Trials of a bent step, and the factor between their lengths.
 TRIALS, SHORTER = 4, 0.4
-# The trust region of xi when there was no descent at all.
-SHRINKAGE, MIN_RADIUS, GROWTH = 1e-3, 1e-9, 4.0
+# The trust region of xi: it shrinks with steps shorter than the first number, by no more than the second, to no less
+# than the third, and grows by the last after a whole or a bent step.
+SHORT, SHRINKAGE, MIN_RADIUS, GROWTH = 0.01, 1e-3, 1e-9, 4.0
 # A whole step may leave the slope this part of its size at 0, a searched one that.  The trials of a search at least
 # halve its interval every third time; this many of them reach 1e-4, and only rounding asks for a shorter step.
 WHOLE_SLOPE, SEARCHED_SLOPE, MAX_SEARCH = 0.3, 0.2, 40
@@ -81,8 +77,9 @@ class Work(NamedTuple):
     q: Floats
     active: Active
     cg: Gradients
+    lanes: Lanes
     X: Floats
-    free: npt.NDArray[np.bool_]
+    free: Marks
     T: Floats
     u: Floats
     slope: Floats
@@ -120,6 +117,7 @@ def workspace(g: Arrays, m: int) -> Work:
         q=rows[3],
         active=room_for_active(g),
         cg=room_for_gradients(N, R),
+        lanes=room_for_lanes(N, R, m),
         X=np.empty((N, m)),
         free=np.zeros(m, np.bool_),
         T=np.empty((m, m)),
@@ -165,7 +163,8 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
             residual = max(residual * TIGHTENING, MIN_RESIDUAL)
             dual_slack(problem, V, xi, y)
         steps += 1
-        n, farthest = newton_step(problem, xi, extra, residual, radius, work)
+        wanted = min(residual, LAST_RESIDUAL) if expected < NEAR * tol else residual
+        n, farthest = newton_step(problem, xi, extra, wanted, radius, work)
         gradients += n
         step = line_search(g, y, work.dV, dy)
         bent = step < 1.0 and bend(problem, V, xi, y, step, work)
@@ -173,9 +172,10 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
             move(problem.W, V, xi, y, step, work)
         if step == 1.0 or bent:
             radius = max(radius, GROWTH * farthest)
-        elif step == 0.0:
+        elif step < SHORT and farthest > 0.0:
+            radius = max(farthest * max(2.0 * step, SHRINKAGE), MIN_RADIUS)
+        if step == 0.0 and not bent:
             stuck = residual <= MIN_RESIDUAL and not farthest > MIN_RADIUS
-            radius = max(farthest * SHRINKAGE, MIN_RADIUS)
             residual = max(residual * TIGHTENING**2, MIN_RESIDUAL)
             dual_slack(problem, V, xi, y)
     return Answer(best.q, best.V, best.xi, best.gap, best.scale, best.noise, steps, gradients, best.solved)
@@ -187,34 +187,31 @@ def newton_step(
 ) -> tuple[int, float]:
     """The Newton direction (dV, dxi, dy) in `work`; the gradient iterations it took, and the largest |dxi_j|."""
     g, active, cg, X = problem.g, work.active, work.cg, work.X
-    n = solve_newton(g, active, extra, cg, residual, MAX_GRADIENTS)
-    for i in range(work.dV.size):
-        work.dV[i] = -cg.v[i]
-    farthest = 0.0
-    work.dxi[:] = 0.0
-    if xi.size > 0:
-        hinges_after_flow(problem, active, work.y, cg.v, work.u)
-        if mark_free(work.u, xi, problem.W, work.free) > 0:
-            b = 0
-            for j in range(xi.size):
-                if work.free[j]:
-                    column_in_metric(problem, active, j, cg.f, cg.rest)
-                    n += solve_newton(g, active, extra, cg, residual, MAX_GRADIENTS)
-                    for i in range(cg.v.size):
-                        X[i, b] = cg.v[i]
-                    b += 1
-            for i in range(cg.v.size):
-                cg.v[i] = -work.dV[i]
-            hinge_quadratic(problem, active, work.y, cg.v, X, work.free, work.T, work.slope)
-            farthest = hinge_step(work.T, work.slope, xi, problem.W, work.free, radius, work.dxi)
-            b = 0
-            for j in range(xi.size):
-                if work.free[j]:
-                    for i in range(cg.v.size):
-                        work.dV[i] -= work.dxi[j] * X[i, b]
-                    b += 1
-    change_of_slack(problem, work.dV, work.dxi, work.dy)
+    free, dxi, farthest = work.free, work.dxi, 0.0
+    n_free = mark_free(work.u, xi, problem.W, free)
+    dxi[:] = 0.0
+    if n_free == 0:
+        n = solve_newton(g, active, extra, cg, residual, MAX_GRADIENTS)
+    else:
+        n = solve_flow_and_columns(problem, active, extra, free, n_free, cg, work.lanes, X, residual, MAX_GRADIENTS)
+        hinge_quadratic(problem, active, work.y, cg.v, X, free, n_free, work.T, work.slope)
+        farthest = hinge_step(work.T, work.slope, xi, problem.W, free, n_free, radius, dxi)
+    set_direction(cg.v, X, free, dxi, work.dV)
+    change_of_slack(problem, work.dV, dxi, work.dy)
     return n, farthest
+
+
+@njit(**SUMS)
+def set_direction(v: Floats, X: Floats, free: Marks, dxi: Floats, dV: Floats) -> None:
+    """dV := -v - sum_j dxi_j X_j, over the free multipliers."""
+    for i in range(dV.size):
+        dV[i] = -v[i]
+    k = 0
+    for j in range(dxi.size):
+        if free[j]:
+            for i in range(dV.size):
+                dV[i] -= dxi[j] * X[i, k]
+            k += 1
 
 
 @njit(**SUMS)
@@ -242,7 +239,7 @@ def bend(problem: Problem, V: Floats, xi: Floats, y: Floats, step: float, work: 
             work.trial_xi[j] = xi[j] + length * work.dxi[j]
         clip_multipliers(problem.W, work.trial_xi)
         water_filling(problem, work.trial_xi, work.mass, work.trial_V, work.exact)
-        if change_to(g, y, work.exact, V, work.trial_V) < wanted - noise:
+        if change_to(g, y, work.exact, V, work.trial_V) < min(wanted, 0.0) - noise:
             V[:] = work.trial_V
             y[:] = work.exact
             xi[:] = work.trial_xi
@@ -312,12 +309,12 @@ def line_search(g: Arrays, y: Floats, dV: Floats, dy: Floats) -> float:
             if start >= 0.0:
                 return 0.0
         elif abs(here) <= -SEARCHED_SLOPE * start:
-            break
+            return step
         elif here < 0.0:
             low, low_slope = step, here
         else:
             high, high_slope = step, here
-    return step
+    return low
 
 
 @njit(**SUMS)

@@ -16,7 +16,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, spread_over_layer
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INLINE, INNER, SUMS
 
 
 class Problem(NamedTuple):
@@ -102,7 +102,7 @@ def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floa
             V[i] = fill_state(g.copies, y, low, high, best, mass[i])
 
 
-@njit(**INNER)
+@njit(**INLINE)
 def fill_state(copies: Floats, y: Floats, low: int, high: int, best: int, mass: float) -> float:
     """The water level of one state, whose levels are in y[low:high]; they become slacks.
 
@@ -110,21 +110,20 @@ def fill_state(copies: Floats, y: Floats, low: int, high: int, best: int, mass: 
     most as many steps as there are rows.
     """
     top, depth = y[best], 0.0
-    for r in range(low, high):
-        y[r] -= top
     if mass > 0.0:
         depth = -mass / copies[best]
         for _ in range(high - low - 1):
             total, count = -mass, 0.0
             for r in range(low, high):
-                if y[r] > depth:
-                    total += copies[r] * y[r]
+                below = y[r] - top
+                if below > depth:
+                    total += copies[r] * below
                     count += copies[r]
             if total <= depth * count:
                 break
             depth = total / count
     for r in range(low, high):
-        y[r] -= depth
+        y[r] = (y[r] - top) - depth
     return top + depth
 
 
