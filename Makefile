@@ -47,8 +47,10 @@ bench: $(VENV)/.dev
 	PYTHONPATH=benchmarks $(BIN)/python -m solvers --sizes $(SIZES) $(if $(JSON),--json $(JSON)) $(if $(PLOT),--plot $(PLOT))
 	$(BIN)/python benchmarks/episodes.py $(if $(AGAINST),--against $(AGAINST))
 
+# Random mirror steps, most of them degenerate: REGION is box, kernel, graph or both (box and kernel).
+fuzz: REGION = both
 fuzz: $(VENV)/.dev
-	$(BIN)/python benchmarks/fuzz.py $(N)
+	$(BIN)/python benchmarks/fuzz.py $(N) --region $(REGION)
 
 # The site, with every example and tutorial run anew; a warning is an error.
 .PHONY: docs docs-serve

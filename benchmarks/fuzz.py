@@ -1,6 +1,7 @@
 """Random mirror steps, most of them degenerate, and what the solvers make of them.
 
-    python benchmarks/fuzz.py N [--seed I] [--region box|kernel|both] [--divergence euclid|kl|both] [--tol T] [--mild]
+    python benchmarks/fuzz.py N [--seed I] [--region box|kernel|graph|both] [--divergence euclid|kl|both] [--tol T]
+        [--mild]
 
 Problem i of a region is a function of (seed + i, region), so a failure is reproduced by its number.  With `--mild` all
 numbers but those of the boxes are moderate: weights to 1e4, radii from 1e-12, some entries far smaller.  `draw` and
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -275,19 +276,30 @@ def check(problem: Problem, outcome: Outcome, tol: float) -> list[str]:
     return wrong
 
 
+def attempt(i: int, region: str, kl: bool, tol: float, mild: bool) -> tuple[Any, Any, list[str]]:
+    """Problem number i of a region, what the solver made of it, and what is wrong with that."""
+    if region == "graph":
+        from fuzz_graphs import check_on_graph, draw_on_graph, run_on_graph
+
+        on_graph = draw_on_graph(i)
+        found = run_on_graph(on_graph, tol)
+        return on_graph, found, check_on_graph(on_graph, found, tol)
+    problem = draw_mild(i, kl) if mild else draw(i, region, kl)
+    outcome = run(problem, region, tol)
+    return problem, outcome, check(problem, outcome, tol)
+
+
 def fuzz(n: int, seed: int, region: str, kl: bool, tol: float, mild: bool = False) -> dict:
     """Run n problems; print the failures and a summary."""
     counts = {"solved": 0, "almost": 0, "failed": 0, "silent": 0}
     iterations, worst, start = [], 0.0, time.perf_counter()
     for i in range(seed, seed + n):
-        problem = draw_mild(i, kl) if mild else draw(i, region, kl)
-        outcome = run(problem, region, tol)
-        wrong = check(problem, outcome, tol)
+        problem, outcome, wrong = attempt(i, region, kl, tol, mild)
         relative = outcome.gap / outcome.scale
         worst = max(worst, relative)
         counts[("solved", "almost", "failed")[outcome.status]] += 1
         counts["silent"] += bool(wrong)
-        iterations.append(outcome.iterations)
+        iterations.append(outcome.steps if region == "graph" else outcome.iterations)
         if outcome.status == 2 or wrong:
             print(f"  {i}: {wrong or 'failed'}, relative gap {relative:.1e}, {problem.label}")
     elapsed = time.perf_counter() - start
@@ -305,15 +317,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("n", type=int)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--region", choices=["box", "kernel", "both"], default="both")
+    parser.add_argument("--region", choices=["box", "kernel", "graph", "both"], default="both")
     parser.add_argument("--divergence", choices=["euclid", "kl", "both"], default="euclid")
     parser.add_argument("--tol", type=float, default=1e-10)
     parser.add_argument("--mild", action="store_true", help="boxes only, with moderate numbers and narrow entries")
     options = parser.parse_args()
     silent = 0
     regions = ("box", "kernel") if options.region == "both" else (options.region,)
+    names = ("euclid", "kl") if options.divergence == "both" else (options.divergence,)
     for region in ("box",) if options.mild else regions:
-        for name in ("euclid", "kl") if options.divergence == "both" else (options.divergence,):
+        for name in ("euclid",) if region == "graph" else names:
             silent += fuzz(options.n, options.seed, region, name == "kl", options.tol, options.mild)["silent"]
     return int(silent > 0)
 
