@@ -1,0 +1,179 @@
+"""Timings on layered graphs: against general solvers with sparse matrices, growth in the entries, several hinges.
+
+    PYTHONPATH=benchmarks python -m solvers.sparse_timing [--parts race,growth,hinges] [--large] [--seed I]
+
+Processor time of one thread, the least of three solves of ours and one of the others (they take seconds).
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from omdpd.solvers.compiled.graph_flow import shares_of_occupancy, values_of_shares
+from omdpd.solvers.graph_step import arrays_of
+from omdpd.solvers.mirror import Hinges
+from omdpd.solvers.threads import one_thread
+from solvers import contestants
+from solvers.contestants import Solve
+from solvers.general import QuadraticProgram
+from solvers.sparse_problems import SparseProblem, general_program, of_known_kernel, of_loop
+from solvers.sparse_worlds import grid, queue, taxi
+
+# HiGHS' quadratic solver and OSQP take minutes beyond this many rows, in our trials.
+FEW_ROWS = 3000
+GROWTH, LARGE_GROWTH = (15, 20, 30), (15, 20, 30, 40, 50)
+
+
+@dataclass(frozen=True)
+class SparseTiming:
+    """One solver on one problem: milliseconds, Newton steps or iterations, sweeps, and how many times ours it takes."""
+
+    problem: str
+    rows: int
+    entries: int
+    solver: str
+    milliseconds: float
+    iterations: int
+    sweeps: float
+    difference: float
+    ratio: float
+
+
+def races(seed: int, large: bool) -> dict[str, Callable[[], SparseProblem]]:
+    """The problems of the race by name."""
+    episodes = 300 if large else 120
+    chosen: dict[str, Callable[[], SparseProblem]] = {
+        "Taxi by step": lambda: of_loop(taxi(), episodes, False, seed),
+        "Taxi pooled": lambda: of_loop(taxi(), episodes, True, seed),
+        "grid 30x30 by step": lambda: of_loop(grid(30, 60, 0.1, seed), episodes, False, seed),
+        "queue 2000 by step": lambda: of_loop(queue(2000, 50, seed), episodes, False, seed),
+    }
+    if large:
+        chosen |= {
+            "grid 50x50 by step": lambda: of_loop(grid(50, 100, 0.1, seed), episodes, False, seed),
+            "queue 2000 pooled": lambda: of_loop(queue(2000, 50, seed), episodes, True, seed),
+        }
+    return chosen
+
+
+def race(name: str, problem: SparseProblem) -> list[SparseTiming]:
+    """Ours, warm and cold, and the others on one problem."""
+    size = name, problem.graph.n_rows, len(problem.graph.successors)
+    sweep, (warm, step) = time_sweep(problem), timed(problem.solve)
+    hinges = problem.hinges
+    cold, start = timed(problem._replace(hinges=Hinges(hinges.tables, hinges.weights)).solve)
+    found = [
+        SparseTiming(*size, "ours, warm", 1e3 * warm, step.iterations, warm / sweep, 0.0, 1.0),
+        SparseTiming(*size, "ours, cold", 1e3 * cold, start.iterations, cold / sweep, 0.0, cold / warm),
+    ]
+    general = general_program(problem)
+    for rival, make in rivals(problem, general).items():
+        solve = make()
+        began = time.process_time()
+        answer = solve(problem, general)  # type: ignore[arg-type]  # it only asks for the shape of the reference
+        spent = time.process_time() - began
+        q = answer.occupancy / np.sqrt(problem.graph.copies)
+        difference = float(np.abs(q - step.occupancy).max())
+        found.append(
+            SparseTiming(*size, rival, 1e3 * spent, answer.iterations, spent / sweep, difference, spent / warm)
+        )
+    return found
+
+
+def rivals(problem: SparseProblem, general: QuadraticProgram) -> dict[str, Callable[[], Solve]]:
+    """The general solvers that end within about a minute."""
+    chosen: dict[str, Callable[[], Solve]] = {
+        "PIQP": lambda: contestants.piqp("sparse_ldlt", general),
+        "Clarabel": lambda: contestants.clarabel(general),
+    }
+    if problem.graph.n_rows <= FEW_ROWS:
+        chosen |= {"OSQP": lambda: contestants.osqp(general), "HiGHS": lambda: contestants.highs(general)}
+    return chosen
+
+
+def growth(sizes: tuple[int, ...], seed: int) -> list[SparseTiming]:
+    """Ours under the known kernel of n x n grids with H = 2 n, nothing lumped."""
+    found = []
+    for n in sizes:
+        problem = of_known_kernel(grid(n, 2 * n, 0.1, seed), seed)
+        sweep, (warm, step) = time_sweep(problem), timed(problem.solve)
+        size = f"grid {n}x{n}, H {2 * n}", problem.graph.n_rows, len(problem.graph.successors)
+        found.append(SparseTiming(*size, "ours, warm", 1e3 * warm, step.iterations, warm / sweep, 0.0, 1.0))
+    return found
+
+
+def exponent(found: list[SparseTiming]) -> float:
+    """The power of the entries with which the time grows from the first to the last."""
+    first, last = found[0], found[-1]
+    return float(np.log(last.milliseconds / first.milliseconds) / np.log(last.entries / first.entries))
+
+
+def several_hinges(seed: int) -> list[SparseTiming]:
+    """One hinge and eight, on a 20 x 20 grid; `iterations` counts the multipliers strictly inside their box."""
+    found: list[SparseTiming] = []
+    for m in (1, 2, 4, 8):
+        problem = of_known_kernel(grid(20, 40, 0.1, seed), seed, m)
+        sweep, (warm, step) = time_sweep(problem), timed(problem.solve)
+        W = problem.eta * problem.hinges.weights
+        free = int(((step.multipliers > 1e-9 * W) & (step.multipliers < W * (1 - 1e-9))).sum())
+        ratio = 1e3 * warm / found[0].milliseconds if found else 1.0
+        size = f"grid 20x20, {m} hinges", problem.graph.n_rows, len(problem.graph.successors)
+        found.append(SparseTiming(*size, "ours, warm", 1e3 * warm, free, warm / sweep, 0.0, ratio))
+    return found
+
+
+def time_sweep(problem: SparseProblem) -> float:
+    """Seconds for one backward sweep over the graph: the values of the reference's policy."""
+    arrays = arrays_of(problem.graph)
+    shares = shares_of_occupancy(arrays, problem.reference)
+    return timed(lambda: values_of_shares(arrays, shares, problem.loss), 5)[0]
+
+
+def timed(call, repetitions: int = 3):
+    """The least processor time of a few calls after one that is not timed, and what the call returns."""
+    found, spent = call(), []
+    for _ in range(repetitions):
+        began = time.process_time()
+        call()
+        spent.append(time.process_time() - began)
+    return min(spent), found
+
+
+def show(found: list[SparseTiming]) -> None:
+    """One line per timing."""
+    for row in found:
+        print(
+            f"{row.problem:24} {row.rows:8} rows {row.entries:8} entries  {row.solver:11} {row.milliseconds:10.2f} ms "
+            f"{row.iterations:6} it {row.sweeps:8.0f} sweeps  x{row.ratio:8.2f}  |dq| {row.difference:.0e}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default="race,growth,hinges")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--seed", type=int, default=7500)
+    options = parser.parse_args()
+    parts = options.parts.split(",")
+    with one_thread():
+        for name, make in races(options.seed, options.large).items() if "race" in parts else ():
+            show(race(name, make()))
+        if "growth" in parts:
+            found = growth(LARGE_GROWTH if options.large else GROWTH, options.seed)
+            show(found)
+            print(f"the time of a solve grows like entries^{exponent(found):.2f}")
+        if "hinges" in parts:
+            show(several_hinges(options.seed))
+    print(f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
