@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.play.judging import Assessment
-from omdpd.play.simulate import observe
+from omdpd.play.judging import Assessment, assess
+from omdpd.play.simulate import observe, play_episode
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
+from omdpd.problem.laws import SparseLaws
 from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, FullFeedback, Trajectory
 from omdpd.solvers.compiled.episode import play_judge
+
+# Laws that are lists are rolled out as lists where their table would have more entries (8 MB): there the few
+# microseconds that one pass saves do not count.
+MAX_TABLE = 2**20
 
 
 def play_judged(
@@ -19,6 +24,8 @@ def play_judged(
 
     As in `play_episode` the number of random numbers taken depends on the sizes alone; they are the same ones.
     """
+    if not _has_tables(cmdp, round_):
+        return play_episode(cmdp, round_, policy, kind, rng), assess(round_, occupancy)
     n, H, _, _ = round_.cost.shape
     uniforms = rng.random((3 + n) * H)
     reward_noise, cost_noise = round_.reward_noise, round_.cost_noise
@@ -36,3 +43,11 @@ def play_judged(
     if cost_noise == "beta":
         costs = observe(costs, uniforms[3 * H :].reshape(-1, H), -1.0, 1.0, cost_noise)
     return BanditFeedback(walk, rewards, costs), judged
+
+
+def _has_tables(cmdp: CMDP, round_: Round) -> bool:
+    """Whether the truth and the round are plain tables that one pass can read."""
+    H, S, A = cmdp.shape
+    if isinstance(cmdp.laws, SparseLaws) and H * S * A * S > MAX_TABLE:
+        return False
+    return bool(round_.reward.flags.c_contiguous and round_.cost.flags.c_contiguous)
