@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+import numpy.typing as npt
+
 from omdpd.learners.protocol import Learner, Report, check_storable, stored_classes
 from omdpd.play.guards import as_learner, check_footprint
 from omdpd.play.policy import Policy
-from omdpd.problem.arrays import InvalidInputError, positive_integer
+from omdpd.play.start import as_start, started, with_next_start
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.setting import Feedback, Setting, checked_feedback
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import Journal
@@ -22,7 +26,8 @@ from omdpd.storage.packing import Tree, pack, unpack
 class Session:
     """Ask and tell: `policy()` before an episode, `update(feedback)` after it.
 
-    With a budget in the setting, feedback holds costs and rewards as they are met, in one's own units.
+    With a budget in the setting, feedback holds costs and rewards as they are met, in one's own units.  `logged` are
+    episodes from before, whoever played them: the first policy is planned with what they tell.
 
     >>> import numpy as np
     >>> from omdpd import BanditFeedback, ProximalOMDPD, Session, Setting, Trajectory
@@ -35,28 +40,37 @@ class Session:
     1
     """
 
-    def __init__(self, learner: Learner[Any], setting: Setting) -> None:
+    def __init__(self, learner: Learner[Any], setting: Setting, *, logged: Sequence[Feedback] = ()) -> None:
         self.learner = as_learner(learner)
         self.setting = setting
         self.episodes = 0
         self._closed = False
         check_footprint(learner, setting.scaled())
-        self._state = learner.init(setting.scaled())
+        checked = tuple(checked_feedback(setting, feedback) for feedback in logged)
+        self._state = started(learner, setting.scaled(), checked)
         self._journal: Journal | None = None
         self._snapshot_every = 0
 
     @classmethod
-    def open(cls, path: str | Path, learner: Learner[Any], setting: Setting, snapshot_every: int = 200) -> Session:
+    def open(
+        cls,
+        path: str | Path,
+        learner: Learner[Any],
+        setting: Setting,
+        snapshot_every: int = 200,
+        *,
+        logged: Sequence[Feedback] = (),
+    ) -> Session:
         """A session kept in a folder: every update is on disk before it returns.
 
         Opening it again, after a crash too, goes on with the same policy.  One process at a time may have it open; a
         process that died does not hold it.  Use it with ``with``, or call `close`.
         """
         positive_integer("snapshot_every", snapshot_every)
-        session = cls(learner, setting)
+        session = cls(learner, setting, logged=logged)
         # What could not be opened again is refused here, before anything is written or learnt.
         check_storable(learner, session._state)
-        fingerprint = _fingerprint(learner, setting)
+        fingerprint = _fingerprint(learner, setting, logged)
         journal = Journal(Path(path))
         try:
             journal.claim(fingerprint)
@@ -64,8 +78,10 @@ class Session:
             if kept is not None:
                 session.episodes, tree, arrays = kept
                 session._state = _restored(Path(path), tree, arrays, learner, type(session._state))
-            for feedback in journal.replay(session.episodes):
-                session._learn(checked_feedback(setting.scaled(), feedback))  # scaled before it was written
+            for feedback, initial in journal.replay(session.episodes):
+                good = checked_feedback(setting.scaled(), feedback)  # scaled before it was written
+                session._state = session._after(good, initial)
+                session.episodes += 1
         except BaseException:
             journal.close()
             raise
@@ -76,14 +92,19 @@ class Session:
         """The policy to play in the next episode: probabilities of actions by step and state."""
         return Policy(self.learner.policy(self._state).copy())
 
-    def update(self, feedback: Feedback) -> None:
-        """Learn from one episode; wrong feedback is refused with a sentence and changes nothing."""
+    def update(self, feedback: Feedback, initial: npt.ArrayLike | None = None) -> None:
+        """Learn from one episode; wrong feedback is refused with a sentence and changes nothing.
+
+        `initial` is the law of the next episode's first state, if it is not what it was: it stays until it is given
+        anew.
+        """
         if self._closed:
             raise InvalidInputError("the session is closed, so nothing more can be told to it: open it again")
         good = checked_feedback(self.setting, feedback)
-        state = self.learner.update(self._state, good)
+        law = None if initial is None else as_start(initial, self.setting)
+        state = self._after(good, law)
         if self._journal is not None:
-            self._journal.append(good)
+            self._journal.append(good, law)
         self._state = state
         self.episodes += 1
         if self._journal is not None and self.episodes % self._snapshot_every == 0:
@@ -108,9 +129,10 @@ class Session:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _learn(self, feedback: Feedback) -> None:
-        self._state = self.learner.update(self._state, feedback)
-        self.episodes += 1
+    def _after(self, feedback: Feedback, initial: Floats | None) -> Any:
+        """The state after one more episode, with the law that the next one starts from."""
+        state = self._state if initial is None else with_next_start(self.learner, self._state, initial)
+        return self.learner.update(state, feedback)
 
 
 def _restored(path: Path, tree: Tree, arrays: Arrays, learner: Learner[Any], kind: type) -> Any:
@@ -124,10 +146,10 @@ def _restored(path: Path, tree: Tree, arrays: Arrays, learner: Learner[Any], kin
         raise RecordError(f"{path / 'snapshot.json'} is damaged: the state in it cannot be used ({error})") from None
 
 
-def _fingerprint(learner: Learner[Any], setting: Setting) -> str:
-    """A hash of everything that learner and setting hold."""
+def _fingerprint(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] = ()) -> str:
+    """A hash of everything that learner, setting and what was logged before hold."""
     try:
-        tree, arrays = pack((learner, setting))
+        tree, arrays = pack((learner, setting, *logged))
         # Sessions whose settings have no units keep the fingerprint they had before there were units.
         fields = tree[1]["fields"]
         for name in [name for name in ("budget", "cost_scale", "reward_range") if fields[name] is None]:

@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Trajectory
 from omdpd.storage import log as logs
 from omdpd.storage.atomic import (
@@ -41,6 +42,10 @@ from omdpd.storage.packing import Tree
 from omdpd.storage.sealed import FORMAT, read_sealed, sealed_json
 
 MADE = re.compile(r"(state-\d{9,}\.npz|journal-\d{9,}\.log)")
+
+
+# What one update was told: the feedback, and the law of the next episode's first state if it was given.
+Entry = tuple[Feedback, Floats | None]
 
 
 class SessionLockedError(RecordError):
@@ -129,27 +134,30 @@ class Journal:
             raise RecordError(f"{state} is damaged: its checksum is not the one that was written")
         return kept.episodes, kept.tree, arrays_of_npz(arrays, str(state))
 
-    def entries(self, episodes: int) -> Iterator[tuple[Feedback, int]]:
-        """The feedback since a snapshot of `episodes`, and where each ends in the log."""
+    def entries(self, episodes: int) -> Iterator[tuple[Entry, int]]:
+        """What was told since a snapshot of `episodes`, and where each entry ends in the log."""
         file = self.path / _log_name(episodes)
         self._refuse_later_logs(episodes)
         for k, (entry, end) in enumerate(logs.read(file, episodes, self._session), episodes):
             yield _decoded(entry, f"{file}, episode {k}"), end
 
-    def replay(self, episodes: int) -> Iterator[Feedback]:
-        """The feedback since a snapshot of `episodes`; then the journal is ready for more."""
+    def replay(self, episodes: int) -> Iterator[Entry]:
+        """What was told since a snapshot of `episodes`; then the journal is ready for more."""
         file = self.path / _log_name(episodes)
         n, end = episodes, logs.start_of(read_bounded(file), file, self._session)
-        for feedback, after in self.entries(episodes):
-            yield feedback
+        for entry, after in self.entries(episodes):
+            yield entry
             n, end = n + 1, after
         self._log = logs.Log(file, n, end)
         self._sweep(episodes)
 
-    def append(self, feedback: Feedback) -> None:
-        """Write one feedback; it is durable when this returns, and not there if this raises."""
+    def append(self, feedback: Feedback, initial: Floats | None = None) -> None:
+        """Write one feedback; it is durable when this returns, and not there if this raises.
+
+        `initial` is the law of the next episode's first state, if it was given.
+        """
         assert self._log is not None, "a journal is replayed before it is written"
-        self._log.append(_encoded(feedback))
+        self._log.append(_encoded(feedback, initial))
 
     def take_snapshot(self, episodes: int, tree: Tree, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
         """Keep the state, begin a new log, and drop what is no longer needed."""
@@ -224,21 +232,23 @@ def _converted(content: dict[str, Any], kind: type[Any], file: Path) -> Any:
         raise RecordError(f"{file} is damaged: {error}") from None
 
 
-def _encoded(feedback: Feedback) -> bytes:
+def _encoded(feedback: Feedback, initial: Floats | None) -> bytes:
     trajectory = feedback.trajectory
     arrays = {"states": trajectory.states, "actions": trajectory.actions, "rewards": feedback.rewards}
     costs = {"costs": feedback.costs} if isinstance(feedback, BanditFeedback) else {"cost": feedback.cost}
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays, **costs)
+    start = {} if initial is None else {"initial": initial}
+    np.savez(buffer, allow_pickle=False, **arrays, **costs, **start)
     return buffer.getvalue()
 
 
-def _decoded(entry: bytes, name: str) -> Feedback:
+def _decoded(entry: bytes, name: str) -> Entry:
     stored = arrays_of_npz(entry, name)
     try:
         trajectory = Trajectory(stored["states"], stored["actions"])
+        initial = stored.get("initial")
         if "cost" in stored:
-            return FullFeedback(trajectory, stored["rewards"], stored["cost"])
-        return BanditFeedback(trajectory, stored["rewards"], stored["costs"])
+            return FullFeedback(trajectory, stored["rewards"], stored["cost"]), initial
+        return BanditFeedback(trajectory, stored["rewards"], stored["costs"]), initial
     except KeyError as error:
         raise RecordError(f"{name} holds no {error.args[0]}, so it is no feedback") from None
