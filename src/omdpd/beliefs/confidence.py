@@ -16,6 +16,7 @@ import numpy as np
 
 from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.regions import Box, Kernel, Region
@@ -37,6 +38,7 @@ SAFE_COST_SCALE = 0.02
 R = TypeVar("R", bound=Region, covariant=True)
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Estimate(Generic[R]):
     """What a learner believes before an episode, with the kind of region that its estimator makes.

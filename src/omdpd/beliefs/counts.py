@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from omdpd.problem.arrays import Floats
+from omdpd.problem.records import quick
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Counts:
     """Everything a learner keeps of the past: sums only; means are derived when needed.

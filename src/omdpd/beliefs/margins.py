@@ -16,6 +16,7 @@ import numpy as np
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.sharing import SharedBeliefs, SharedTable
 from omdpd.problem.arrays import Floats
+from omdpd.problem.records import quick
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.lookahead import kernel_variance, noise_variance
 from omdpd.solvers.compiled.memory import nearest
@@ -29,6 +30,7 @@ EXCEEDED = 1e-6
 NOVEL, FORGET = 0.25, 0.125
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Caution:
     """What a margin depends on besides the beliefs.

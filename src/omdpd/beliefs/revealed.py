@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from omdpd.problem.arrays import Floats
+from omdpd.problem.records import quick
 from omdpd.solvers.compiled.memory import parallel_place
 from omdpd.solvers.compiled.products import largest
 
@@ -19,6 +20,7 @@ from omdpd.solvers.compiled.products import largest
 SAME = 1e-12
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class TableMemory:
     """Up to `capacity` distinct tables (H, S, A), least recently met first; capacity 0 keeps the last table alone.

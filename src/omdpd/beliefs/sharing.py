@@ -14,6 +14,7 @@ import numpy as np
 
 from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.records import quick
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.sharing import (
     COST_TRUSTS,
@@ -35,6 +36,7 @@ from omdpd.solvers.compiled.sharing import (
 )
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What is kept besides the counts: sums of squares, and the scores of every weight.

@@ -13,6 +13,7 @@ from omdpd.beliefs.margins import Caution, standard_error
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.sharing import Evidence, SharedBeliefs, SharedKernel, check_weight, shared_beliefs
 from omdpd.problem.arrays import Floats
+from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.standard import lift_tables
 from omdpd.solvers.regions import Kernel
@@ -21,6 +22,7 @@ from omdpd.solvers.regions import Kernel
 REVEALED = 1.5
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Prices:
     """What the last plan would pay for a little more of each cost: `each` (J,) of `tables` (J, H, S, A)."""

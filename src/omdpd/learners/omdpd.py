@@ -36,6 +36,7 @@ from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats, named, weighted_sum
+from omdpd.problem.records import quick
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.products import dots, half_square
@@ -92,6 +93,7 @@ HintName = Literal["last-gradient", "as-printed"]
 DivergenceName = Literal["euclidean", "kl"]
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class State:
     """Everything OMDPD carries from one episode to the next; `k` episodes have been seen."""

@@ -14,12 +14,14 @@ from typing import Any, Protocol, TypeVar
 
 from omdpd.beliefs.confidence import Estimate
 from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.records import quick
 from omdpd.problem.setting import Feedback, FeedbackKind, Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Region
 from omdpd.storage.packing import classes_of, hints_of, pack, unpack
 
 
+@quick
 @dataclass(frozen=True)
 class Certificate:
     """Bounds a learner can state while it runs (where its region contains the truth and costs are met by q*).
@@ -33,6 +35,7 @@ class Certificate:
     violation: float
 
 
+@quick
 @dataclass(frozen=True)
 class Report:
     """What a learner tells the record after an episode; a number that does not apply is None.

@@ -212,7 +212,7 @@ class ProximalOMDPD:
         believed, shared = self._believe(setting, counts, k, evidence, prices, caution)
         if not (still and now.eta == state.eta):  # step 2
             weights, capped = self._weights(setting, k + 1, V, now.eta, capped)
-        margin = dot(believed.margin, q)
+        margin = dot(believed.margin, q) if shared is None else 0.0
         ground = Ground(setting, believed, margin, shared, caution, memory, now.q_hat, now.eta, now.multipliers)
         m = ground.surrogate(self.estimator, memory, weights)
         step, shortened = ground.step_or_shorter(m)

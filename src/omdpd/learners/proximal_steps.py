@@ -15,6 +15,7 @@ from omdpd.beliefs.sharing import Evidence, SharedKernel
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.surrogate import Surrogate, matching, remembered_tables
 from omdpd.problem.arrays import Floats
+from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.memory import lift_by_size
 from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
@@ -24,6 +25,7 @@ from omdpd.solvers.regions import Region
 SHORTENED = (1.0, 10.0, 100.0)
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class State:
     """Everything carried from one episode to the next; `k` episodes have been seen, and q is played in the next.

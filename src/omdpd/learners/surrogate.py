@@ -13,6 +13,7 @@ from omdpd.beliefs.confidence import effective_episodes
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.potential import Potential
 from omdpd.problem.arrays import Floats
+from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.products import dot, half_square, largest_dot
 from omdpd.solvers.compiled.sharing import kernel_drift
@@ -74,6 +75,7 @@ class Stepping:
         )
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Surrogate:
     """-r~.q + sum_j w_j [d_j.q]^+."""

@@ -19,6 +19,7 @@ from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import Nature
 from omdpd.problem.arrays import Floats, expected, inner
 from omdpd.problem.cmdp import CMDP, Round
+from omdpd.problem.records import quick
 from omdpd.solvers.compiled.episode import at_least
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.planning import best_plan_against, written_out
@@ -35,6 +36,7 @@ MAX_NUMBERS = 2**22
 MAX_HINDSIGHT = 2**21
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """One episode: the policy's true value, and its true excess cost per constraint (I,)."""
@@ -48,6 +50,7 @@ class Assessment:
         return max(0.0, *self.excess.tolist())
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Totals:
     """What a run amounts to after `episodes`: sums over its episodes.

@@ -22,6 +22,7 @@ from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.records import quick
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.regions import Region
 from omdpd.solvers.sweeps import occupancy_under
@@ -35,6 +36,7 @@ EVEN_POINTS = 1_000
 POINTS_PER_DECADE = 500
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Progress:
     """A run between two episodes: everything that is needed to go on.

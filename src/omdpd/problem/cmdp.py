@@ -28,6 +28,7 @@ from omdpd.problem.arrays import (
 from omdpd.problem.forms import Axes, LawFunction, filled_tables, read_laws
 from omdpd.problem.laws import Laws
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.problem.records import quick
 from omdpd.problem.setting import FeedbackKind, Setting
 
 if TYPE_CHECKING:
@@ -261,6 +262,7 @@ class CMDP:
         return Setting(H, S, A, self.n_constraints, self.initial, n_episodes, feedback)
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Round:
     """One episode's mean tables: `reward` (H, S, A), `cost` (I, H, S, A, budget taken off), and how they are observed.

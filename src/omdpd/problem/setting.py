@@ -21,6 +21,7 @@ from omdpd.problem.arrays import (
     refuse_where,
     within,
 )
+from omdpd.problem.records import quick
 
 # "bandit": rewards and costs met along the trajectory.  "full": the rewards met, and the whole cost tables.
 FeedbackKind = Literal["bandit", "full"]
@@ -110,6 +111,7 @@ class Setting:
         return (self.horizon, self.n_states, self.n_actions)
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """The states and actions of one episode, ``(H,)`` each."""
@@ -118,6 +120,7 @@ class Trajectory:
     actions: Integers
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class BanditFeedback:
     """One episode with the rewards ``(H,)`` and the costs ``(I, H)`` met on the way (costs less budget per step)."""
@@ -127,6 +130,7 @@ class BanditFeedback:
     costs: Floats
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class FullFeedback:
     """One episode with the rewards met ``(H,)`` and the whole cost tables ``(I, H, S, A)``."""

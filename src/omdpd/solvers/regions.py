@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.records import quick
 from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.compiled.episode import inside
 from omdpd.solvers.graph import Graph
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Box:
     """B = {p : lower <= p <= upper, rows sum to one}, shapes (H, S, A, S), tightened to bounds that are reached."""
@@ -32,6 +34,7 @@ class Box:
         return Box(*tighten(lower, upper))
 
 
+@quick
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """A single kernel (H, S, A, S): known, or estimated and taken at its word."""
