@@ -38,3 +38,15 @@ def test_the_trivial_world_is_solved_from_the_start():
     value, excess, _ = late_averages(Oracle(cmdp.transition, cmdp.reward, cmdp.excess), "bandit", 8)
     assert value == pytest.approx(BEST)
     assert excess <= 1e-7
+
+
+def test_the_model_may_be_lists_of_successors(monkeypatch):
+    cmdp = random_cmdp(np.random.default_rng(3), H, S, A, I, budget=0.1)
+    dense = Oracle(cmdp.transition, cmdp.reward, cmdp.excess).init(cmdp.setting(K, "bandit"))
+    monkeypatch.setattr("omdpd.solvers.planning.MAX_ENTRIES", 0)
+    listed = Oracle(cmdp.laws.listed(), cmdp.reward, cmdp.excess).init(cmdp.setting(K, "bandit"))
+    q, p = (forward(state.policy, cmdp.transition, cmdp.initial) for state in (listed, dense))
+    assert dot(q, cmdp.reward) == pytest.approx(dot(p, cmdp.reward), abs=1e-8)
+    assert max(dot(q, d) for d in cmdp.excess) <= 1e-8
+    with pytest.raises(InvalidInputError, match="do not fit"):
+        Oracle(cmdp.laws.listed(), cmdp.reward, cmdp.excess).init(Setting(H + 1, S, A))

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from omdpd.learners.protocol import Card, Report
 from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.laws import DenseLaws, Laws, SparseLaws
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.programs import best_policy
+from omdpd.solvers.planning import best_plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +27,12 @@ class State:
 class Oracle:
     """Built from the true `transition` (H, S, A, S), mean `reward` (H, S, A) and cost `tables` (n, H, S, A).
 
+    A transition that is too large for a table may be given as `Laws`.
     The tables are all that may come, budgets taken off: the means where costs are stochastic, every table of a pool
     where they are picked.  Where no policy satisfies them all, the one whose largest excess is least is played.
     """
 
-    transition: Floats | None = None
+    transition: Floats | Laws | None = None
     reward: Floats | None = None
     tables: Floats | None = None
 
@@ -54,10 +56,12 @@ class Oracle:
         if self.transition is None or self.reward is None or self.tables is None:
             raise InvalidInputError("Oracle must be given the model: pass transition, reward and tables")
         H, S, A = setting.shape
-        shapes = (self.transition.shape, self.reward.shape, self.tables.shape[1:])
-        if shapes != ((H, S, A, S), (H, S, A), (H, S, A)):
+        given = self.transition
+        wanted = (H, S, A) if isinstance(given, SparseLaws | DenseLaws) else (H, S, A, S)
+        if (given.shape, self.reward.shape, self.tables.shape[1:]) != (wanted, (H, S, A), (H, S, A)):
             raise InvalidInputError(f"the oracle's tables do not fit a setting of shape {(H, S, A)}")
-        return State(best_policy(self.transition, setting.mu, self.reward, self.tables).policy)
+        laws = given if isinstance(given, SparseLaws | DenseLaws) else DenseLaws(H, given)
+        return State(best_plan(laws, setting.mu, self.reward, self.tables).policy)
 
     def policy(self, state: State) -> Floats:
         """The best safe policy."""

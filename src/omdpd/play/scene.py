@@ -20,7 +20,7 @@ from omdpd.natures.protocol import Nature
 from omdpd.problem.arrays import Floats, InvalidInputError, named
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
-from omdpd.solvers.planning import safest_plan
+from omdpd.solvers.planning import safest_plan, written_out
 from omdpd.solvers.sweeps import value_under
 
 # A user's own number of an episode: a function of the world, the round and the policy that was played.
@@ -57,7 +57,7 @@ def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
     if isinstance(learner, Oracle) and learner.transition is None:
         if feedback == "full":
             raise InvalidInputError("Oracle is told mean costs, but this nature picks its tables: pass them in Python")
-        return Oracle(cmdp.transition, cmdp.reward, cmdp.excess)
+        return Oracle(cmdp.transition if written_out(cmdp.laws) else cmdp.laws, cmdp.reward, cmdp.excess)
     if isinstance(getattr(learner, "estimator", None), ModelToBeGiven):
         return replace(learner, estimator=_known_model(cmdp, feedback))
     settings: set[str] = {field.name for field in fields(learner)} if is_dataclass(learner) else set()
