@@ -1,9 +1,11 @@
 """A user whose rewards are euros and whose costs are hours."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from omdpd import (
     CMDP,
@@ -20,7 +22,12 @@ from omdpd import (
     run,
     save_problem,
 )
+from omdpd.experiments import load_experiment, run_experiment
+from omdpd.experiments.executors import InProcess
 from omdpd.gym.learning import Task
+from omdpd.report.curves import load_curves
+from omdpd.report.tables import print_table
+from omdpd.worlds import WORLDS
 from omdpd.worlds.card import problem_card
 
 H, S, A = 4, 3, 2
@@ -204,3 +211,19 @@ def test_a_session_of_before_there_were_units_keeps_its_fingerprint(tmp_path):
         "7e5f834be7f7d8f8a4e916b067f7b6cc00edd2aae6b8a52fbb59ebd7cae9d35c"
         in Path(tmp_path / "session.json").read_text()
     )
+
+
+def test_tables_and_figures_of_experiments_say_in_which_units_they_are(tmp_path):
+    (tmp_path / "x.toml").write_text(
+        'episodes = 4\nseeds = 1\nworlds = [{name = "inventory"}]\nnatures = [{name = "fixed"}]\n'
+        'learners = [{name = "Uniform"}]\n'
+    )
+    records = run_experiment(load_experiment(tmp_path / "x.toml"), tmp_path / "results", InProcess())
+    world = WORLDS["inventory"]()
+    assert records[0]["cost_scale"] == world.cost_scale.tolist()
+    assert records[0]["reward_range"] == list(world.reward_range)
+    note = f"budget 66.5; here costs ÷ {world.cost_scale[0]:.4g}"
+    shown = io.StringIO()
+    print_table(Console(file=shown, width=120), records)
+    assert note in shown.getvalue()
+    assert f"budget {load_curves(tmp_path / 'results' / 'runs', records)[0].budget}".startswith(note)

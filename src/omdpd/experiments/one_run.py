@@ -142,6 +142,8 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
         "episodes": spec.episodes,
         "horizon": scene.cmdp.shape[0],
         "budget": (scene.cmdp.budget * scene.cmdp.cost_scale).tolist(),
+        "cost_scale": scene.cmdp.cost_scale.tolist(),
+        "reward_range": list(scene.cmdp.reward_range),
         **asdict(result),
         **early_sums(end.totals, best),
         "comparator_value": best.value,

@@ -12,7 +12,7 @@ import numpy as np
 from omdpd.play.history import History
 from omdpd.play.judging import EXPONENT_START
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
-from omdpd.report.results import budget_text
+from omdpd.report.results import budget_note
 from omdpd.report.statistics import Growth, half_width
 from omdpd.report.thinning import kept_places
 from omdpd.storage.atomic import RecordError
@@ -102,7 +102,7 @@ def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str
         if summary["comparator_value"] is not None:
             regrets.append(episodes * summary["comparator_value"] - rows["value_sum"].to_numpy())
     regret = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
-    return Curves(learner, nature, band(episodes, np.stack(violations)), regret, budget_text(group))
+    return Curves(learner, nature, band(episodes, np.stack(violations)), regret, budget_note(group))
 
 
 def curves_of(label: str, nature: str, group: Sequence[History]) -> Curves:

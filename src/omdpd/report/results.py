@@ -142,10 +142,29 @@ def budget_text(group: Sequence[Mapping[str, Any]]) -> str:
     >>> budget_text([{"budget": [2.0]}, {"budget": [2.5]}])
     '2..2.5'
     """
-    budgets = [record.get("budget") for record in group]
-    if any(budget is None for budget in budgets):
+    return _ranges([record.get("budget") for record in group])
+
+
+def budget_note(group: Sequence[Mapping[str, Any]]) -> str:
+    """The budgets in the user's units, and by what a table's numbers are divided where learners see other units.
+
+    >>> budget_note([{"budget": [66.5], "cost_scale": [13.7], "reward_range": [0.0, 1.0]}])
+    '66.5; here costs ÷ 13.7'
+    """
+    told, budget = [], budget_text(group)
+    if any(set(record.get("cost_scale", ())) - {1.0} for record in group):
+        told.append(f"costs ÷ {_ranges([record.get('cost_scale') for record in group])}")
+    spans = [(low, high) for low, high in (record.get("reward_range", (0.0, 1.0)) for record in group)]
+    if any(high - low != 1.0 for low, high in spans):
+        told.append(f"rewards ÷ {_ranges([[high - low] for low, high in spans])}")
+    return f"{budget}; here {', '.join(told)}" if budget and told else budget
+
+
+def _ranges(lists: Sequence[Sequence[float] | None]) -> str:
+    """Numbers of several runs, place by place; a range where they differ, nothing where some run has none."""
+    if any(numbers is None for numbers in lists):
         return ""
-    pairs = ((min(column), max(column)) for column in zip(*budgets, strict=True))
+    pairs = ((min(column), max(column)) for column in zip(*(numbers or () for numbers in lists), strict=True))
     return ", ".join(f"{low:.4g}" if low == high else f"{low:.4g}..{high:.4g}" for low, high in pairs)
 
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.report.results import budget_text, grouped, growth_of, mean_of
+from omdpd.report.results import budget_note, budget_text, grouped, growth_of, mean_of
 from omdpd.report.statistics import MIN_RUNS, Growth
 
 COLUMNS = (
@@ -110,7 +110,7 @@ def _cell(group: Sequence[Mapping[str, Any]], column: tuple[str, str, int], wide
 
 
 def _budget_note(group: Sequence[Mapping[str, Any]]) -> str:
-    budget = budget_text(group)
+    budget = budget_note(group)
     return "" if not budget else f" [dim](budget {budget})[/dim]"
 
 
