@@ -15,7 +15,6 @@ import numpy as np
 import typer
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from omdpd.cli.playing import (
@@ -45,7 +44,7 @@ from omdpd.report.curves import load_curves
 from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, stored_runs, summaries
-from omdpd.report.tables import STYLES, formatted, print_table
+from omdpd.report.tables import STYLES, aligned, formatted, print_table, printable
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
@@ -151,26 +150,21 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path(
 
 def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> None:
     """List the runs of a folder: state, progress, last numbers."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("run", "world", "nature", "learner", "seed", "budget", "state", "episodes", "regret", "violation"):
-        shown.add_column(name, no_wrap=name == "run")
-    failed: list[str] = []
+    rows, failed = [], []
     for stored in stored_runs(folder):
-        summary = stored.folder.summary
+        summary = stored.summary
         last = stored.folder.last_rows() if summary is None else None
         numbers = _last_numbers(last) if summary is None else (summary["regret"], summary["violation"])
-        labels = (escape(label) for label in (stored.world, stored.nature, stored.learner))
-        shown.add_row(
-            stored.folder.path.name, *labels, str(stored.seed), budget_text([summary or {}]) or "-", stored.state,
-            f"{stored.episodes}/{stored.n_episodes}", *("-" if x is None else f"{x:.1f}" for x in numbers),
-        )  # fmt: skip
+        rows.append((
+            stored.folder.path.name, stored.world, stored.nature, stored.learner, str(stored.seed),
+            budget_text([summary or {}]) or "-", stored.state, f"{stored.episodes}/{stored.n_episodes}",
+            *("-" if x is None else f"{x:.1f}" for x in numbers),
+        ))  # fmt: skip
         error = stored.folder.error if stored.state == "failed" else None
         if error is not None:
             failed.append(f"{stored.folder.path.name} failed: {error.get('error')}")
-    console = Console(width=160)
-    console.print(shown)
-    for line in failed:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    head = ("run", "world", "nature", "learner", "seed", "budget", "state", "episodes", "regret", "violation")
+    print("\n".join([*aligned(head, rows), *map(printable, failed)]))
 
 
 def table(

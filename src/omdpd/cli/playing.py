@@ -23,7 +23,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.writer import commit_seconds
 from omdpd.problem.arrays import InvalidInputError, named
-from omdpd.report.figures import draw_experiment
+from omdpd.report.figures import METADATA, draw_experiment
 from omdpd.report.results import with_early
 from omdpd.report.study import write_report
 from omdpd.storage.run_folder import RunFolder
@@ -88,6 +88,7 @@ class Plan:
         return executor(PLACES[self.on], min(self.jobs or os.cpu_count() or 1, n_runs), self.address)
 
 
+FIGURES = tuple(f"figure.{kind}" for kind in METADATA)
 PLACES: dict[str, Place] = {"local": "local", "dask": "dask", "ray": "ray"}
 
 
@@ -99,15 +100,22 @@ def play_experiment(
     The report is written even where runs failed: it shows which ones, and why.
     """
     wanted = experiment.runs() if runs is None else runs
+    # Where nothing new comes of it the figure stays as it is: drawing it is most of a call that finds all finished.
+    before = _content(folder / "summary.json")
     try:
         with playing(console, wanted, folder, plan) as (workers, watch):
             records = run_experiment(experiment, folder, workers, watch, None, plan.shared_disk, wanted)
         records = [with_early(record, RunFolder(folder / "runs" / record["run"], record["run"])) for record in records]
-        draw_experiment(experiment, folder, records)
+        if before != _content(folder / "summary.json") or not all((folder / name).exists() for name in FIGURES):
+            draw_experiment(experiment, folder, records)
     finally:
         if plan.report and (folder / "runs").is_dir():
             console.print(f"Report: {write_report(folder)}", highlight=False, soft_wrap=True)
     return records
+
+
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
 
 
 def play_runs(
@@ -130,7 +138,7 @@ def playing(
                 forget(runs, folder, failed_only=not plan.fresh)
             left = [run for run in runs if RunFolder(folder / "runs" / run.id, run.id).summary is None]
             compile_for(left, lambda line: console.print(line, highlight=False, soft_wrap=True))
-            with plan.executor(len(runs)) as workers, Watch(console, runs, folder / "runs") as watch:
+            with plan.executor(max(len(left), 1)) as workers, Watch(console, runs, folder / "runs") as watch:
                 yield workers, watch
         except KeyboardInterrupt:
             sentence = f"Stopped; what was done is kept in {folder}. The same command goes on from there."

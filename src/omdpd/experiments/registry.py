@@ -298,8 +298,9 @@ def _hints(kind: Kind, name: str, factory: Callable[..., Any]) -> dict[str, Any]
         raise InvalidInputError(f"the types of the settings of {name!r} in {kind} cannot be read: {error}") from None
 
 
-def _required(made: type[Spec]) -> list[str]:
-    return [field.encode_name for field in msgspec.structs.fields(made) if field.required]
+@cache
+def _required(made: type[Spec]) -> tuple[str, ...]:
+    return tuple(field.encode_name for field in msgspec.structs.fields(made) if field.required)
 
 
 def _identifier(name: str) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -90,7 +91,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="n
         """
         if self.has_content:
             return f"{Path(getattr(self, 'path')).name}@{getattr(self, 'sha256')[:8]}"  # noqa: B009
-        defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
+        defaults = defaults_of(type(self))
         return label_of(self.name, {k: v for k, v in self.settings.items() if v != defaults[k]})
 
     @property
@@ -102,6 +103,12 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="n
     def identity(self) -> Spec:
         """The spec without what does not matter to results: where a file lies."""
         return msgspec.structs.replace(self, path="") if self.has_content else self
+
+
+@cache
+def defaults_of(kind: type[Spec]) -> dict[str, Any]:
+    """The defaults of a kind of spec, worked out once: a folder of results has thousands of specs of a few kinds."""
+    return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
 class LearnerSpec(Spec, frozen=True):

@@ -30,7 +30,7 @@ NUMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """A run as its folder tells it: what ran, its state in a word, and how far it came.
+    """A run as its folder tells it: what ran, its state in a word, how far it came, and its scores once it is finished.
 
     `spec` is None where a part has a name that nothing here knows: reading results needs no code of anybody's.
     """
@@ -44,6 +44,7 @@ class StoredRun:
     folder: RunFolder
     state: str
     episodes: int
+    summary: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,7 @@ def load_runs(folder: str | Path) -> pa.Table:
 
 def summaries(folder: Path) -> list[dict[str, Any]]:
     """The summaries of the finished runs."""
-    found = ((run.folder, run.folder.summary) for run in stored_runs(folder))
-    return [with_early(summary, record) for record, summary in found if summary is not None]
+    return [with_early(run.summary, run.folder) for run in stored_runs(folder) if run.summary is not None]
 
 
 def with_early(summary: dict[str, Any], record: RunFolder) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _stored(folder: RunFolder) -> StoredRun:
     state = "finished" if summary is not None else "failed" if folder.error is not None else "unfinished"
     done = plain.episodes if summary is not None else folder.episodes
     world, nature, learner = labels
-    return StoredRun(world, nature, learner, plain.seed, plain.episodes, spec, folder, state, done)
+    return StoredRun(world, nature, learner, plain.seed, plain.episodes, spec, folder, state, done, summary)
 
 
 def _known(content: Mapping[str, Any]) -> RunSpec | None:

@@ -85,6 +85,27 @@ def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:
     return f"\\begin{{tabular}}{{{columns}}}\n\\hline\n{top}\n\\hline\n{body}\n\\hline\n\\end{{tabular}}\n"
 
 
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of plain text with columns below one another, for lists of any length (a laid-out table takes its time).
+
+    >>> aligned(("a", "b"), [("1", "2"), ("333", "4")])
+    ['a    b', '---  -', '1    2', '333  4']
+    """
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    lines = [head, ["-" * width for width in widths], *cells]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def printable(text: str) -> str:
+    r"""Text without what a terminal would obey: results may be a stranger's.
+
+    >>> printable("a\x1b[2Jb")
+    'a?[2Jb'
+    """
+    return "".join(symbol if symbol.isprintable() else "?" for symbol in text)
+
+
 def exponent_cell(growth: Growth | None, none: str = "-") -> str:
     """An exponent with its 95 % interval where it has one."""
     if growth is None or growth.exponent is None:

@@ -1,0 +1,89 @@
+"""Commands over many runs take little time, and a study that is finished takes next to none."""
+
+import json
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from named import LEARNERS, NATURES, WORLDS
+from studies import play
+
+from omdpd.experiments.spec import Experiment, RunSpec, toml_of
+from omdpd.storage.run_folder import RunFolder
+from omdpd.storage.sealed import sealed_json, sealed_toml
+
+COMMAND = Path(sys.executable).with_name("omdpd")
+N = 300
+SWEEP = """\
+episodes = 10
+seeds = 2
+worlds = [{ name = "cyclic" }]
+natures = [{ name = "noisy" }]
+learners = [{ name = "Uniform" }, { name = "Oracle" }]
+"""
+
+
+def omdpd(*words, cwd=None):
+    """What a command printed, and the processor time it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, check=True, cwd=cwd)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return said.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A study of one run that was played and copies of it under other seeds, each sealed as its own."""
+    folder = tmp_path_factory.mktemp("many")
+    parts = WORLDS["cyclic"](), NATURES["noisy"](), LEARNERS["Uniform"]()
+    play(Experiment((parts[0],), (parts[1],), (parts[2],), 10, 1), folder)
+    (first,) = (folder / "runs").iterdir()
+    summary = RunFolder(first, first.name).summary
+    for seed in range(1, N):
+        spec = RunSpec(*parts, 10, seed)
+        path = folder / "runs" / spec.id
+        shutil.copytree(first, path)
+        (path / "spec.toml").write_bytes(sealed_toml(spec.id, toml_of(spec)))
+        for name in ("provenance.json", "commit.json"):
+            content = {k: v for k, v in json.loads((path / name).read_text()).items() if k not in ("sha256", "format")}
+            (path / name).write_bytes(sealed_json(spec.id, content | {"run": spec.id}))
+        RunFolder(path, spec.id).finish(summary | {"seed": seed, "run": spec.id})
+    return folder
+
+
+@pytest.mark.parametrize("words", [("ls",), ("table",), ("table", "--format", "csv")], ids=" ".join)
+def test_many_runs_are_read_in_little_time(many, words):
+    """A thousand runs within three seconds: 300 within one, besides the start of Python and its imports."""
+    _, start = omdpd("--version")
+    text, seconds = omdpd(words[0], many, *words[1:])
+    assert seconds - start < 2.5 * N / 300  # with room for a machine that is shared
+    if words == ("ls",):
+        assert text.count("finished") == N
+        assert "budget" in text.splitlines()[0]
+
+
+def test_a_finished_study_is_neither_played_nor_drawn_again(tmp_path):
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    omdpd("run", "sweep.toml", "--jobs", 1, cwd=tmp_path)
+    folder = tmp_path / "results" / "sweep"
+    drawn = (folder / "figure.png").stat().st_mtime_ns
+    _, start = omdpd("--version")
+    text, seconds = omdpd("run", "sweep.toml", "--jobs", 2, cwd=tmp_path)
+    assert "4 of 4 runs are finished already" in text
+    assert "Means over 2 seeds" in text
+    assert (folder / "figure.png").stat().st_mtime_ns == drawn
+    assert seconds - start < 1.5
+    (folder / "figure.svg").unlink()
+    omdpd("run", "sweep.toml", "--jobs", 2, cwd=tmp_path)
+    assert (folder / "figure.svg").exists()
+
+
+def test_an_unknown_format_is_refused_with_all_there_are(many):
+    said = subprocess.run(
+        [COMMAND, "table", many, "--format", "bogus"], capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert said.returncode == 2
+    assert "there is no format 'bogus'; there are terminal, markdown, csv, latex" in said.stderr
