@@ -1,6 +1,7 @@
 """Files that last, in folders where somebody else may write, and on machines with little memory."""
 
 import os
+import re
 import resource
 import stat
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import omdpd
 import omdpd.storage.atomic as atomic
 from omdpd.storage.atomic import RecordError, make_folder, read_bounded, write_atomically
 from omdpd.storage.locks import Lock
@@ -126,3 +128,14 @@ def test_a_short_run_fits_into_three_gigabytes_of_address_space(tmp_path):
     words = [sys.executable, "-c", RUN, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout == "3\n", done.stderr
+
+
+def test_files_are_replaced_in_one_place():
+    """Everything that is written for good goes through the one writer that syncs and moves."""
+    package = Path(omdpd.__file__).parent
+    writers = {
+        file.relative_to(package).as_posix()
+        for file in package.rglob("*.py")
+        if re.search(r"os\.(replace|rename)\(|\.(write_text|write_bytes)\(", file.read_text())
+    }
+    assert writers == {"storage/atomic.py"}

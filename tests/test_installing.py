@@ -1,0 +1,58 @@
+"""What an installation needs and does: its dependencies are those that are imported, and nothing else is loaded."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+NAMES = {"tomli-w": "tomli_w", "pillow": "PIL"}  # where a package is imported under another name
+# Loaded where they are asked for, with a sentence if they are missing.
+OPTIONAL = {"gymnasium", "distributed", "dask", "ray", "starlette", "uvicorn", "IPython"}
+# What `import omdpd` must not cost anybody.
+NOT_LOADED = ("piqp", "ray", "distributed", "gymnasium", "matplotlib.pyplot", "scipy.stats", "rich.progress", "typer")
+
+
+def imported():
+    """Top-level names of what the package imports."""
+    for file in (ROOT / "src" / "omdpd").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                yield node.module.split(".")[0]
+
+
+def requirements(entries):
+    return {NAMES.get(name, name) for name in (Requirement(entry).name for entry in entries)}
+
+
+def test_the_dependencies_are_what_is_imported():
+    foreign = {name for name in imported() if name not in sys.stdlib_module_names and name != "omdpd"}
+    assert foreign - OPTIONAL == requirements(PROJECT["dependencies"])
+
+
+def test_what_tests_alone_need_is_no_dependency():
+    extras = PROJECT["optional-dependencies"]
+    assert "piqp" not in requirements(PROJECT["dependencies"])
+    assert "piqp" in requirements(extras["test"])
+    assert not {"ray", "distributed"} & requirements(extras["test"])
+    assert extras["test-cluster"] == ["omdpd[test,dask,ray]"]
+    assert "omdpd[test-cluster]" in extras["dev"]  # what `make test` and CI install
+
+
+def test_the_versions_of_python_are_those_that_readme_names():
+    supported = SpecifierSet(PROJECT["requires-python"])
+    assert [minor for minor in range(8, 20) if f"3.{minor}.0" in supported] == [11, 12, 13, 14]
+    assert "Python 3.11 to 3.14" in (ROOT / "README.md").read_text()
+
+
+def test_importing_loads_nothing_that_is_not_needed():
+    code = f"import sys, omdpd; print(*[name for name in {NOT_LOADED!r} if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == []
