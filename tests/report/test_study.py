@@ -12,6 +12,7 @@ from scipy import stats
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.comparison import compared
 from omdpd.report.html import data_text, page
+from omdpd.report.results import stored_runs
 from omdpd.report.statistics import holm, paired_test
 from omdpd.report.study import KNOWN_AT_THE_END, NOT_SAFE, load_study
 from omdpd.report.thinning import bucket_maxima, kept_places, shares, written
@@ -193,6 +194,8 @@ def test_a_learner_that_nobody_here_knows_is_shown_by_its_name(study_folder, tmp
     respelled(run, f'name = "{name}"', f"name = '{HOSTILE}'")
     parts = load_study(folder).parts()
     assert any(learner.startswith(HOSTILE) for learner in parts["head"]["learners"])
+    # Its world is known, and named as in every other run.
+    assert {run.world for run in stored_runs(folder)} == {run.world for run in stored_runs(study_folder)}
 
 
 def test_a_world_that_cannot_be_built_is_said_and_the_curves_remain(study_folder, tmp_path):

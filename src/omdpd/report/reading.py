@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
-from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_of
+from omdpd.experiments.registry import PlainRun
+from omdpd.experiments.spec import NatureSpec, RunSpec, WorldSpec
 from omdpd.play.loop import KeyRanges
 from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.report.results import known_parts
 from omdpd.storage.run_folder import RunFolder
 
 # Columns of rows that are not a user's own metrics.
@@ -206,24 +207,10 @@ def _asked(folder: RunFolder) -> Asked:
     file = folder.path / "spec.toml"
     try:
         plain = msgspec.convert(folder.spec(), PlainRun)
-        specs = [_known(kind, table) for kind, table in plain.parts]
+        (world_spec, world), (nature_spec, nature), (_, learner) = known_parts(plain)
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise InvalidInputError(f"{file} does not hold a run of this version: {error}") from None
-    labels = [
-        label_of(str(table.get("name", "?")), {k: v for k, v in table.items() if k != "name"}) if spec is None
-        else spec.label
-        for spec, (_, table) in zip(specs, plain.parts, strict=True)
-    ]  # fmt: skip
-    world, nature, learner = labels
-    return Asked(world, nature, learner, plain.seed, plain.episodes, specs[0], specs[1])
-
-
-def _known(kind: Kind, table: Mapping[str, Any]) -> Any:
-    """The spec of a name that is known here; None for another."""
-    try:
-        return Registry.installed().parse(kind, table)
-    except UnknownNameError:
-        return None
+    return Asked(world, nature, learner, plain.seed, plain.episodes, world_spec, nature_spec)
 
 
 def _stamp(file: Path) -> Any:

@@ -181,20 +181,29 @@ def _stored(folder: RunFolder) -> StoredRun:
     content = folder.spec()
     try:
         plain = msgspec.convert(content, PlainRun)
+        world, nature, learner = (label for _, label in known_parts(plain))
         spec = _known(content)
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise RecordError(f"{file} does not hold a run of this version: {error}") from None
-    if spec is None:
-        labels = [label_of(str(table.pop("name", "?")), table) for _, table in plain.parts]
-    else:
-        labels = [spec.world.label, spec.nature.label, spec.learner.label]
     summary = folder.summary
     if summary is not None:
         _check_summary(folder.path / "summary.json", summary)
     state = "finished" if summary is not None else "failed" if folder.error is not None else "unfinished"
     done = plain.episodes if summary is not None else folder.episodes
-    world, nature, learner = labels
     return StoredRun(world, nature, learner, plain.seed, plain.episodes, spec, folder, state, done, summary)
+
+
+def known_parts(plain: PlainRun) -> list[tuple[Any, str]]:
+    """The spec (None where nothing here knows the name) and the label of a stored run's world, nature and learner."""
+    parts = []
+    for kind, table in plain.parts:
+        settings = {key: value for key, value in table.items() if key != "name"}
+        try:
+            spec = Registry.installed().parse(kind, table)
+            parts.append((spec, spec.label))
+        except UnknownNameError:
+            parts.append((None, label_of(str(table.get("name", "?")), settings)))
+    return parts
 
 
 def _known(content: Mapping[str, Any]) -> RunSpec | None:
