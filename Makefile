@@ -40,11 +40,12 @@ bars: $(VENV)/.dev
 	$(BIN)/python benchmarks/bars.py $(SEEDS)
 	$(BIN)/python benchmarks/standard.py $(SEEDS)
 
-# The solvers against general ones; with PLOT= the growth with S, A and H is neither measured nor drawn.  Then whole
-# episodes; with AGAINST=PATH beside an older checkout.
+# The solvers against general ones; with PLOT= the growth with S, A and H is neither measured nor drawn.  Then steps on graphs
+# (LARGE=1: larger ones too), and whole episodes; with AGAINST=PATH beside an older checkout.
 bench: $(VENV)/.dev
 	$(PIP) --editable '.[dev,bench]'
 	PYTHONPATH=benchmarks $(BIN)/python -m solvers --sizes $(SIZES) $(if $(JSON),--json $(JSON)) $(if $(PLOT),--plot $(PLOT))
+	PYTHONPATH=benchmarks $(BIN)/python -m solvers.sparse_timing $(if $(LARGE),--large)
 	$(BIN)/python benchmarks/episodes.py $(if $(AGAINST),--against $(AGAINST))
 
 # Random mirror steps, most of them degenerate: REGION is box, kernel, graph or both (box and kernel).

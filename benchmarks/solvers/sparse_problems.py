@@ -16,6 +16,8 @@ from solvers.sparse_worlds import Layout, SparseWorld, known, seen
 
 # The loop's estimates: log of the number of tables, optimism in rewards, margin in costs; its hinge weight.
 LOG, OPTIMISM, MARGIN, WEIGHT = 20.0, 0.1, 0.02, 20.0
+# What binding tables cost per step under the policy that they are centred at.
+SHORTAGE = 0.1
 # How often the loop estimates anew while it plays.
 BLOCKS = 8
 
@@ -34,13 +36,16 @@ class SparseProblem(NamedTuple):
         return graph_step(self.graph, self.reference, self.loss, self.eta, self.hinges, tolerance)
 
 
-def of_known_kernel(world: SparseWorld, seed: int, n_hinges: int = 1) -> SparseProblem:
-    """The fourth of four steps under the world's kernel, with rewards that change a little between them."""
+def of_known_kernel(world: SparseWorld, seed: int, n_hinges: int = 1, binding: bool = False) -> SparseProblem:
+    """The fourth of four steps under the world's kernel, with rewards that change a little between them.
+
+    The hinges are the world's own, or random ones that bind.
+    """
     rng, graph = np.random.default_rng(seed), known(world).graph
     reward, cost = np.tile(world.reward, world.H), np.tile(world.cost, world.H)
     arrays = arrays_of(graph)
     q = occupancy_of_shares(arrays, shares_of_occupancy(arrays, np.ones(graph.n_rows)))
-    tables = cost[None] if n_hinges == 1 else binding_tables(rng, graph, q, n_hinges)
+    tables = binding_tables(rng, graph, q, n_hinges) if binding else cost[None]
     weights, start = np.full(n_hinges, WEIGHT), None
     for _ in range(4):
         loss = -reward + rng.uniform(-0.05, 0.05, graph.n_rows)
@@ -51,13 +56,13 @@ def of_known_kernel(world: SparseWorld, seed: int, n_hinges: int = 1) -> SparseP
 
 
 def binding_tables(rng: np.random.Generator, graph: Graph, q: np.ndarray, m: int) -> np.ndarray:
-    """Random tables, of which most bind: they forbid to leave what they cost under q by much."""
+    """Random tables, of which most bind: they cost a little under q."""
     tables = rng.uniform(-1.0, 1.0, (m, graph.n_rows))
-    return tables - (tables @ (graph.copies * q))[:, None] / graph.horizon
+    return tables - (tables @ (graph.copies * q))[:, None] / graph.horizon + SHORTAGE
 
 
 def of_loop(world: SparseWorld, episodes: int, pooled: bool, seed: int) -> SparseProblem:
-    """The last step of a loop that plays in blocks, estimates from counts and takes two steps after every block."""
+    """The first step after the last block of a loop that plays in blocks, estimates anew and takes two steps."""
     rng = np.random.default_rng(seed)
     counts: list[dict[int, dict[int, float]]] = [{} for _ in range(world.H)]
     visits: dict[tuple[int, int], float] = {}
@@ -71,11 +76,11 @@ def of_loop(world: SparseWorld, episodes: int, pooled: bool, seed: int) -> Spars
         before, layout = layout, seen(world, counts, pooled)
         q = q[inherited(world, before, layout)]
         reward, cost = estimates(world, layout, visits, pooled)
-        for _ in range(2):
-            hinges = Hinges(cost[None], np.array([WEIGHT]), start)
-            problem = SparseProblem(layout.graph, q, -reward, float(world.H), hinges)
-            step = problem.solve()
-            q, start = step.occupancy, step.multipliers
+        hinges = Hinges(cost[None], np.array([WEIGHT]), start)
+        problem = SparseProblem(layout.graph, q, -reward, float(world.H), hinges)
+        step = problem.solve()
+        step = problem._replace(reference=step.occupancy).solve()
+        q, start = step.occupancy, step.multipliers
     return problem
 
 

@@ -1,6 +1,7 @@
 """Timings on layered graphs: against general solvers with sparse matrices, growth in the entries, several hinges.
 
-    PYTHONPATH=benchmarks python -m solvers.sparse_timing [--parts race,growth,hinges] [--large] [--seed I]
+    PYTHONPATH=benchmarks python -m solvers.sparse_timing [--parts race,growth,hinges] [--only NAME] [--large]
+        [--seed I]
 
 Processor time of one thread, the least of three solves of ours and one of the others (they take seconds).
 """
@@ -49,6 +50,7 @@ def races(seed: int, large: bool) -> dict[str, Callable[[], SparseProblem]]:
     """The problems of the race by name."""
     episodes = 300 if large else 120
     chosen: dict[str, Callable[[], SparseProblem]] = {
+        "grid 8x8 by step": lambda: of_loop(grid(8, 16, 0.1, seed), episodes, False, seed),
         "Taxi by step": lambda: of_loop(taxi(), episodes, False, seed),
         "Taxi pooled": lambda: of_loop(taxi(), episodes, True, seed),
         "grid 30x30 by step": lambda: of_loop(grid(30, 60, 0.1, seed), episodes, False, seed),
@@ -115,10 +117,10 @@ def exponent(found: list[SparseTiming]) -> float:
 
 
 def several_hinges(seed: int) -> list[SparseTiming]:
-    """One hinge and eight, on a 20 x 20 grid; `iterations` counts the multipliers strictly inside their box."""
+    """One to eight random hinges on a 20 x 20 grid; `iterations` counts the multipliers strictly inside their box."""
     found: list[SparseTiming] = []
     for m in (1, 2, 4, 8):
-        problem = of_known_kernel(grid(20, 40, 0.1, seed), seed, m)
+        problem = of_known_kernel(grid(20, 40, 0.1, seed), seed, m, binding=True)
         sweep, (warm, step) = time_sweep(problem), timed(problem.solve)
         W = problem.eta * problem.hinges.weights
         free = int(((step.multipliers > 1e-9 * W) & (step.multipliers < W * (1 - 1e-9))).sum())
@@ -159,13 +161,15 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default="race,growth,hinges")
+    parser.add_argument("--only", default="", help="of the race, the problems with this in their name")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--seed", type=int, default=7500)
     options = parser.parse_args()
     parts = options.parts.split(",")
     with one_thread():
         for name, make in races(options.seed, options.large).items() if "race" in parts else ():
-            show(race(name, make()))
+            if options.only in name:
+                show(race(name, make()))
         if "growth" in parts:
             found = growth(LARGE_GROWTH if options.large else GROWTH, options.seed)
             show(found)

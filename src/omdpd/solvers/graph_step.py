@@ -16,7 +16,7 @@ from omdpd.solvers.compiled.graph_step.solve import solve_graph
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import Divergence, Hinges, Status, Step
 
-# The relative gap at which a step on a graph stops: |q - q*| <= 1.4e-4 in the units of V for certain, usually 1e-7.
+# The relative gap at which a step on a graph stops: |q - q*| <= 1.4e-4 times the root of its scale.
 TOLERANCE = 1e-8
 
 
