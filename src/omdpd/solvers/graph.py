@@ -43,6 +43,9 @@ class Graph:
     spread : (R,)
         The uniform share of a row's law; its entries hold the rest.  Unless given it is one where there are no entries,
         and zero elsewhere.
+    states, actions : (N,), (R,)
+        Which true state a state is, and which action a row: -1 where they stand for several.  Empty where nobody asks;
+        numbers ascend within a layer and within a state, and -1 comes last.
     """
 
     layers: Indices
@@ -55,6 +58,8 @@ class Graph:
     initial: Floats
     n_states: int
     spread: Floats = field(default_factory=lambda: np.zeros(0))
+    states: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
+    actions: Indices = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
         if self.spread.size != self.n_rows:
