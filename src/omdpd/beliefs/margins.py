@@ -15,7 +15,7 @@ import numpy as np
 
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.sharing import SharedBeliefs, SharedTable
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.records import quick
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.lookahead import kernel_variance, noise_variance
@@ -49,6 +49,12 @@ class Caution:
         exceeded = excess > EXCEEDED * horizon
         share = max(FALL * self.share, LEAST) if exceeded else min(GROWTH * self.share, 1.0)
         return Caution(plan, share, self.novelty)
+
+    def inherited(self, parent: Integers | None) -> Caution:
+        """The same with the plan by the rows of a newer graph, of which `parent` were those before; None for tables."""
+        if parent is None or self.plan is None:
+            return self
+        return Caution(self.plan[parent], self.share, self.novelty)
 
     def after_tables(self, memory: tuple[TableMemory, ...], tables: Floats) -> Caution:
         """The novelty after tables (I,H,S,A) were revealed; `memory` is the one before."""

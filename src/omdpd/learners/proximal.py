@@ -18,12 +18,12 @@ Units are raw: alpha of the paper is one, and V takes the place of lam.  What ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from omdpd.beliefs import learning
+from omdpd.beliefs import representations
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     REWARD_SCALE,
@@ -35,21 +35,25 @@ from omdpd.beliefs.confidence import (
     KnownModel,
 )
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.layouts import Layout, RowPolicy, inherited
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.revealed import TableMemory
+from omdpd.beliefs.shared_rows import Scores, SharedRows
 from omdpd.beliefs.sharing import Evidence, SharedKernel
 from omdpd.beliefs.standard import Prices, SharingEstimator
+from omdpd.beliefs.visits import Visits
 from omdpd.learners.needs import ModelToBeGiven, require_nonnegative, require_positive
 from omdpd.learners.protocol import Card, Certificate, Report
-from omdpd.learners.proximal_steps import Ground, State
-from omdpd.learners.start import uniform_occupancy
-from omdpd.learners.surrogate import Stepping, Weighting, distance, inexactness, kernel_move
-from omdpd.problem.arrays import Floats
+from omdpd.learners.proximal_steps import Ground, Representation, State, first_occupancy, nothing_seen, order_on_graph
+from omdpd.learners.surrogate import Stepping, Weighting, distance, flow, inexactness, kernel_move
+from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.products import add_violation, dot
+from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Kernel, Region
+from omdpd.storage.packing import WHERE_SET
 
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
 NOISE = 1e-7
@@ -70,12 +74,16 @@ class Corrected(NamedTuple):
 
 @dataclass(frozen=True)
 class ProximalOMDPD:
-    """The practical form; build one with `standard` (the default), another preset, or `known_model`."""
+    """The practical form; build one with `standard` (the default), another preset, or `known_model`.
+
+    Large problems are held on a graph of what was visited (see `beliefs.layouts`); `layout` says which of the two.
+    """
 
     estimator: Estimator | SharingEstimator = EmpiricalEstimator()
     weighting: Weighting = Weighting()
     stepping: Stepping = Stepping()
     memory: int = 8
+    layout: Representation | None = field(default=None, metadata=WHERE_SET)
 
     @staticmethod
     def standard(
@@ -90,11 +98,12 @@ class ProximalOMDPD:
         eta: float = 1.0,
         eta_bandit: float = 0.1,
         memory: int = 8,
+        layout: Representation | None = None,
     ) -> ProximalOMDPD:
         """The default: estimates shared between steps, exact hinges, `z` standard errors of safety on every cost."""
         weighting = Weighting(w0, gamma_scale, lagged=lagged)
         stepping = Stepping(eta, eta_bandit=eta_bandit, patient=patient)
-        return ProximalOMDPD(SharingEstimator(z, exploration, stationary), weighting, stepping, memory)
+        return ProximalOMDPD(SharingEstimator(z, exploration, stationary), weighting, stepping, memory, layout)
 
     @staticmethod
     def cautious(
@@ -107,10 +116,11 @@ class ProximalOMDPD:
         lagged: bool = False,
         eta: float = Stepping.eta_init,
         memory: int = 8,
+        layout: Representation | None = None,
     ) -> ProximalOMDPD:
         """Empirical kernel, exact hinges, a shrinking margin on cost (`kappa` is the safety dial)."""
         estimator = EmpiricalEstimator(kappa=kappa, stationary=stationary, reward_scale=reward_scale)
-        return ProximalOMDPD(estimator, Weighting(w0, gamma_scale, lagged=lagged), Stepping(eta), memory)
+        return ProximalOMDPD(estimator, Weighting(w0, gamma_scale, lagged=lagged), Stepping(eta), memory, layout)
 
     @staticmethod
     def balanced(
@@ -122,10 +132,13 @@ class ProximalOMDPD:
         lagged: bool = False,
         eta: float = Stepping.eta_init,
         memory: int = 8,
+        layout: Representation | None = None,
     ) -> ProximalOMDPD:
         """`cautious` without the margin."""
-        constants = {"w0": w0, "gamma_scale": gamma_scale, "eta": eta}
-        return ProximalOMDPD.cautious(0.0, reward_scale, stationary, lagged=lagged, memory=memory, **constants)
+        return ProximalOMDPD.cautious(
+            0.0, reward_scale, stationary, w0=w0, gamma_scale=gamma_scale, lagged=lagged, eta=eta, memory=memory,
+            layout=layout,
+        )  # fmt: skip
 
     @staticmethod
     def optimistic(
@@ -166,17 +179,18 @@ class ProximalOMDPD:
     def init(self, setting: Setting) -> State:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""
         self._check(setting)
-        known = self.estimator.transition if isinstance(self.estimator, KnownModel) else None
         V, none = np.zeros(setting.n_constraints), np.zeros(0)
-        sharing = isinstance(self.estimator, SharingEstimator)
-        evidence, caution = (Evidence.empty(setting), Caution()) if sharing else (None, None)
-        counts = Counts.empty(setting)
-        prices = Prices(none, np.zeros((0, *setting.shape)))
-        believed, shared = self._believe(setting, counts, 0, evidence, prices, caution)
+        counts, evidence = nothing_seen(self.estimator, setting, self.layout)
+        caution = None if evidence is None else Caution()
+        layout = representations.layout_of(setting, counts)
+        shape = setting.shape if layout is None else layout.copies.shape
+        prices = Prices(none, np.zeros((0, *shape)))
+        believed, shared = self._believe(setting, counts, layout, 0, evidence, prices, caution)
         eta = self.stepping.first(setting)
         weights, capped = self._weights(setting, 1, V, eta)
         memory = (TableMemory(self.memory),) * setting.n_constraints
-        ground = Ground(setting, believed, 0.0, shared, caution, memory, uniform_occupancy(setting, known), eta, none)
+        q_hat = first_occupancy(self.estimator, setting, believed.region)
+        ground = Ground(setting, believed, 0.0, shared, caution, memory, q_hat, eta, none)
         m = ground.surrogate(self.estimator, memory, weights)
         step, shortened = ground.step_or_shorter(m)
         return State(
@@ -188,15 +202,25 @@ class ProximalOMDPD:
 
     def policy(self, state: State) -> Floats:
         """The policy of q_k; uniform where a state has no mass."""
+        if isinstance(state.believed.region, Graph):
+            return self.row_policy(state).table()
         return policy_of_occupancy(state.q)
+
+    def row_policy(self, state: State) -> RowPolicy:
+        """The policy of q_k in a large problem, to be asked one step and state at a time: ``.at(step, state)``."""
+        region = state.believed.region
+        if not isinstance(region, Graph):
+            raise InvalidInputError("the state is of a small problem: its policy is a table")
+        return RowPolicy(region, state.q, state.setting.n_actions)
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Steps 3-6 for the episode just played, then 1-2 for the next."""
-        setting, q, k = state.setting, state.q, state.k + 1
+        setting, region, k = state.setting, state.believed.region, state.k + 1
+        q = flow(region, state.q)
         caution = None if state.caution is None else _after_episode(state.caution, state, feedback)
         memory, observed = state.memory, state.believed.counted_cost
         if isinstance(feedback, FullFeedback):  # step 3
-            observed = feedback.cost
+            observed = feedback.cost.reshape(-1, *state.q.shape)
             memory = tuple([kept.meet(table) for kept, table in zip(memory, observed, strict=True)])
         V = state.V.copy()  # step 4
         added, ignored = add_violation(V, observed, q, NOISE, setting.horizon)
@@ -206,22 +230,30 @@ class ProximalOMDPD:
         if not (still or self.weighting.lagged):
             weights, capped = self._weights(setting, k, V, state.eta, capped)
         now = self._correct(state, memory, weights)  # steps 5 and 6
-        counts = learning.counts_after(state.counts, feedback)  # step 1 for the next episode
-        evidence = None if state.evidence is None else learning.evidence_after(state.evidence, state.counts, feedback)
-        prices = Prices(state.multipliers / state.eta, state.predicted.hinges.tables)
-        believed, shared = self._believe(setting, counts, k, evidence, prices, caution)
+        counts = representations.counts_after(state.counts, feedback)  # step 1 for the next episode
+        evidence = (
+            None if state.evidence is None else representations.evidence_after(state.evidence, state.counts, feedback)
+        )
+        layout = representations.layout_of(setting, counts)
+        parent = layout.parents(region) if layout is not None and isinstance(region, Graph) else None
+        caution = None if caution is None else caution.inherited(parent)
+        prices = Prices(state.multipliers / state.eta, inherited(state.predicted.hinges.tables, parent))
+        believed, shared = self._believe(setting, counts, layout, k, evidence, prices, caution)
         if not (still and now.eta == state.eta):  # step 2
             weights, capped = self._weights(setting, k + 1, V, now.eta, capped)
-        margin = dot(believed.margin, q) if shared is None else 0.0
-        ground = Ground(setting, believed, margin, shared, caution, memory, now.q_hat, now.eta, now.multipliers)
+        margin = 0.0
+        if shared is None:
+            margin = dot(believed.margin, flow(believed.region, inherited(state.q, parent)))
+        q_hat = inherited(now.q_hat, parent)
+        ground = Ground(setting, believed, margin, shared, caution, memory, q_hat, now.eta, now.multipliers)
         m = ground.surrogate(self.estimator, memory, weights)
         step, shortened = ground.step_or_shorter(m)
         multipliers = step.multipliers if shortened == 1.0 else shortened * step.multipliers
         # A step of length eta/c satisfies its inequality with c/eta, of which only 1/eta telescopes.
-        moved = kernel_move(state.believed.region, believed.region) + (shortened - 1.0) * setting.horizon
+        moved = kernel_move(region, believed.region, parent) + (shortened - 1.0) * setting.horizon
         return State(
             setting, k, counts, believed, margin, memory, weights, m, multipliers, step.occupancy,
-            now.q_hat, V, now.eta, state.reward_sum + dot(state.believed.reward, q),
+            q_hat, V, now.eta, state.reward_sum + dot(state.believed.reward, q),
             now.inexactness + inexactness(step, setting.horizon, now.eta / shortened), now.log.after(step),
             state.saturations + self.weighting.potential(setting, k).saturated(V), capped, state.ignored + ignored,
             None if now.drift is None else now.drift + moved / now.eta, evidence, caution,
@@ -235,15 +267,15 @@ class ProximalOMDPD:
         )  # fmt: skip
 
     def _believe(
-        self, setting: Setting, counts: Counts, k: int, evidence: Evidence | None, prices: Prices,
-        caution: Caution | None,
-    ) -> tuple[Estimate[Region], SharedKernel | None]:  # fmt: skip
+        self, setting: Setting, counts: Counts | Visits, layout: Layout | None, k: int,
+        evidence: Evidence | Scores | None, prices: Prices, caution: Caution | None,
+    ) -> tuple[Estimate[Region], SharedKernel | SharedRows | None]:  # fmt: skip
         """Step 1: what is believed before zero-based episode k, and the kernel's error where steps share."""
         if not isinstance(self.estimator, SharingEstimator):
-            return learning.estimate(self.estimator, setting, counts, k), None
+            return representations.estimate(self.estimator, setting, counts, layout, k), None
         assert evidence is not None
         assert caution is not None
-        return learning.shared_estimate(self.estimator, setting, counts, evidence, prices, caution)
+        return representations.shared_estimate(self.estimator, setting, counts, layout, evidence, prices, caution)
 
     def _weights(self, setting: Setting, k: int, V: Floats, eta: float, capped: bool = False) -> tuple[Floats, bool]:
         """w(V) before one-based episode k as far as a step takes it, and whether it was ever less than w(V)."""
@@ -256,7 +288,7 @@ class ProximalOMDPD:
 
         With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.
         """
-        m, eta, q, H = state.predicted, state.eta, state.q, state.setting.horizon
+        m, eta, q, H, region = state.predicted, state.eta, state.q, state.setting.horizon, state.believed.region
         same = memory is state.memory or all(
             after.same_as(before) for after, before in zip(memory, state.memory, strict=True)
         )
@@ -266,8 +298,9 @@ class ProximalOMDPD:
         f = ground.surrogate(self.estimator, memory, weights)
         step = ground.step(f)
         q_hat = step.occupancy
-        surprise = (f.value(q) - m.value(q)) - (f.value(q_hat) - m.value(q_hat))
-        surprise = max(surprise - (distance(q_hat, q) + distance(q, state.q_hat)) / eta, 0.0)
+        x, x_hat = flow(region, q), flow(region, q_hat)
+        surprise = (f.value(x) - m.value(x)) - (f.value(x_hat) - m.value(x_hat))
+        surprise = max(surprise - (distance(region, q_hat, q) + distance(region, q, state.q_hat)) / eta, 0.0)
         charged = self.stepping.charges(memory)
         slower = surprise / (H * self.stepping.c_prime) if charged else 0.0
         return Corrected(
@@ -280,7 +313,7 @@ class ProximalOMDPD:
         """What the steps of the episode being played stand on."""
         shared = None
         if isinstance(self.estimator, SharingEstimator) and state.evidence is not None:
-            shared = learning.kernel_with_error(self.estimator, state.counts, state.evidence)
+            shared = representations.kernel_with_error(self.estimator, state.setting, state.counts, state.evidence)
         return Ground(
             state.setting, state.believed, state.margin, shared, state.caution, state.memory,
             state.q_hat, state.eta, state.multipliers,
@@ -292,7 +325,7 @@ class ProximalOMDPD:
         A believed kernel does not hold it: there q* is the occupancy, under each belief, of a policy that the beliefs
         call safe in every episode, and what it moves as the beliefs do is added to the bound.
         """
-        moving = isinstance(state.believed.region, Kernel) and not isinstance(self.estimator, KnownModel)
+        moving = isinstance(state.believed.region, Kernel | Graph) and not isinstance(self.estimator, KnownModel)
         if state.capped or (moving and state.drift is None):
             return None
         H = state.setting.horizon
@@ -308,9 +341,16 @@ class ProximalOMDPD:
         require_nonnegative(self.weighting, "gamma_scale")
         require_positive(self.weighting, "w0")
         require_positive(self.stepping, "eta_init", "eta_bandit")
+        if self.layout == "graph" and order_on_graph(self.estimator) is None:
+            raise InvalidInputError(
+                "layout is 'graph', but only estimators with one kernel made of counts can be laid out on one"
+            )
 
 
 def _after_episode(caution: Caution, state: State, feedback: Feedback) -> Caution:
     """What margins depend on after an episode: the plan just played, whether it had room, how new its tables were."""
-    caution = caution.after_plan(state.q, state.predicted.excess(state.q), state.setting.horizon)
-    return caution.after_tables(state.memory, feedback.cost) if isinstance(feedback, FullFeedback) else caution
+    excess = state.predicted.excess(flow(state.believed.region, state.q))
+    caution = caution.after_plan(state.q, excess, state.setting.horizon)
+    if not isinstance(feedback, FullFeedback):
+        return caution
+    return caution.after_tables(state.memory, feedback.cost.reshape(-1, *state.q.shape))

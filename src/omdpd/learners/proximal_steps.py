@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from omdpd.beliefs.confidence import Estimate
+from omdpd.beliefs.confidence import EmpiricalEstimator, Estimate, KnownModel
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.layouts import uniform_rows
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.revealed import TableMemory
+from omdpd.beliefs.shared_rows import Scores, SharedRows, lifted_rows
 from omdpd.beliefs.sharing import Evidence, SharedKernel
 from omdpd.beliefs.standard import SharingEstimator
+from omdpd.beliefs.visits import Order, Visits
+from omdpd.learners.start import uniform_occupancy
 from omdpd.learners.surrogate import Surrogate, matching, remembered_tables
 from omdpd.problem.arrays import Floats
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.memory import lift_by_size
+from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
 from omdpd.solvers.regions import Region
 
+# How beliefs are held: tables (H,S,A,S), or a layered graph of what was visited.
+Representation = Literal["dense", "graph"]
+# Entries of a kernel up to which beliefs are tables (32 MB each); a graph is for what is larger.
+MAX_TABLE = 4_000_000
 # By how much a step that cannot be solved is shortened, in turn.
 SHORTENED = (1.0, 10.0, 100.0)
 
@@ -37,7 +46,7 @@ class State:
 
     setting: Setting
     k: int
-    counts: Counts
+    counts: Counts | Visits
     believed: Estimate[Region]
     margin: float
     memory: tuple[TableMemory, ...]
@@ -55,7 +64,7 @@ class State:
     capped: bool
     ignored: float
     drift: float | None = None
-    evidence: Evidence | None = None
+    evidence: Evidence | Scores | None = None
     caution: Caution | None = None
 
 
@@ -70,7 +79,7 @@ class Ground(NamedTuple):
     setting: Setting
     believed: Estimate[Region]
     margin: float
-    shared: SharedKernel | None
+    shared: SharedKernel | SharedRows | None
     caution: Caution | None
     memory: tuple[TableMemory, ...]
     q_hat: Floats
@@ -84,7 +93,7 @@ class Ground(NamedTuple):
             return Surrogate(believed.reward, Hinges(believed.cost, weights, matching(start, len(weights))))
         kept = remembered_tables(weights, memory)
         if kept is None:
-            return Surrogate(believed.reward, Hinges.none(self.setting.shape))
+            return Surrogate(believed.reward, Hinges.none(self.q_hat.shape))
         tables, each = kept
         return Surrogate(believed.reward, Hinges(self._lifted(estimator, tables), each, matching(start, len(each))))
 
@@ -108,6 +117,8 @@ class Ground(NamedTuple):
     def _lifted(self, estimator: object, tables: Floats) -> Floats:
         """Revealed tables with their margins, under these beliefs."""
         if isinstance(estimator, SharingEstimator) and self.shared is not None and self.caution is not None:
+            if isinstance(self.shared, SharedRows):
+                return lifted_rows(estimator, self.setting, self.shared, self.caution, self.memory, tables)
             return estimator.lifted(self.setting, self.shared, self.caution, self.memory, tables)
         scale = self.margin / self.setting.horizon
         if not scale > 0.0:
@@ -115,3 +126,33 @@ class Ground(NamedTuple):
         lifted = np.empty(tables.shape)
         lift_by_size(tables, scale, lifted)
         return lifted
+
+
+def default_layout(setting: Setting) -> Representation:
+    """Tables where a kernel has at most `MAX_TABLE` entries, and a graph beyond."""
+    H, S, A = setting.shape
+    return "dense" if H * S * A * S <= MAX_TABLE else "graph"
+
+
+def order_on_graph(estimator: object) -> Order | None:
+    """How counts are kept that a graph is made of; None if the estimator has no kernel made of counts alone."""
+    if isinstance(estimator, EmpiricalEstimator):
+        return "pooled" if estimator.stationary else "step"
+    return "pair" if isinstance(estimator, SharingEstimator) else None
+
+
+def nothing_seen(
+    estimator: object, setting: Setting, layout: Representation | None
+) -> tuple[Counts | Visits, Evidence | Scores | None]:
+    """No visit yet, and no evidence for or against sharing between steps (None where nothing is shared)."""
+    sharing, order = isinstance(estimator, SharingEstimator), order_on_graph(estimator)
+    if order is None or (layout or default_layout(setting)) == "dense":
+        return Counts.empty(setting), Evidence.empty(setting) if sharing else None
+    return Visits.empty(setting, order), Scores.empty(setting) if sharing else None
+
+
+def first_occupancy(estimator: object, setting: Setting, region: Region) -> Floats:
+    """q_hat_1: of the uniform policy, under the kernel whose laws are all uniform, or under the known one."""
+    if isinstance(region, Graph):
+        return uniform_rows(setting, region)
+    return uniform_occupancy(setting, estimator.transition if isinstance(estimator, KnownModel) else None)

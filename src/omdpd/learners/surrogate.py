@@ -10,13 +10,15 @@ from functools import lru_cache
 import numpy as np
 
 from omdpd.beliefs.confidence import effective_episodes
+from omdpd.beliefs.layouts import row_move
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.potential import Potential
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.products import dot, half_square, largest_dot
 from omdpd.solvers.compiled.sharing import kernel_drift
+from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import Hinges, Step
 from omdpd.solvers.regions import Kernel, Region
 
@@ -78,7 +80,7 @@ class Stepping:
 @quick
 @dataclass(frozen=True, eq=False)
 class Surrogate:
-    """-r~.q + sum_j w_j [d_j.q]^+."""
+    """-r~.q + sum_j w_j [d_j.q]^+; on a graph it is asked about the flow of q."""
 
     reward: Floats
     hinges: Hinges
@@ -111,8 +113,15 @@ def matching(start: Floats, n: int) -> Floats | None:
     return start if start.shape == (n,) else None
 
 
-def distance(q: Floats, q_other: Floats) -> float:
-    """D = 1/2 |q - q'|^2."""
+def flow(region: Region, q: Floats) -> Floats:
+    """What inner products with tables are taken of: q, and on a graph copies q, since a row stands for so many."""
+    return region.copies * q if isinstance(region, Graph) else q
+
+
+def distance(region: Region, q: Floats, q_other: Floats) -> float:
+    """D = 1/2 |q - q'|^2, on a graph over the pairs that its rows stand for."""
+    if isinstance(region, Graph):
+        return 0.5 * float(region.copies @ (q - q_other) ** 2)
     return half_square(q, q_other)
 
 
@@ -121,8 +130,13 @@ def inexactness(step: Step, horizon: int, eta: float) -> float:
     return (step.gap + 2.0 * math.sqrt(horizon * step.gap)) / eta
 
 
-def kernel_move(before: Region, after: Region) -> float:
-    """A bound on how far, in L1, any policy's occupancy moves from one believed kernel to the next; 0 for a box."""
+def kernel_move(before: Region, after: Region, parent: Integers | None) -> float:
+    """A bound on how far, in L1, any policy's occupancy moves from one believed kernel to the next; 0 for a box.
+
+    `parent` are the rows of a graph before that those after were parts of.
+    """
+    if isinstance(before, Graph) and isinstance(after, Graph) and parent is not None:
+        return row_move(before, after, parent)
     if isinstance(before, Kernel) and isinstance(after, Kernel) and before is not after:
         return kernel_drift(after.transition, before.transition)
     return 0.0

@@ -62,7 +62,7 @@ class Hinges:
     start: Floats | None = None
 
     @staticmethod
-    def none(shape: tuple[int, int, int]) -> Hinges:
+    def none(shape: tuple[int, ...]) -> Hinges:
         """No penalty at all."""
         return Hinges(np.zeros((0, *shape)), np.zeros(0))
 

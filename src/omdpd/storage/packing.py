@@ -22,6 +22,10 @@ PLAIN = (bool, int, float, str, NoneType, np.ndarray, np.generic)
 # What may be given for an array; what is kept is the array that was made of it.
 ARRAY_LIKE = get_args(npt.ArrayLike)
 
+# Metadata of a field that is not stored while it is None: what was stored, or named by a hash, before there was such a
+# field stays as it was.
+WHERE_SET = {"where_set": True}
+
 
 def pack(value: Any) -> tuple[Tree, dict[str, np.ndarray[Any, Any]]]:
     """The tree of `value` and its arrays.
@@ -131,6 +135,7 @@ def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Tree:
     if isinstance(value, tuple | list):
         return [_pack(item, arrays) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        content = {f.name: _pack(getattr(value, f.name), arrays) for f in fields(value)}
+        kept = [f.name for f in fields(value) if "where_set" not in f.metadata or getattr(value, f.name) is not None]
+        content = {name: _pack(getattr(value, name), arrays) for name in kept}
         return {"class": type(value).__name__, "fields": content}
     raise TypeError(f"a state cannot hold a {type(value).__name__}")
