@@ -11,9 +11,11 @@ from instances import bandit, random_cmdp, revealed
 
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
-from omdpd.learners.proximal_steps import MAX_TABLE, default_layout
+from omdpd.learners.proximal_steps import MAX_TABLE
+from omdpd.play.guards import check_footprint
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.memory import TooLargeError
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.solvers import graph_step as graph_steps
 from omdpd.solvers.graph import Graph
@@ -157,8 +159,10 @@ def test_a_session_on_disk_goes_on_with_the_same_policy(tmp_path):
 def test_a_large_problem_is_laid_out_on_a_graph_and_a_small_one_on_tables():
     small, large = Setting(10, 100, 4), Setting(100, 2500, 4, initial=np.eye(2500)[0], n_episodes=50)
     assert 10 * 100 * 4 * 100 <= MAX_TABLE < 100 * 2500 * 4 * 2500
-    assert (default_layout(small), default_layout(large)) == ("dense", "graph")
     learner = ProximalOMDPD.standard()
+    assert (learner.laid_out(small).layout, learner.laid_out(large).layout) == ("dense", "graph")
+    assert ProximalOMDPD.optimistic().laid_out(large).layout == "dense"
+    assert ProximalOMDPD.standard(layout="dense").laid_out(large).layout == "dense"
     state = learner.init(large)
     assert isinstance(state.believed.region, Graph)
     met = Trajectory(np.arange(100), np.zeros(100, dtype=np.int64))
@@ -169,6 +173,13 @@ def test_a_large_problem_is_laid_out_on_a_graph_and_a_small_one_on_tables():
     for step, seen in ((0, 0), (50, 50), (50, 7), (50, 2000), (99, 99)):
         assert np.array_equal(asked.at(step, seen), policy[step, seen])
     assert learner.report(state).log.failures == 0
+
+
+def test_a_large_problem_is_not_refused_for_the_tables_that_nobody_makes():
+    huge = Setting(1000, 10_000, 4, initial=np.eye(10_000)[0])
+    check_footprint(ProximalOMDPD.standard(), huge)
+    with pytest.raises(TooLargeError, match="needs about"):
+        check_footprint(ProximalOMDPD.standard(layout="dense"), huge)
 
 
 def test_only_one_kernel_made_of_counts_can_be_laid_out_on_a_graph():

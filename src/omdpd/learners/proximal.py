@@ -18,7 +18,7 @@ Units are raw: alpha of the paper is one, and V takes the place of lam.  What ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +44,15 @@ from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
 from omdpd.learners.needs import ModelToBeGiven, require_nonnegative, require_positive
 from omdpd.learners.protocol import Card, Certificate, Report
-from omdpd.learners.proximal_steps import Ground, Representation, State, first_occupancy, nothing_seen, order_on_graph
+from omdpd.learners.proximal_steps import (
+    Ground,
+    Representation,
+    State,
+    first_occupancy,
+    layout_for,
+    nothing_seen,
+    order_on_graph,
+)
 from omdpd.learners.surrogate import Stepping, Weighting, distance, flow, inexactness, kernel_move
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
@@ -175,6 +183,10 @@ class ProximalOMDPD:
             "run-time certificate; O~(sqrt K) regret and violation with theory-scale bonuses (docs/theory.md)",
             "this library; docs/departures.md",
         )
+
+    def laid_out(self, setting: Setting) -> ProximalOMDPD:
+        """This learner with the layout that it takes in a setting of this size, whatever the size it then meets."""
+        return replace(self, layout=layout_for(self.estimator, setting, self.layout))
 
     def init(self, setting: Setting) -> State:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""

@@ -128,10 +128,12 @@ class Ground(NamedTuple):
         return lifted
 
 
-def default_layout(setting: Setting) -> Representation:
-    """Tables where a kernel has at most `MAX_TABLE` entries, and a graph beyond."""
+def layout_for(estimator: object, setting: Setting, wanted: Representation | None = None) -> Representation:
+    """What is wanted, else tables where a kernel has at most `MAX_TABLE` entries, and a graph beyond if one can be."""
     H, S, A = setting.shape
-    return "dense" if H * S * A * S <= MAX_TABLE else "graph"
+    if order_on_graph(estimator) is None or (wanted is None and H * S * A * S <= MAX_TABLE):
+        return "dense"
+    return wanted or "graph"
 
 
 def order_on_graph(estimator: object) -> Order | None:
@@ -146,7 +148,7 @@ def nothing_seen(
 ) -> tuple[Counts | Visits, Evidence | Scores | None]:
     """No visit yet, and no evidence for or against sharing between steps (None where nothing is shared)."""
     sharing, order = isinstance(estimator, SharingEstimator), order_on_graph(estimator)
-    if order is None or (layout or default_layout(setting)) == "dense":
+    if order is None or layout_for(estimator, setting, layout) == "dense":
         return Counts.empty(setting), Evidence.empty(setting) if sharing else None
     return Visits.empty(setting, order), Scores.empty(setting) if sharing else None
 
