@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from expanded import expanded, expanded_kernel, rows_of_table
-from instances import random_cmdp
 
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.layouts import Layout
@@ -13,7 +12,7 @@ from omdpd.beliefs.sharing import Evidence
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
 from omdpd.play.simulate import play_episode
-from omdpd.problem.cmdp import Round
+from omdpd.problem.cmdp import CMDP, Round
 
 H, S, A, I = 5, 9, 3, 2  # noqa: E741
 SHAPE = (H, S, A)
@@ -22,8 +21,9 @@ SHAPE = (H, S, A)
 def episodes(kind, n, seed=0):
     """A world in which an episode starts in one of two states, and the feedback of some episodes in it."""
     rng = np.random.default_rng(seed)
-    cmdp = random_cmdp(rng, H, S, A, I, 0.2)
-    cmdp = replace(cmdp, initial=np.eye(S)[[2, 6]].mean(axis=0), transition=rng.dirichlet(np.full(S, 0.08), SHAPE))
+    transition, cost = rng.dirichlet(np.full(S, 0.08), SHAPE), rng.uniform(-0.8, 0.8, (I, *SHAPE))
+    initial = np.eye(S)[[2, 6]].mean(axis=0)
+    cmdp = CMDP.from_arrays(transition, rng.random(SHAPE), cost, budget=0.2, initial=initial)
     round_ = Round(cmdp.reward, cmdp.excess, 0, "two-point", "two-point")
     policy = rng.dirichlet(np.full(A, 0.3), (H, S))
     return cmdp.setting(30, kind), [play_episode(cmdp, round_, policy, kind, rng) for _ in range(n)]

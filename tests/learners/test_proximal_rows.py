@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 from expanded import expanded, expanded_kernel
-from instances import bandit, random_cmdp, revealed
+from instances import bandit, revealed
 
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
@@ -15,6 +15,7 @@ from omdpd.learners.proximal_steps import MAX_TABLE
 from omdpd.play.guards import check_footprint
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
 from omdpd.problem.memory import TooLargeError
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.solvers import graph_step as graph_steps
@@ -39,9 +40,9 @@ PRESETS = {
 def sparse_cmdp(seed=0):
     """Few successors, two states to start in: much is never visited."""
     rng = np.random.default_rng((seed, 1))
-    transition = rng.dirichlet(np.full(S, 0.1), (H, S, A))
+    transition, cost = rng.dirichlet(np.full(S, 0.1), (H, S, A)), rng.uniform(-0.8, 0.8, (I, H, S, A))
     initial = np.eye(S)[[2, 6]].mean(axis=0)
-    return replace(random_cmdp(rng, H, S, A, I, -0.1), transition=transition, initial=initial)
+    return CMDP.from_arrays(transition, rng.random((H, S, A)), cost, budget=-0.1, initial=initial)
 
 
 def met_in(cmdp, kind, policy, k, rng):
