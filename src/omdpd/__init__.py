@@ -17,6 +17,7 @@ from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
+from omdpd.report.comparing import compare
 from omdpd.report.figures import plot
 from omdpd.report.loaded import load_run
 from omdpd.report.results import load_runs
@@ -40,6 +41,7 @@ __all__ = [
     "SinhaVaze",
     "Trajectory",
     "Uniform",
+    "compare",
     "load_problem",
     "load_run",
     "load_runs",

@@ -1,4 +1,4 @@
-"""`omdpd compare` and `omdpd suite`, small but whole; and the procedure that chooses a learner's own scales."""
+"""`omdpd compare` and `omdpd suite`, small but whole."""
 
 import csv
 import json
@@ -7,16 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
-from omdpd.experiments.spec import RunSpec
-from omdpd.experiments.tuning import FACTORS, TRAINING_SEEDS, best_candidate, candidates, training_runs
+from omdpd.experiments.tuning import TRAINING_SEEDS
 from omdpd.report.planes import draw_plane
 from omdpd.worlds.facts import LARGE as FACTS_AT_SIZE
 
 COMMAND = Path(sys.executable).with_name("omdpd")
-FILES = {f"{name}.{kind}" for name in ("figure", "plane") for kind in ("png", "svg", "pdf")}
-FILES |= {"summary.json", "summary.csv", "table.md", "table.csv", "table.tex", "differences.csv"}
+FILES = {f"{name}.{kind}" for name in ("figure", "plane", "frontier") for kind in ("png", "svg", "pdf")}
+FILES |= {"summary.json", "summary.csv", "table.md", "table.csv", "table.tex"}
+FILES |= {"differences.csv", "ranks.csv", "tries.csv", "choices.csv"}
 
 
 def omdpd(*words):
@@ -27,39 +26,64 @@ def omdpd(*words):
 def compared(tmp_path_factory):
     """A tiny comparison: (result of the command, its folder, the words)."""
     out = tmp_path_factory.mktemp("compare") / "out"
-    words = ["compare", "--episodes", 12, "--seeds", 2, "--natures", "pool", "--jobs", 1, "--out", out]
+    words = ["compare", "--episodes", 12, "--seeds", 3, "--natures", "pool", "--worlds", "random_dirichlet"]
+    words += ["--tries", 3, "--jobs", 1, "--out", out, "--against", "SinhaVaze"]
     words += ["--learners", "ProximalOMDPD.standard,SinhaVaze,CPDPO"]
     return omdpd(*words), out, words
 
 
-def test_a_comparison_leaves_tables_differences_and_figures_of_both_kinds(compared):
+def lines(file):
+    return list(csv.DictReader(file.read_text().splitlines()))
+
+
+def test_a_comparison_leaves_tables_differences_ranks_choices_and_figures(compared):
     said, out, _ = compared
     assert said.returncode == 0, said.stderr
-    for kind in ("same", "own"):
-        assert {file.name for file in (out / kind).iterdir() if file.is_file()} >= FILES
-        records = json.loads((out / kind / "summary.json").read_text())
-        assert sorted({r["seed"] for r in records}) == [0, 1]
-        assert all(r["episodes"] == 12 for r in records)
+    assert {file.name for file in out.iterdir() if file.is_file()} >= FILES
+    records = json.loads((out / "summary.json").read_text())
+    assert sorted({r["seed"] for r in records}) == [0, 1, 2]
+    assert all(r["episodes"] == 12 for r in records)
 
 
 def test_a_learner_that_does_not_suit_is_left_out_and_said_so(compared):
     said, out, _ = compared
     assert "CPDPO needs feedback 'bandit', but this nature gives 'full'" in said.stdout
-    assert {r["learner"] for r in json.loads((out / "same" / "summary.json").read_text())} == {
-        "ProximalOMDPD.standard", "SinhaVaze",
-    }  # fmt: skip
+    assert {line["learner"] for line in lines(out / "ranks.csv")} == {"ProximalOMDPD.standard", "SinhaVaze"}
 
 
-def test_paired_differences_are_those_of_the_summaries(compared):
+def test_every_learner_has_the_same_number_of_tries_and_plays_the_one_that_was_chosen(compared):
     _, out, _ = compared
-    records = json.loads((out / "same" / "summary.json").read_text())
+    tried, chosen = lines(out / "tries.csv"), lines(out / "choices.csv")
+    assert {line["tries"] for line in chosen} == {"3"}
+    assert {line["episodes"] for line in chosen} == {"3"}
+    played = {record["learner"] for record in json.loads((out / "summary.json").read_text())}
+    assert played == {line["chosen"] for line in chosen}
+    for line in chosen:
+        mine = [each for each in tried if each["learner"] == line["learner"]]
+        assert len({each["settings"] for each in mine}) == 3
+        assert float(line["criterion"]) == min(float(each["criterion"]) for each in mine)
+        assert any(each["on_frontier"] == "True" for each in mine)
+    trained = [json.loads(f.read_text())["seed"] for f in (out / "training" / "runs").glob("*/summary.json")]
+    assert set(trained) == set(TRAINING_SEEDS)
+
+
+def test_paired_differences_are_those_of_the_summaries_to_the_yardstick_that_was_named(compared):
+    _, out, _ = compared
+    records = json.loads((out / "summary.json").read_text())
     ours, theirs = (
-        {r["seed"]: r for r in records if r["learner"] == name} for name in ("ProximalOMDPD.standard", "SinhaVaze")
+        {r["seed"]: r for r in records if r["learner"].startswith(name)} for name in ("SinhaVaze", "ProximalOMDPD")
     )
     mean = sum(theirs[seed]["regret"] - ours[seed]["regret"] for seed in ours) / len(ours)
-    (line,) = csv.reader((out / "same" / "differences.csv").read_text().splitlines())
-    assert line[:3] == ["random_dirichlet", "pool", "SinhaVaze"]
-    assert line[3] == f"{mean:+.0f}"  # two seeds have no interval
+    line = next(line for line in lines(out / "differences.csv") if line["metric"] == "regret")
+    assert (line["learner"], line["against"], line["n"]) == ("ProximalOMDPD.standard", "SinhaVaze", "3")
+    assert float(line["mean"]) == pytest.approx(mean)
+    assert float(line["low"]) <= mean <= float(line["high"])
+
+
+def test_the_leaders_are_played_at_other_numbers_of_episodes(compared):
+    _, out, _ = compared
+    grown = lines(out / "growth.csv")
+    assert {line["episodes"] for line in grown} == {"3", "12", "48", "120"}
 
 
 def test_the_same_comparison_again_runs_nothing(compared):
@@ -82,7 +106,8 @@ def test_fresh_runs_everything_again_the_training_too(compared):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("compare", "--scales", "none"), "--scales is 'none', but must be same, own or both"),
+        (("compare", "--tries", "0"), "--tries"),
+        (("compare", "--learners", "SinhaVaze", "--worlds", "paradox"), "--against is 'ProximalOMDPD.standard', which"),
         (("compare", "--learners", "Nobody"), "there is no learner 'Nobody'"),
         (("suite", "--worlds", "nowhere"), "there is no world 'nowhere'"),
         (("compare", "--learners", "CPDPO", "--natures", "pool"), "no learner suits"),
@@ -101,27 +126,6 @@ def test_a_suite_goes_over_worlds_and_the_natures_that_suit_them(tmp_path):
     records = json.loads((tmp_path / "summary.json").read_text())
     assert {r["world"] for r in records} == {"paradox", "streaming"}
     assert ("streaming", "natural") in {(r["world"], r["nature"]) for r in records}
-
-
-def test_every_learner_gets_the_same_number_of_tries():
-    assert [
-        spec.kappa / LEARNERS["ProximalOMDPD.cautious"]().kappa
-        for spec in candidates(LEARNERS["ProximalOMDPD.cautious"]())
-    ] == pytest.approx(list(FACTORS))
-    assert candidates(LEARNERS["Uniform"]()) == [LEARNERS["Uniform"]()]
-    run = RunSpec(WORLDS["random_dirichlet"](), NATURES["pool"](), LEARNERS["ProximalOMDPD.cautious"](), 40, 0)
-    (tries,) = training_runs([run], 10).values()
-    assert [len(runs) for runs in tries.values()] == [len(TRAINING_SEEDS)] * len(FACTORS)
-    assert all(trained.episodes == 10 and trained.seed in TRAINING_SEEDS for t in tries.values() for trained in t)
-
-
-def test_the_best_candidate_has_the_least_positive_regret_plus_violation():
-    low, high = LEARNERS["ProximalOMDPD.cautious"](kappa=0.01), LEARNERS["ProximalOMDPD.cautious"](kappa=0.1)
-    trained = {
-        low: [{"regret_positive": 5.0, "violation": 9.0}, {"regret_positive": None, "violation": 1.0}],
-        high: [{"regret_positive": 8.0, "violation": 1.0}, {"regret_positive": 4.0, "violation": 1.0}],
-    }
-    assert best_candidate(trained) == high
 
 
 def test_the_plane_shows_every_learner_that_has_a_regret():

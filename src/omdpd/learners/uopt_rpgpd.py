@@ -9,7 +9,8 @@ Source: Kitamura et al. (2024), the update and a = 0.53, b = 0.4 as in the autho
 and utilities are known.  That code differs in three places, which are not followed here: its dual takes the action
 values of the *old* policy with the new policy at the first step alone instead of the new policy's value; it cuts values
 from above only; its bonus has no factor H.  Ours: estimated tables with bonuses, signed costs, and by default the
-bonuses that every learner gets; `published` has the iterated-logarithm bonus with the experiment's factor of 0.001.
+bonuses that every learner gets; `published` has the iterated-logarithm bonus with the experiment's factor of 0.001;
+`eta_scale` multiplies eta (1 is the paper).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from omdpd.beliefs.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import costs_of, evaluate
-from omdpd.learners.needs import require_feedback
+from omdpd.learners.needs import require_feedback, require_positive
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
@@ -50,6 +51,7 @@ class UOptRPGPD:
     bonus: Bonus = BernsteinBonus()
     eta_power: float = 0.53
     tau_power: float = 0.4
+    eta_scale: float = 1.0
 
     @staticmethod
     def practical(
@@ -63,6 +65,7 @@ class UOptRPGPD:
         *,
         published_scale: float = IteratedLogBonus.transition_scale,
         delta: float | None = None,
+        eta_scale: float = eta_scale,
     ) -> UOptRPGPD:
         """The same with steps and temperature that fall by themselves; `published` has the authors' bonus.
 
@@ -74,7 +77,7 @@ class UOptRPGPD:
         if published:
             own = IteratedLogBonus.delta if delta is None else delta
             bonus = IteratedLogBonus(reward_scale, cost_scale, published_scale, stationary, own)
-        return UOptRPGPD(bonus, eta_power, tau_power)
+        return UOptRPGPD(bonus, eta_power, tau_power, eta_scale)
 
     @staticmethod
     def published(
@@ -86,10 +89,11 @@ class UOptRPGPD:
         eta_power: float = eta_power,
         tau_power: float = tau_power,
         delta: float = IteratedLogBonus.delta,
+        eta_scale: float = eta_scale,
     ) -> UOptRPGPD:
         """The same with the iterated-logarithm bonus of the released experiment."""
         bonus = IteratedLogBonus(reward_scale, cost_scale, transition_scale, stationary, delta)
-        return UOptRPGPD(bonus, eta_power, tau_power)
+        return UOptRPGPD(bonus, eta_power, tau_power, eta_scale)
 
     @property
     def card(self) -> Card:
@@ -105,6 +109,7 @@ class UOptRPGPD:
     def init(self, setting: Setting) -> State:
         """The uniform policy, lam = 0."""
         require_feedback(self, setting, "bandit")
+        require_positive(self, "eta_scale")
         self.bonus.check(setting)
         if not 0.5 < self.eta_power < 1.0 or not 0.0 < self.tau_power < min(0.5, 1.0 - self.eta_power):
             raise InvalidInputError(
@@ -134,5 +139,6 @@ class UOptRPGPD:
         return Report(step_size=self._steps(state.k)[0], weight=float(state.lam.max()))
 
     def _steps(self, k: int) -> tuple[float, float]:
-        """eta_k and tau_k."""
-        return (k + 3.0) ** -self.eta_power, (k + 3.0) ** -self.tau_power
+        """eta_k, times `eta_scale`, and tau_k; eta_k tau_k is at most one: no power of the policy is negative."""
+        tau = (k + 3.0) ** -self.tau_power
+        return min(self.eta_scale * (k + 3.0) ** -self.eta_power, 1.0 / tau), tau

@@ -1,0 +1,91 @@
+"""Statistics of a comparison, against plain computations."""
+
+import itertools
+
+import numpy as np
+import pytest
+from trivial_world import trivial_world
+
+import omdpd
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.comparison import bca_interval, differences, ranks, sign_flip_p, tidy_csv
+
+
+def record(learner, seed, regret, violation):
+    return {
+        "world": "w", "nature": "n", "learner": learner, "seed": seed, "regret": regret, "regret_positive": regret,
+        "violation": violation,
+    }  # fmt: skip
+
+
+RNG = np.random.default_rng(0)
+RECORDS = [
+    record(name, seed, shift + 5.0 * seed + RNG.normal(), 1.0)
+    for name, shift in (("ours", 0.0), ("theirs(x=1)", 10.0), ("same", 0.0))
+    for seed in range(6)
+]
+
+
+def test_sign_flips_are_those_of_all_signs():
+    values = np.array([0.5, -1.0, 2.0, 3.0, 0.1])
+    means = [np.mean(np.array(signs) * values) for signs in itertools.product((1, -1), repeat=5)]
+    assert sign_flip_p(values) == pytest.approx(np.mean(np.abs(means) >= abs(values.mean()) - 1e-12))
+
+
+def test_too_few_seeds_have_neither_an_interval_nor_a_test():
+    assert bca_interval(np.array([1.0, 2.0])) is None
+    assert sign_flip_p(np.array([1.0, 2.0])) is None
+    assert bca_interval(np.full(4, 3.0)) == (3.0, 3.0)
+
+
+def test_an_interval_shifts_and_scales_with_the_numbers():
+    values = np.random.default_rng(1).exponential(size=12)
+    low, high = bca_interval(values)
+    assert low < values.mean() < high
+    assert bca_interval(7.0 + 2.0 * values) == pytest.approx((7.0 + 2.0 * low, 7.0 + 2.0 * high))
+
+
+def test_differences_are_paired_by_seed_and_corrected_by_holm():
+    found = {(each.learner, each.metric): each for each in differences(RECORDS, "ours")}
+    far, near = found["theirs(x=1)", "regret"], found["same", "regret"]
+    assert (far.n, far.against) == (6, "ours")
+    assert 8.0 < far.low < far.mean < far.high < 12.0
+    assert far.p == pytest.approx(2 / 2**6)
+    assert far.p_holm == pytest.approx(2 * far.p)
+    assert near.p_holm == pytest.approx(max(near.p, far.p_holm))
+
+
+def test_any_learner_can_be_the_yardstick_and_a_stranger_is_refused():
+    assert {each.against for each in differences(RECORDS, "theirs")} == {"theirs(x=1)"}
+    with pytest.raises(InvalidInputError, match="nobody was compared under the name 'nobody'; there are ours"):
+        differences(RECORDS, "nobody")
+
+
+def test_ranks_have_their_uncertainty():
+    first, second, third = ranks(RECORDS)
+    assert third.learner == "theirs(x=1)"
+    assert (third.low, third.high, third.first) == (3.0, 3.0, 0.0)
+    assert first.first + second.first == pytest.approx(1.0)
+    assert 1.0 <= first.rank <= second.rank <= 2.0
+
+
+def test_csv_has_a_header_and_numbers_as_numbers():
+    head, first, *_ = tidy_csv(differences(RECORDS, "ours")).splitlines()
+    assert head == "world,nature,learner,against,metric,n,mean,low,high,p,p_holm"
+    assert float(first.split(",")[6]) == pytest.approx(10.0, abs=1.5)
+
+
+def test_learners_are_compared_on_a_problem_of_ones_own_in_memory():
+    found = omdpd.compare(
+        {"mine": trivial_world()}, ["Uniform", "OptCMDP", "CautiousLP"], seeds=3, episodes=300, nature="noisy"
+    )
+    assert {(r["world"], r["learner"]) for r in found.records} == {("mine", "Uniform"), ("mine", "OptCMDP")}
+    assert "CautiousLP needs feedback 'full'" in found.left_out[0]
+    assert [rank.learner for rank in found.ranks()] == ["OptCMDP", "Uniform"]
+    assert found.csv("Uniform").startswith("world,nature,learner,against")
+    assert "mine, noisy: Uniform: regret" in str(found)
+
+
+def test_a_comparison_of_worlds_by_name_draws_each_seed_anew():
+    found = omdpd.compare(["random_dirichlet"], [omdpd.Uniform()], seeds=2, episodes=5)
+    assert found.records[0]["regret"] != found.records[1]["regret"]
