@@ -13,7 +13,7 @@ from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
 from omdpd.play.episode import play_judged
-from omdpd.play.judging import assess, good_event
+from omdpd.play.judging import assess, optimism_holds
 from omdpd.play.simulate import play_episode
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.solvers.regions import Box, Kernel
@@ -109,10 +109,10 @@ def check_run(nature, episodes, check_every):
 
 
 def check_good_event(believed, cmdp):
-    """`good_event` against its definition in NumPy."""
+    """`optimism_holds` against its definition in NumPy."""
     optimistic = np.all(believed.reward >= cmdp.reward - 1e-12) and np.all(believed.cost <= cmdp.excess + 1e-12)
     inside = np.all(np.abs(believed.region.transition - cmdp.transition)[:-1] <= 1e-12)
-    assert good_event(believed, cmdp.transition, cmdp.reward, cmdp.excess) == bool(optimistic and inside)
+    assert optimism_holds(believed, cmdp.transition, cmdp.reward, cmdp.excess) == bool(optimistic and inside)
 
 
 @pytest.mark.parametrize("nature", NATURES)
@@ -130,14 +130,14 @@ def test_a_belief_that_is_the_truth_is_a_good_event_and_one_that_is_less_is_not(
     cmdp = world()
     believed = KnownModel(cmdp.transition, cmdp.reward, cmdp.excess).estimate(cmdp.setting(5, "bandit"), None, 0)
     truth = cmdp.transition, cmdp.reward, cmdp.excess
-    assert good_event(believed, *truth)
-    assert good_event(replace(believed, cost=believed.cost + 1e-3), *truth[:2], None)
+    assert optimism_holds(believed, *truth)
+    assert optimism_holds(replace(believed, cost=believed.cost + 1e-3), *truth[:2], None)
     for wrong in (
         replace(believed, reward=believed.reward - 1e-3),
         replace(believed, cost=believed.cost + 1e-3),
         replace(believed, region=Kernel(np.full(cmdp.transition.shape, 1 / 3))),
     ):
-        assert not good_event(wrong, *truth)
+        assert not optimism_holds(wrong, *truth)
 
 
 def test_observations_through_a_beta_law_are_the_readable_ones():

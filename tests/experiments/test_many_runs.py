@@ -150,10 +150,11 @@ def test_rows_and_summary_agree_with_the_truth_worked_out_again(tmp_path):
 
 
 def test_rows_say_where_the_good_event_held(tmp_path):
-    run(spec_of("ProximalOMDPD.optimistic", "noisy"), tmp_path)
+    run(spec_of("OMDPD.tuned", "noisy"), tmp_path)
     rows = RunFolder(tmp_path).rows()
     assert "good_event" in rows.column_names
     assert set(rows["good_event"].to_pylist()) <= {True, False}
+    assert set(rows["optimism"].to_pylist()) <= {True, False}
 
 
 def test_a_run_that_fails_keeps_its_error_and_the_others_go_on(tmp_path, monkeypatch):

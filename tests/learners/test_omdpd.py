@@ -7,6 +7,7 @@ from instances import bandit, forward, random_box, random_cmdp, random_policy, r
 from plain_loop import PlainCounts, Solves, dot, kernel_of, optimistic_tables, theory_tables
 
 from omdpd.beliefs.confidence import BoxEstimator
+from omdpd.experiments.seeds import run
 from omdpd.learners.omdpd import OMDPD, AsPrinted, LastGradient, Surrogate
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
@@ -235,3 +236,29 @@ def test_a_report_has_the_tables_and_the_region_that_the_next_policy_was_planned
         ):  # fmt: skip
             assert np.array_equal(table, planned)
     assert cut == nested
+
+
+@pytest.mark.parametrize("nature", ["fixed", "pool"])
+def test_with_a_known_model_the_certificate_bounds_what_it_says(nature):
+    """3.5 sqrt C (sqrt E + 1) / alpha, less Phi / alpha, is above the regret of the learner's own occupancies."""
+    cmdp = random_cmdp(np.random.default_rng(4), 3, 3, 2, 1, budget=0.1)
+    cost = cmdp.excess if nature == "fixed" else None
+    learner = replace(OMDPD.known_model(cmdp.transition, cmdp.reward, cost), alpha=0.1, w0=1.0, beta_root=5.0)
+    history = run(cmdp, learner, nature, 200, 3)
+    certificate = history.report.certificate
+    assert history.scores.regret <= certificate.regret
+    assert history.scores.violation <= certificate.violation
+    assert certificate.regret <= certificate.bound < 3 * 200
+
+
+def test_without_what_the_lemma_needs_there_is_no_certificate():
+    setting = Setting(3, 2, 2, n_episodes=10)
+    for learner in (
+        OMDPD.tuned(),
+        OMDPD.tuned(nested=True, hint="as-printed"),
+        OMDPD.tuned(nested=True, divergence="kl"),
+    ):
+        assert learner.report(learner.init(setting)).certificate is None
+    nested = OMDPD.tuned(nested=True)
+    first = nested.report(nested.init(setting)).certificate
+    assert first.bound == pytest.approx(3.5 * math.sqrt(3) / 0.1)

@@ -13,6 +13,8 @@ from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.experiments.one_run import run
 from omdpd.experiments.registry import Registry, run_of
+from omdpd.report.results import load_runs
+from omdpd.storage.run_folder import RunFolder
 
 HERE = Path(__file__).parent
 PINS = json.loads((HERE / "ids.json").read_text())
@@ -40,3 +42,16 @@ def test_a_run_that_an_earlier_version_left_half_way_is_gone_on_with(tmp_path, n
     for key, value in ENDS[name]["summary"].items():
         if key not in UNSTABLE:
             assert found[key] == (pytest.approx(value, rel=1e-6, abs=1e-6) if isinstance(value, float) else value), key
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_run_keeps_the_columns_that_it_began_with_and_they_are_read_under_today_s_names(tmp_path, name):
+    folder = tmp_path / "runs" / ENDS[name]["id"]
+    shutil.copytree(HERE / "stored" / name, folder)
+    spec = run_of(next(pin["spec"] for pin in PINS if pin["id"] == ENDS[name]["id"]), Registry.installed())
+    run(spec, folder)
+    stored = RunFolder(folder, spec.id).rows()
+    assert "optimism" not in stored.column_names
+    read = load_runs(tmp_path)
+    assert read.num_rows == spec.episodes
+    assert read["optimism"].to_pylist() == stored["good_event"].to_pylist()

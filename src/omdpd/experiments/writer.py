@@ -14,13 +14,14 @@ import pyarrow as pa
 from omdpd.experiments.snapshots import Snapshots
 from omdpd.learners.protocol import Learner, stored_classes
 from omdpd.play.judging import Totals
+from omdpd.play.ledger import Ledger
 from omdpd.play.loop import Progress
 from omdpd.play.rows import Row, Rows
 from omdpd.play.scene import Metric, Scene
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.manifest import Commit
-from omdpd.storage.packing import pack, unpack
+from omdpd.storage.packing import classes_of, pack, unpack
 from omdpd.storage.run_folder import RunFolder
 
 # How often a run commits, in seconds: what a kill can cost.  The environment variable of this name changes it.
@@ -41,8 +42,13 @@ ROW_SCHEMA = pa.schema(
         ("certified_regret", pa.float64()),
         ("certified_violation", pa.float64()),
         ("good_event", pa.bool_()),
+        ("optimism", pa.bool_()),
+        ("planned_value_sum", pa.float64()),
+        ("planned_violation_sum", pa.float64()),
     ]
 )
+# What rows had up to 0.1; their `good_event` is what is called `optimism` since.
+FIRST_COLUMNS = tuple(ROW_SCHEMA.names[:10])
 # Columns that reading adds; a metric cannot have such a name either.
 LABELS = ("run", "world", "nature", "learner", "seed", "regret")
 
@@ -75,11 +81,15 @@ class Writer:
         """Make everything up to `now` durable."""
         if not self.values:
             return
-        tree, arrays = pack((now.learner_state, now.totals, now.keys, now.seconds))
+        tree, arrays = pack((now.learner_state, now.totals, now.keys, now.seconds, now.ledger))
         done = Commit(now.k, {"progress": tree, "rng": self.rng.bit_generator.state}, arrays)
         values = pa.table({"value": pa.array(self.values, pa.float64())})
         fresh = None if self.kept is None else self.kept.unwritten()
-        self.record.commit(table_of_rows(self.rows, list(self.scene.metrics)), values, done, fresh)
+        rows = table_of_rows(self.rows, list(self.scene.metrics))
+        stored = self.record.columns
+        if stored is not None and "optimism" not in stored:
+            rows = _as_first_written(rows)  # a run keeps the columns that it began with
+        self.record.commit(rows, values, done, fresh)
         self.rows, self.values, self.committed = Rows(), [], time.perf_counter()
 
 
@@ -93,14 +103,15 @@ def resumed(record: RunFolder, learner: Learner[Any], start: Progress, rng: np.r
         rng.bit_generator.state = last.tree["rng"]
         stored_state, *stored = last.tree["progress"]
         state = unpack(stored_state, last.arrays, stored_classes(learner))
-        totals, keys, seconds = unpack(stored, last.arrays, {Totals.__name__: Totals})
+        known = {Totals.__name__: Totals, **classes_of(Ledger, "a run's ledger")}
+        totals, keys, seconds, *rest = unpack(stored, last.arrays, known)
         if not isinstance(totals, Totals) or totals.episodes != last.episodes:
             raise TypeError("its totals are of other episodes than its rows")
         if type(state) is not type(start.learner_state):
             raise TypeError("it is the state of another learner")
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise RecordError(f"{file} is damaged: the state in it cannot be used ({error})") from None
-    return Progress(state, totals, keys, seconds)
+    return Progress(state, totals, keys, seconds, rest[0] if rest else None)
 
 
 def table_of_rows(rows: Rows, metrics: Sequence[str]) -> pa.Table:
@@ -109,6 +120,20 @@ def table_of_rows(rows: Rows, metrics: Sequence[str]) -> pa.Table:
     for i, name in enumerate(metrics):
         table = table.append_column(name, pa.array([each[i] for each in rows.column("metrics")], pa.float64()))
     return table
+
+
+def as_written_now(rows: pa.Table) -> pa.Table:
+    """Rows of any version with today's names: up to 0.1 `good_event` was what is called `optimism` since."""
+    if "optimism" in rows.column_names or "good_event" not in rows.column_names:
+        return rows
+    return rows.rename_columns(["optimism" if name == "good_event" else name for name in rows.column_names])
+
+
+def _as_first_written(rows: pa.Table) -> pa.Table:
+    """Rows with the columns of 0.1, metrics included."""
+    place = rows.column_names.index("good_event")
+    rows = rows.set_column(place, "good_event", rows["optimism"])
+    return rows.select([*FIRST_COLUMNS, *(name for name in rows.column_names if name not in ROW_SCHEMA.names)])
 
 
 def commit_seconds() -> float:

@@ -31,9 +31,10 @@ from omdpd.beliefs.confidence import (
     log_term,
 )
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.bounds import surrogate_bound
 from omdpd.learners.needs import ModelToBeGiven, episodes_of, require_positive
 from omdpd.learners.potential import Potential, positive_part
-from omdpd.learners.protocol import Card, Report
+from omdpd.learners.protocol import Card, Certificate, Plan, Report
 from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats, named, weighted_sum
 from omdpd.problem.records import quick
@@ -250,7 +251,35 @@ class OMDPD:
     def report(self, state: State) -> Report:
         """Step size, largest weight Phi'(lam), the certificates of the solves, and r~, d~, Q that made q_{k+1}."""
         weight = max(state.potential.slope(state.lam).tolist())
-        return Report(state.log, state.eta, weight, saturations=state.saturations, believed=self._believed(state))
+        believed = self._believed(state)
+        return Report(
+            state.log, state.eta, weight, saturations=state.saturations, certificate=self._certificate(state),
+            believed=believed, plan=Plan(believed.reward, believed.cost, state.q),
+        )  # fmt: skip
+
+    def _certificate(self, state: State) -> Certificate | None:
+        """3.5 sqrt C (sqrt E_k + 1) >= alpha sum_j r~_j.(q* - q_j) + sum_i Phi(lam_i), to the accuracy of the solves.
+
+        The lemma takes the last gradient for the prediction, Euclidean steps, and sets that only shrink: q_k was chosen
+        in Q_{k-1}, where q_hat_{k+1} must lie too.  Without these there is no certificate.
+        """
+        shrinks = self.nested or isinstance(self.estimator, KnownModel)
+        proved = isinstance(self.hint, LastGradient) and self.divergence is Divergence.EUCLIDEAN and shrinks
+        if not proved or state.saturations:
+            return None
+        bound = surrogate_bound(state.diameter, state.variation)
+        phi = float(state.potential.value(state.lam).sum())
+        # No policy earns more than this under optimistic rewards.
+        most = state.alpha * state.k * state.setting.horizon * self._largest_reward(state.setting)
+        return Certificate(
+            bound / state.alpha, (bound - phi) / state.alpha, state.potential.inverse(bound + most) / state.alpha
+        )  # fmt: skip
+
+    def _largest_reward(self, setting: Setting) -> float:
+        """The largest entry that r~ can have."""
+        if not isinstance(self.estimator, BoxEstimator) or self.estimator.clip:
+            return 1.0
+        return 1.0 + self.estimator.reward_scale * float(np.sqrt(log_term(setting, 0, self.estimator.delta)))
 
     def _believed(self, state: State) -> Estimate[Region]:
         """What the next policy was planned with; the box is the one in use, which with `nested` was cut."""

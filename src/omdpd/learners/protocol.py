@@ -35,12 +35,23 @@ class Certificate:
     violation: float
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What the next policy was planned with: r~ (H, S, A), d~ (I, H, S, A) and the learner's own occupancy q."""
+
+    reward: Floats
+    cost: Floats
+    occupancy: Floats
+
+
 @quick
 @dataclass(frozen=True)
 class Report:
     """What a learner tells the record after an episode; a number that does not apply is None.
 
-    `believed` is what the learner plans the next episode with, so that the evaluation can hold it against the truth.
+    `believed` is what the learner plans the next episode with, so that the evaluation can hold it against the truth;
+    a learner that also reports its `plan` has its losses split into estimation and optimisation error
+    (`play/ledger.py`).
     """
 
     log: SolveLog = SolveLog()
@@ -51,6 +62,7 @@ class Report:
     ignored: float = 0.0
     certificate: Certificate | None = None
     believed: Estimate[Region] | None = None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True)

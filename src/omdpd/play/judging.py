@@ -173,7 +173,7 @@ def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> flo
     return float(np.log(late / early) / np.log(k_late / k_early))
 
 
-def good_event(believed: Estimate[Region], transition: Floats, reward: Floats, cost: Floats | None) -> bool:
+def optimism_holds(believed: Estimate[Region], transition: Floats, reward: Floats, cost: Floats | None) -> bool:
     """Whether a belief is optimistic about the truth: the kernel is in the region, r~ >= r, d~ <= d if estimated."""
     if isinstance(believed.region, Graph):
         return False  # one estimated kernel, and never the true one

@@ -17,7 +17,8 @@ import numpy as np
 from omdpd.beliefs.confidence import Estimate
 from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
-from omdpd.play.judging import Comparator, Totals, comparator, good_event
+from omdpd.play.judging import Comparator, Totals, comparator, optimism_holds
+from omdpd.play.ledger import Ledger
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
@@ -42,13 +43,15 @@ class Progress:
     """A run between two episodes: everything that is needed to go on.
 
     `keys` are the tables met, for a nature that repeats them (otherwise every episode has its own), as ranges
-    (first, last + 1): tables are met in order or are few, so that this stays small however long the run is.
+    (first, last + 1): tables are met in order or are few, so that this stays small however long the run is.  `ledger`
+    is kept for learners that report their plans.
     """
 
     learner_state: Any
     totals: Totals
     keys: KeyRanges
     seconds: float
+    ledger: Ledger | None = None
 
     @property
     def k(self) -> int:
@@ -61,7 +64,8 @@ def first(scene: Scene) -> Progress:
     setting = scene.cmdp.setting(scene.episodes, scene.nature.feedback)
     check_footprint(scene.learner, setting)
     state = scene.learner.init(setting)
-    return Progress(state, Totals.none(scene.cmdp), (), 0.0)
+    followed = scene.learner.report(state).plan is not None
+    return Progress(state, Totals.none(scene.cmdp), (), 0.0, Ledger.empty(setting) if followed else None)
 
 
 def play(
@@ -69,19 +73,24 @@ def play(
 ) -> Iterator[tuple[float, Row | None, Progress]]:
     """The episodes from `start` on: the true value of each, its row where one is wanted, and the progress."""
     cmdp, nature, learner, K = scene.cmdp, scene.nature, scene.learner, scene.episodes
+    setting = cmdp.setting(K, nature.feedback)
     # What is estimated is held against the truth; revealed costs are not.
     estimated = cmdp.excess if nature.feedback == "bandit" else None
     now = start
     for k in range(start.k, K):
         began = time.perf_counter()
         policy = played_policy(learner, now.learner_state, cmdp.shape)
+        plan = None if now.ledger is None else learner.report(now.learner_state).plan
         occupancy = occupancy_under(cmdp.laws, policy, cmdp.initial)
         round_ = nature.draw(k, occupancy)
         feedback, judged = play_judged(cmdp, round_, policy, occupancy, nature.feedback, rng)
         state = learner.update(now.learner_state, feedback)
         totals = now.totals.after(judged, occupancy, K)
         keys = with_key(now.keys, round_.key) if nature.repeats else now.keys
-        now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began)
+        ledger = now.ledger
+        if ledger is not None and plan is not None:
+            ledger = ledger.after(cmdp, setting, plan, round_, occupancy, feedback)
+        now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began, ledger)
         row = None
         if recorded(k + 1):
             report = learner.report(state)
@@ -90,8 +99,11 @@ def play(
                 k + 1, judged.value, tuple(judged.excess.tolist()), totals.value, totals.violation,
                 report.step_size, report.weight,
                 None if bound is None else bound.regret, None if bound is None else bound.violation,
-                None if believed is None else _holds(cmdp, believed, estimated),
+                None if ledger is None else ledger.good(setting, k + 1),
                 measured(scene.metrics, cmdp, round_, policy),
+                None if believed is None else _holds(cmdp, believed, estimated),
+                None if ledger is None else ledger.planned_value,
+                None if ledger is None else ledger.planned_violation,
             )  # fmt: skip
         yield judged.value, row, now
 
@@ -100,7 +112,7 @@ def _holds(cmdp: CMDP, believed: Estimate[Region], estimated: Floats | None) -> 
     """Whether a belief is optimistic about the truth; that of a graph is one estimated kernel, and never is."""
     if isinstance(believed.region, Graph):
         return False  # nor is a table made of the truth, which may be too large for one
-    return good_event(believed, cmdp.transition, cmdp.reward, estimated)
+    return optimism_holds(believed, cmdp.transition, cmdp.reward, estimated)
 
 
 def met_comparator(scene: Scene, end: Progress) -> Comparator:

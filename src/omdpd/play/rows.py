@@ -7,7 +7,11 @@ from typing import Any, NamedTuple, overload
 
 
 class Row(NamedTuple):
-    """One episode, judged, with the sums so far; a number that does not apply is None."""
+    """One episode, judged, with the sums so far; a number that does not apply is None.
+
+    `optimism` is whether the learner's belief is optimistic about the truth, `good_event` the paper's event, and the
+    planned sums are what the learner's plans promised (`play/ledger.py`).
+    """
 
     episode: int
     value: float
@@ -20,6 +24,9 @@ class Row(NamedTuple):
     certified_violation: float | None
     good_event: bool | None
     metrics: tuple[float, ...]
+    optimism: bool | None = None
+    planned_value_sum: float | None = None
+    planned_violation_sum: float | None = None
 
 
 class Rows(Sequence[Row]):

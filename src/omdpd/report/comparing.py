@@ -10,9 +10,9 @@ import numpy as np
 
 from omdpd.experiments.executors import executor
 from omdpd.experiments.registry import Registry
+from omdpd.experiments.seeds import run
 from omdpd.learners.protocol import Learner
 from omdpd.natures import NATURES
-from omdpd.play.history import run
 from omdpd.play.loop import seed_of
 from omdpd.play.scene import informed
 from omdpd.problem.arrays import InvalidInputError, named, positive_integer
@@ -107,7 +107,7 @@ def _play(
         if isinstance(learner, str):
             learner = registry.spec("learners", learner).build()
         picked = NATURES[nature](cmdp, seed_of(np.random.SeedSequence(seed, spawn_key=(1,))))
-        history = run(cmdp, informed(learner, cmdp, picked.feedback), nature, episodes, seed, name)
+        history = run(cmdp, informed(learner, cmdp, picked.feedback), nature, episodes, seed, name, progress=False)
     except InvalidInputError as error:
         return f"left out: {name} on {label}, {nature}: {error}"
     parts = {"world": label, "nature": nature, "learner": name, "seed": seed, "episodes": episodes}

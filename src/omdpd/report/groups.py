@@ -145,7 +145,7 @@ def _strip(run: RunCurves, n_episodes: int) -> dict[str, Any]:
 def _recorded(runs: Sequence[RunCurves], places: Integers) -> list[dict[str, Any]]:
     """Further columns that the runs recorded, as means: certificates, the good event, a user's own metrics."""
     first = runs[0].view.columns
-    names = ["certified_regret", "certified_violation", "good_event", *(n for n in first if n not in KNOWN)]
+    names = ["certified_regret", "certified_violation", "optimism", "good_event", *(n for n in first if n not in KNOWN)]
     made = []
     for name in names:
         columns = [run.view.columns.get(name) for run in runs]

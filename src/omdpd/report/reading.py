@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omdpd.experiments.registry import PlainRun
 from omdpd.experiments.spec import NatureSpec, RunSpec, WorldSpec
+from omdpd.experiments.writer import as_written_now
 from omdpd.play.loop import KeyRanges
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.report.results import known_parts
@@ -22,7 +23,7 @@ from omdpd.storage.run_folder import RunFolder
 # Columns of rows that are not a user's own metrics.
 KNOWN = (
     "episode", "value", "excess", "value_sum", "violation_sum", "step_size", "weight", "certified_regret",
-    "certified_violation", "good_event",
+    "certified_violation", "good_event", "optimism", "planned_value_sum", "planned_violation_sum",
 )  # fmt: skip
 # A state larger than this is not opened for a picture of its visits.
 MAX_STATE_BYTES = 2**25
@@ -117,7 +118,7 @@ class RunView:
             self._damaged(error)
             return
         self.rows_stamp = self.stamp[1:2]
-        self.columns = {} if rows is None else _columns(rows)
+        self.columns = {} if rows is None else _columns(as_written_now(rows))
 
     def read_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """The arrays of the stored state; none where it is damaged or too large to open for a picture."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError, run_of
 from omdpd.experiments.spec import RunSpec, label_of
+from omdpd.experiments.writer import as_written_now
 from omdpd.play.judging import EXPONENT_START
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.statistics import Growth, half_width
@@ -81,7 +82,7 @@ def load_runs(folder: str | Path) -> pa.Table:
     for run in stored_runs(Path(folder)):
         rows = run.folder.rows()
         if rows is not None:
-            tables.append(_labelled(rows, run))
+            tables.append(_labelled(as_written_now(rows), run))
     if not tables:
         raise InvalidInputError(f"{folder} holds no rows yet")
     return pa.concat_tables(tables, promote_options="default")

@@ -236,8 +236,8 @@
       rows.length ? omdpd.figure({ name: "health", title: "Solver health", drawings: [omdpd.table(head, rows, [1, 2, 3, 4, 5, 6], "solver health")], head, rows }) : null];
   };
 
-  const TITLES = { certified_regret: "Certified regret bound", certified_violation: "Certified violation bound", good_event: "Share of seeds whose belief covers the truth" };
-  const NOTES = { good_event: "its set of kernels holds the true one and its tables are optimistic; never so for a learner that plans in one empirical kernel" };
+  const TITLES = { certified_regret: "Certified regret bound", certified_violation: "Certified violation bound", optimism: "Share of seeds whose belief covers the truth", good_event: "Share of seeds on the paper's good event" };
+  const NOTES = { good_event: "every estimate within the theorem's width so far, and both sums of visits below their bounds", optimism: "its set of kernels holds the true one and its tables are optimistic; never so for a learner that plans in one empirical kernel" };
   omdpd.errors = (groups, width) => {
     const figures = [];
     const parts = groups.filter((g) => g.value.kept?.estimation);
@@ -249,7 +249,7 @@
     const names = [...new Set(groups.flatMap((g) => (g.value.recorded || []).map((r) => r.name)))];
     for (const name of names) {
       const lines = groups.flatMap((g) => (g.value.recorded || []).filter((r) => r.name === name).map((r) => ({ x: g.value.x, y: r.mean, look: g.look, learner: g.learner })));
-      figures.push([`recorded-${name}`, TITLES[name] || name, NOTES[name] || "mean over seeds", lines, false, name === "good_event" ? [0, 1] : null]);
+      figures.push([`recorded-${name}`, TITLES[name] || name, NOTES[name] || "mean over seeds", lines, false, name === "good_event" || name === "optimism" ? [0, 1] : null]);
     }
     return [grid(figures, width, "Nothing of this was recorded: no learner here reports its belief or a certificate, and no metric was asked for.")];
   };

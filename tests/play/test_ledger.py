@@ -1,0 +1,125 @@
+"""The good event and the split of losses, against a plain loop over the same run."""
+
+import math
+
+import numpy as np
+import pytest
+from instances import random_cmdp
+from plain_loop import PlainCounts
+
+from omdpd.learners.omdpd import OMDPD
+from omdpd.learners.optcmdp import OptCMDP
+from omdpd.natures import NATURES
+from omdpd.play.ledger import Ledger, visit_bounds, within_widths
+from omdpd.play.loop import first, play
+from omdpd.play.scene import Scene
+from omdpd.solvers.compiled.flow import occupancy_of_policy
+
+H, S, A, I, K = 4, 3, 2, 2, 25  # noqa: E741
+DELTA = 0.01
+
+
+def scene(nature="noisy", learner=None):
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.4)
+    return Scene(cmdp, NATURES[nature](cmdp, 7), learner or OMDPD.tuned(), K, {})
+
+
+def plain_within(counts, cmdp):
+    """One entry at a time."""
+    L, Lp = (math.log(c * S * A * H * K / DELTA) for c in (6 * (I + 1), 6))
+    for h, s, a in np.ndindex(H, S, A):
+        n = max(counts.n[h, s, a], 1)
+        if abs(cmdp.reward[h, s, a] - counts.reward[h, s, a] / n) > math.sqrt(L / n):
+            return False
+        for i in range(I):
+            if abs(cmdp.excess[i, h, s, a] - counts.cost[i, h, s, a] / n) > math.sqrt(L / n):
+                return False
+        for t in range(S) if h + 1 < H else ():
+            m = max(counts.moves[h, s, a].sum(), 1)
+            p = counts.moves[h, s, a, t] / m if counts.moves[h, s, a].sum() > 0 else 1 / S
+            if abs(cmdp.transition[h, s, a, t] - p) > 2 * math.sqrt(p * (1 - p) * Lp / m) + 14 / 3 * Lp / m:
+                return False
+    return True
+
+
+def test_sums_and_promises_are_those_of_a_plain_loop():
+    played = scene()
+    cmdp, learner = played.cmdp, played.learner
+    state = first(played).learner_state
+    counts, earlier = PlainCounts(H, S, A, I), PlainCounts(H, S, A, I)
+    inverse = root = promised = violated = 0.0
+
+    class Watching:
+        """The learner, with an eye on what it is given."""
+
+        def __getattr__(self, name):
+            return getattr(learner, name)
+
+        def update(self, state, feedback):
+            counts.add(feedback)
+            return learner.update(state, feedback)
+
+    watched = Scene(cmdp, played.nature, Watching(), K, {})
+    for k, (_, row, now) in enumerate(play(watched, first(played), np.random.default_rng(3), lambda k: True)):
+        believed = learner.report(state).believed
+        q = occupancy_of_policy(learner.policy(state), cmdp.transition, cmdp.initial)
+        n = np.maximum(earlier.n, 1)
+        inverse, root = inverse + (q / n).sum(), root + (q / np.sqrt(n)).sum()
+        promised += (believed.reward * state.q).sum()
+        violated += max(max((believed.cost[i] * state.q).sum() for i in range(I)), 0.0)
+        assert now.ledger.inverse == pytest.approx(inverse)
+        assert now.ledger.inverse_root == pytest.approx(root)
+        assert row.planned_value_sum == pytest.approx(promised)
+        assert row.planned_violation_sum == pytest.approx(violated)
+        assert now.ledger.within == plain_within(earlier, cmdp)
+        assert row.good_event == (now.ledger.within and inverse <= visit_bounds(watched_setting(cmdp), k + 1)[0])
+        state, earlier = now.learner_state, copied(counts)
+
+
+def watched_setting(cmdp):
+    return cmdp.setting(K, "bandit")
+
+
+def copied(counts):
+    other = PlainCounts(H, S, A, I)
+    other.n, other.moves = counts.n.copy(), counts.moves.copy()
+    other.reward, other.cost = counts.reward.copy(), counts.cost.copy()
+    return other
+
+
+def test_the_event_is_two_sided():
+    played = scene()
+    cmdp, setting = played.cmdp, played.cmdp.setting(K, "bandit")
+    counts = Ledger.empty(setting).counts
+    many = type(counts)(
+        np.full((H, S, A), 1e6), 1e6 * cmdp.transition, 1e6 * cmdp.reward, 1e6 * cmdp.excess
+    )  # fmt: skip
+    assert within_widths(many, cmdp, setting)
+    for sign in (0.5, -0.5):
+        off = type(counts)(many.visits, many.transitions, many.reward_sum + sign * 1e6, many.cost_sum)
+        assert not within_widths(off, cmdp, setting)
+        dear = type(counts)(many.visits, many.transitions, many.reward_sum, many.cost_sum + sign * 1e6)
+        assert not within_widths(dear, cmdp, setting)
+        assert within_widths(dear, cmdp, cmdp.setting(K, "full"))  # revealed, and so not estimated
+
+
+def test_too_many_first_visits_are_no_good_event():
+    setting = scene().cmdp.setting(K, "bandit")
+    start = Ledger.empty(setting)
+    assert start.good(setting, 1)
+    far = Ledger(start.counts, 1e9, 0.0, 0.0, 0.0, True), Ledger(start.counts, 0.0, 1e9, 0.0, 0.0, True)
+    assert not any(ledger.good(setting, K) for ledger in far)
+
+
+def test_revealed_costs_count_as_they_were_revealed():
+    played = scene("pool")
+    *_, (_, row, now) = play(played, first(played), np.random.default_rng(3), lambda k: True)
+    assert now.ledger.planned_violation >= 0.0
+    assert row.good_event is True
+
+
+def test_a_learner_that_reports_no_plan_is_not_followed():
+    played = scene(learner=OptCMDP())
+    *_, (_, row, now) = play(played, first(played), np.random.default_rng(3), lambda k: True)
+    assert now.ledger is None
+    assert (row.good_event, row.planned_value_sum) == (None, None)
