@@ -1,10 +1,13 @@
-"""Natures: what picks the costs of every episode.  `NATURES` names them; a factory takes (cmdp, seed, settings)."""
+"""Natures: what picks the costs, and sometimes the rewards or the kernel, of every episode.
+
+`NATURES` names them; a factory takes (cmdp, seed, settings).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from omdpd.natures import anchored, fixed, independent, natural, pool, scaled
+from omdpd.natures import anchored, fixed, independent, moving, natural, pool, rewards, scaled, unrevealed
 from omdpd.natures.protocol import Nature
 from omdpd.problem.cmdp import CMDP
 
@@ -19,6 +22,11 @@ NATURES: dict[str, Callable[..., Nature]] = {
     "independent": independent.make,
     "natural": natural.make,
     "hostile": natural.make_hostile,
+    "switching_rewards": rewards.make_switching,
+    "drifting_rewards": rewards.make_drifting,
+    "adaptive_rewards": rewards.make_adaptive,
+    "unrevealed": unrevealed.make,
+    "moving": moving.make,
 }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from omdpd.problem.arrays import Floats
-from omdpd.problem.cmdp import Round
+from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
 
 
@@ -21,7 +22,12 @@ class Safety:
 
 
 class Nature(Protocol):
-    """Picks the tables of an episode; may look at the true occupancy of the policy in play."""
+    """Picks the tables of an episode; may look at the true occupancy of the policy in play.
+
+    A nature that changes more than costs that it reveals says so in an attribute `changes`: names out of "reward",
+    "cost" (which are not revealed) and "kernel".  One whose kernel changes also has `world(k)`, the truth of episode k,
+    and `dynamic_optimum(n)`, the mean over n episodes of the best value of a policy that is safe in its episode.
+    """
 
     @property
     def feedback(self) -> FeedbackKind:
@@ -44,6 +50,18 @@ class Nature(Protocol):
     def safety(self) -> Safety:
         """Whether a policy safe in every episode exists."""
         ...
+
+
+def changes_of(nature: Nature) -> tuple[str, ...]:
+    """What a nature changes beside costs that it reveals."""
+    found: tuple[str, ...] = getattr(nature, "changes", ())
+    return found
+
+
+def world_of(nature: Nature, cmdp: CMDP, k: int) -> CMDP:
+    """The truth of episode k: the world itself, unless it moves."""
+    moved: Callable[[int], CMDP] | None = getattr(nature, "world", None)
+    return cmdp if moved is None else moved(k)
 
 
 def episode_rng(seed: int, k: int) -> np.random.Generator:

@@ -56,7 +56,8 @@ class Totals:
     """What a run amounts to after `episodes`: sums over its episodes.
 
     `quarter` holds the sums of value and violation at episode K/4 (None before it), from which exponents are measured;
-    `late` the sum of violation where the last tenth begins.
+    `late` the sum of violation where the last tenth begins; `rewards` the sum of the reward tables that were met, where
+    they change.
     """
 
     episodes: int
@@ -66,19 +67,23 @@ class Totals:
     occupancy: Floats
     quarter: tuple[int, float, float] | None = None
     late: tuple[int, float] | None = None
+    rewards: Floats | None = None
 
     @staticmethod
     def none(cmdp: CMDP) -> Totals:
         """Before the first episode."""
         return Totals(0, 0.0, 0.0, np.zeros(cmdp.n_constraints), np.zeros(cmdp.shape))
 
-    def after(self, judged: Assessment, occupancy: Floats, n_episodes: int) -> Totals:
-        """The sums with one more episode of a run of `n_episodes`."""
+    def after(self, judged: Assessment, occupancy: Floats, n_episodes: int, reward: Floats | None = None) -> Totals:
+        """The sums with one more episode of a run of `n_episodes`; `reward` is its table where they change."""
         k = self.episodes + 1
         value, violation = self.value + judged.value, self.violation + judged.violation
         quarter = (k, value, violation) if k == n_episodes // EXPONENT_START else self.quarter
         late = (k, violation) if k == n_episodes - n_episodes // LATE_SHARE else self.late
-        return Totals(k, value, violation, self.excess + judged.excess, self.occupancy + occupancy, quarter, late)
+        met = self.rewards
+        if reward is not None:
+            met = reward if met is None else met + reward
+        return Totals(k, value, violation, self.excess + judged.excess, self.occupancy + occupancy, quarter, late, met)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +124,12 @@ def assess(round_: Round, occupancy: Floats) -> Assessment:
     return Assessment(expected(round_.reward, occupancy), inner(round_.cost, occupancy))
 
 
-def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
-    """The comparator over the distinct tables that were drawn (by key)."""
+def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int], reward: Floats | None = None) -> Comparator:
+    """The comparator over the distinct tables that were drawn (by key), for the mean reward that was met if given."""
     few = len(keys) * cmdp.excess.size <= MAX_NUMBERS
     kept = list(_chunks(nature, keys)) if few else None
     chunks = (lambda: iter(kept)) if kept is not None else (lambda: _chunks(nature, keys))
-    against = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward, chunks)
+    against = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward if reward is None else reward, chunks)
     plan, rows = against.plan, against.rows
     if not plan.feasible:
         paid = None
@@ -133,6 +138,12 @@ def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Comparator:
         return Comparator(False, None, rows[:0], np.zeros(0), paid)
     priced = plan.multipliers > 0.0
     return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0)
+
+
+def dynamic_comparator(cmdp: CMDP, value: float | None) -> Comparator:
+    """The comparator of a world that moves: the mean of the episodes' own best safe values, without shadow prices."""
+    nothing = np.zeros((0, *cmdp.shape))
+    return Comparator(value is not None, value, nothing, np.zeros(0), 0.0 if value is not None else None)
 
 
 def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
@@ -148,8 +159,11 @@ def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
     regret = K * best.value - totals.value
     gaps = best.value - values
     positive = float(np.maximum(gaps, 0.0, out=gaps).sum())  # in place: a run may have a million of them
+    if totals.rewards is not None:
+        positive = max(regret, 0.0)  # where rewards change an episode has no comparator of its own
     lagrangian = regret + float(best.multipliers @ inner(best.rows, totals.occupancy))
-    exponent = growth_exponent(k4, k4 * best.value - value4, K, regret)
+    # The mean reward of the run says nothing about its first quarter where rewards change.
+    exponent = None if totals.rewards is not None else growth_exponent(k4, k4 * best.value - value4, K, regret)
     return Scores(regret, positive, lagrangian, violation, weak, exponent, violation_exponent, late)
 
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
+from omdpd.natures.protocol import changes_of, world_of
 from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
-from omdpd.play.judging import Comparator, Totals, comparator, optimism_holds
+from omdpd.play.judging import Comparator, Totals, comparator, dynamic_comparator, optimism_holds
 from omdpd.play.ledger import Ledger
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
@@ -64,7 +65,8 @@ def first(scene: Scene) -> Progress:
     setting = scene.cmdp.setting(scene.episodes, scene.nature.feedback)
     check_footprint(scene.learner, setting)
     state = scene.learner.init(setting)
-    followed = scene.learner.report(state).plan is not None
+    # Where the truth changes, no estimate of a mean can be held against it.
+    followed = not changes_of(scene.nature) and scene.learner.report(state).plan is not None
     return Progress(state, Totals.none(scene.cmdp), (), 0.0, Ledger.empty(setting) if followed else None)
 
 
@@ -73,7 +75,7 @@ def play(
 ) -> Iterator[tuple[float, Row | None, Progress]]:
     """The episodes from `start` on: the true value of each, its row where one is wanted, and the progress."""
     cmdp, nature, learner, K = scene.cmdp, scene.nature, scene.learner, scene.episodes
-    setting = cmdp.setting(K, nature.feedback)
+    setting, changes = cmdp.setting(K, nature.feedback), changes_of(nature)
     # What is estimated is held against the truth; revealed costs are not.
     estimated = cmdp.excess if nature.feedback == "bandit" else None
     now = start
@@ -81,11 +83,12 @@ def play(
         began = time.perf_counter()
         policy = played_policy(learner, now.learner_state, cmdp.shape)
         plan = None if now.ledger is None else learner.report(now.learner_state).plan
-        occupancy = occupancy_under(cmdp.laws, policy, cmdp.initial)
+        here = world_of(nature, cmdp, k)
+        occupancy = occupancy_under(here.laws, policy, here.initial)
         round_ = nature.draw(k, occupancy)
-        feedback, judged = play_judged(cmdp, round_, policy, occupancy, nature.feedback, rng)
+        feedback, judged = play_judged(here, round_, policy, occupancy, nature.feedback, rng)
         state = learner.update(now.learner_state, feedback)
-        totals = now.totals.after(judged, occupancy, K)
+        totals = now.totals.after(judged, occupancy, K, round_.reward if "reward" in changes else None)
         keys = with_key(now.keys, round_.key) if nature.repeats else now.keys
         ledger = now.ledger
         if ledger is not None and plan is not None:
@@ -101,7 +104,7 @@ def play(
                 None if bound is None else bound.regret, None if bound is None else bound.violation,
                 None if ledger is None else ledger.good(setting, k + 1),
                 measured(scene.metrics, cmdp, round_, policy),
-                None if believed is None else _holds(cmdp, believed, estimated),
+                None if believed is None or changes else _holds(cmdp, believed, estimated),
                 None if ledger is None else ledger.planned_value,
                 None if ledger is None else ledger.planned_violation,
             )  # fmt: skip
@@ -116,13 +119,18 @@ def _holds(cmdp: CMDP, believed: Estimate[Region], estimated: Floats | None) -> 
 
 
 def met_comparator(scene: Scene, end: Progress) -> Comparator:
-    """The comparator over the tables that the run met."""
+    """The comparator over the tables that the run met; of a world that moves, the best safe value of every episode."""
+    optimum = getattr(scene.nature, "dynamic_optimum", None)
+    if optimum is not None:
+        return dynamic_comparator(scene.cmdp, optimum(end.k))
+    met = end.totals.rewards
+    mean = None if met is None else met / end.k
     if not scene.nature.repeats:
-        return comparator(scene.cmdp, scene.nature, range(end.k))
+        return comparator(scene.cmdp, scene.nature, range(end.k), mean)
     keys = (
         range(*end.keys[0]) if len(end.keys) == 1 else [key for first, stop in end.keys for key in range(first, stop)]
     )
-    return comparator(scene.cmdp, scene.nature, keys)
+    return comparator(scene.cmdp, scene.nature, keys, mean)
 
 
 def with_key(ranges: KeyRanges, key: int) -> KeyRanges:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from omdpd.natures.protocol import Nature, Safety
+from omdpd.natures.protocol import Nature, Safety, changes_of
 from omdpd.play.loop import KeyRanges, seed_of
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.reading import Asked
@@ -40,7 +40,7 @@ class Truth:
 
     def best_plan(self, keys: KeyRanges, n_episodes: int) -> Plan | None:
         """The best policy that is safe for every table met so far; None where it is not worked out here."""
-        if self.cmdp is None or self.nature is None:
+        if self.cmdp is None or self.nature is None or {"reward", "kernel"} & set(changes_of(self.nature)):
             return None
         tables_drawn: Sequence[int] = (
             [key for first, stop in keys for key in range(first, stop)] if self.nature.repeats else range(n_episodes)

@@ -8,7 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from omdpd.natures.protocol import Nature, Safety
+from omdpd.natures.protocol import Nature, Safety, changes_of
 from omdpd.play.judging import comparator
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
@@ -100,10 +100,20 @@ def drawing_changes_nothing_it_was_given(case: NatureCase) -> None:
     require(all(map(np.array_equal, before, arrays)), "draw changed the world")
 
 
-def costs_that_change_are_revealed(case: NatureCase) -> None:
-    """Under bandit feedback a learner estimates one mean table: it must not change."""
-    tables = {round_.cost.tobytes() for _, _, round_ in case.rounds()}
-    require(case.nature.feedback == "full" or len(tables) == 1, "costs change, so they must be revealed ('full')")
+def what_changes_is_revealed_or_said(case: NatureCase) -> None:
+    """Costs under bandit feedback, and rewards, stay what they are unless `changes` names them."""
+    changes = changes_of(case.nature)
+    require(set(changes) <= {"reward", "cost", "kernel"}, f"changes is {changes}: none but reward, cost and kernel can")
+    rounds = [round_ for _, _, round_ in case.rounds()]
+    costs, rewards = {round_.cost.tobytes() for round_ in rounds}, {round_.reward.tobytes() for round_ in rounds}
+    said = case.nature.feedback == "full" or "cost" in changes
+    require(said or len(costs) == 1, "costs change, so they must be revealed ('full') or named in `changes`")
+    same = "reward" in changes or rewards == {case.cmdp.reward.tobytes()}
+    require(same, "rewards are not the world's, so `changes` must name them")
+    inside = all(float(round_.reward.min()) >= 0.0 and float(round_.reward.max()) <= 1.0 for round_ in rounds)
+    require(inside, "a reward is outside [0, 1]")
+    for name in ("world", "dynamic_optimum"):
+        require("kernel" not in changes or hasattr(case.nature, name), f"its kernel changes, but it has no {name!r}")
 
 
 def the_verdict_on_safety_is_true(case: NatureCase) -> None:
@@ -112,6 +122,10 @@ def the_verdict_on_safety_is_true(case: NatureCase) -> None:
     require(isinstance(verdict, Safety), f"safety is a {type(verdict).__name__}, but must be a Safety")
     require(bool(verdict.why.strip()), "safety does not say why")
     keys = sorted({round_.key for _, _, round_ in case.rounds(JUDGED_ROUNDS)})
+    if "kernel" in changes_of(case.nature):
+        there = case.nature.dynamic_optimum(JUDGED_ROUNDS) is not None  # type: ignore[attr-defined]
+        require(there == verdict.exists, f"safety says {verdict.exists}, but its optimum says {there}")
+        return
     best = comparator(case.cmdp, case.nature, keys)
     require(best.exists == verdict.exists, f"safety says {verdict.exists}, but a linear program says {best.exists}")
 
@@ -120,6 +134,6 @@ NATURE_RULES: dict[str, Callable[[NatureCase], None]] = {
     rule.__name__: rule
     for rule in (
         a_draw_is_a_pure_function, a_round_fits_the_world, a_key_names_its_table,
-        drawing_changes_nothing_it_was_given, costs_that_change_are_revealed, the_verdict_on_safety_is_true,
+        drawing_changes_nothing_it_was_given, what_changes_is_revealed_or_said, the_verdict_on_safety_is_true,
     )
 }  # fmt: skip

@@ -1,0 +1,62 @@
+"""Costs that change and are never revealed: a pool of tables of which an episode shows what its trajectory meets.
+
+A learner that averages what it meets estimates the mean of the tables and may be safe on average; being safe in every
+episode takes more.  All tables leave one policy, the anchor, room: a policy safe in every episode exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from omdpd.natures.pool import BLOCK, BY_CONSTRUCTION, POOL_SIZE, draw_pool
+from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.cmdp import CMDP, Noise, Round
+from omdpd.problem.setting import FeedbackKind
+
+Choosing = Literal["random", "blocks", "adaptive"]
+
+
+@dataclass(frozen=True, eq=False)
+class Unrevealed:
+    """Tables (n, I, H, S, A), switched or chosen against the policy in play, seen along the trajectory alone."""
+
+    cmdp: CMDP
+    seed: int
+    tables: Floats
+    choosing: Choosing = "blocks"
+    reward_noise: Noise = "two-point"
+    cost_noise: Noise = "two-point"
+    feedback: FeedbackKind = "bandit"
+    repeats: bool = True
+    changes: tuple[str, ...] = ("cost",)
+
+    def draw(self, k: int, occupancy: Floats) -> Round:
+        """The table of episode k."""
+        key = self._choice(k, occupancy)
+        return Round(self.cmdp.reward, self.tables[key], key, self.reward_noise, self.cost_noise)
+
+    def table(self, key: int) -> Floats:
+        """The pool's table of that number."""
+        return self.tables[key]
+
+    def safety(self) -> Safety:
+        """By construction."""
+        return BY_CONSTRUCTION
+
+    def _choice(self, k: int, occupancy: Floats) -> int:
+        if self.choosing == "adaptive":
+            return int(np.argmax(np.tensordot(self.tables, occupancy, axes=3).max(axis=1)))
+        if self.choosing == "random":
+            return int(episode_rng(self.seed, k).integers(len(self.tables)))
+        return (k // BLOCK) % len(self.tables)
+
+
+def make(cmdp: CMDP, seed: int, size: int = POOL_SIZE, choosing: Choosing = "blocks") -> Unrevealed:
+    """A pool of cost tables that is never revealed: only what the trajectory meets is seen."""
+    if choosing not in ("random", "blocks", "adaptive"):
+        raise InvalidInputError(f"choosing is {choosing!r}, but must be 'random', 'blocks' or 'adaptive'")
+    return Unrevealed(cmdp, seed, draw_pool(cmdp, seed, size), choosing)
