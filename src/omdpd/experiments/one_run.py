@@ -37,9 +37,8 @@ def scene_of(spec: RunSpec, metrics: Mapping[str, Metric] | None = None) -> Scen
     """What a spec stands for, each part from its own stream of random numbers."""
     cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
     nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
-    return Scene(
-        cmdp, nature, informed(as_learner(spec.learner.build()), cmdp, nature.feedback), spec.episodes, metrics or {}
-    )
+    learner = informed(as_learner(spec.learner.build()), cmdp, nature.feedback)
+    return Scene(cmdp, nature, learner, spec.episodes, metrics or {}, seed_of(spec.stream(3)))
 
 
 def run(

@@ -13,8 +13,12 @@ from typing import Any
 from omdpd.learners.bvops import BVOPS
 from omdpd.learners.cautious_lp import CautiousLP
 from omdpd.learners.cpdpo import CPDPO
+from omdpd.learners.cvops import CVOPS
 from omdpd.learners.dope import DOPE
+from omdpd.learners.episode_safe import EpisodeSafe
+from omdpd.learners.flexdome import FlexDOME
 from omdpd.learners.germano import Germano
+from omdpd.learners.ghosh import GhoshZhouShroff
 from omdpd.learners.greedy_lp import GreedyLP
 from omdpd.learners.lekeufack_jordan import LekeufackJordan
 from omdpd.learners.linear_potential import LinearPotential
@@ -31,6 +35,7 @@ from omdpd.learners.oracle import Oracle
 from omdpd.learners.plan_lp import PlanLP
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.learners.psrl import PosteriorSampling
 from omdpd.learners.recoo import RECOO
 from omdpd.learners.regularized import RegularizedPrimalDual
 from omdpd.learners.sinha_vaze import SinhaVaze
@@ -39,11 +44,13 @@ from omdpd.learners.triple_q import TripleQ
 from omdpd.learners.ucpd import UCPD
 from omdpd.learners.uniform import Uniform
 from omdpd.learners.uopt_rpgpd import UOptRPGPD
+from omdpd.learners.wcops import WCOPS
 
 __all__ = [
     "ALIASES",
     "BVOPS",
     "CPDPO",
+    "CVOPS",
     "DOPE",
     "LEARNERS",
     "OMDPD",
@@ -52,8 +59,12 @@ __all__ = [
     "SOPS",
     "SVOPS",
     "UCPD",
+    "WCOPS",
     "CautiousLP",
+    "EpisodeSafe",
+    "FlexDOME",
     "Germano",
+    "GhoshZhouShroff",
     "GreedyLP",
     "Learner",
     "LekeufackJordan",
@@ -67,6 +78,7 @@ __all__ = [
     "OptPrimalDual",
     "Oracle",
     "PlanLP",
+    "PosteriorSampling",
     "ProximalOMDPD",
     "RegularizedPrimalDual",
     "SinhaVaze",
@@ -88,12 +100,21 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "UCPD": UCPD.practical,
     "Germano": Germano.practical,
     "BVOPS": BVOPS.practical,
+    "BVOPS.unconstrained": BVOPS.unconstrained,
     "SOPS": SOPS.practical,
+    "CVOPS": CVOPS.practical,
+    "WCOPS": WCOPS.practical,
     "OptPessLP": OptPessLP.practical,
     "DOPE": DOPE.practical,
     "OptPessPrimalDual": OptPessPrimalDual,
+    "EpisodeSafe": EpisodeSafe.practical,
+    "GhoshZhouShroff.average": GhoshZhouShroff.average,
+    "GhoshZhouShroff.hard": GhoshZhouShroff.hard,
+    "PosteriorSampling": PosteriorSampling.practical,
     "OPDOP": OPDOP,
+    "OPDOP.restarted": OPDOP.restarted,
     "TripleQ": TripleQ,
+    "TripleQ.restarted": TripleQ.restarted,
     "Uniform": Uniform,
     "Oracle": Oracle.uninformed,
     "CautiousLP": CautiousLP.practical,
@@ -106,15 +127,18 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "OptPrimalDual": OptPrimalDual.practical,
     "OptAug": OptAug.practical,
     "RegularizedPrimalDual": RegularizedPrimalDual.practical,
+    "FlexDOME": FlexDOME.practical,
     "UOptRPGPD": UOptRPGPD.practical,
     "UOptRPGPD.published": UOptRPGPD.published,
     "CPDPO": CPDPO.practical,
+    "CPDPO.unconstrained": CPDPO.unconstrained,
     "SinhaVaze": SinhaVaze.practical,
     "SinhaVaze.published": SinhaVaze.published,
+    "SinhaVaze.anytime": SinhaVaze.anytime,
     "LekeufackJordan": LekeufackJordan.practical,
     "LekeufackJordan.published": LekeufackJordan.published,
     "RECOO": RECOO.practical,
 }
 
 # Other names of the same thing: a file may say them, and a run is stored under the first name.
-ALIASES: dict[str, str] = {"SVOPS": "BVOPS"}
+ALIASES: dict[str, str] = {"SVOPS": "BVOPS", "UOBREPS": "BVOPS.unconstrained", "PODB": "CPDPO.unconstrained"}

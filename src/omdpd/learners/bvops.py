@@ -9,7 +9,8 @@ same loop without a safe policy, and its rates.  Ours: the divergence is taken o
 library's box and cost bonus with their scales (xi is `cost_scale` times the bonus); q_k is mixed with a share 1/K of
 the uniform occupancy so that its logarithm stays bounded; where the set is empty the nearly least-violating point is
 taken and counted; `gamma_scale` sets gamma apart from eta.  Importance weights pay for a loss that may change: where it
-does not, methods that average what they meet learn faster.
+does not, methods that average what they meet learn faster.  `unconstrained` has the whole of Q_k for its set: UOB-REPS
+(Jin, Jin, Luo, Sra, Yu, 2020), from which the loop comes.
 Source: Stradi, Castiglioni, Marchesi, Gatti (ICML 2025; arXiv 2403.03672).
 """
 
@@ -27,7 +28,7 @@ from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
+from omdpd.solvers.mirror import LIGHTEST, Divergence, Hinges, SolveLog, constrained_step, mirror_step, smoothed
 from omdpd.solvers.regions import Box
 
 
@@ -52,6 +53,7 @@ class BVOPS:
     estimator: BoxEstimator = BoxEstimator.practical()
     step_scale: float = 1.0
     gamma_scale: float | None = None
+    constrained: bool = True
 
     @staticmethod
     def practical(
@@ -71,6 +73,19 @@ class BVOPS:
         return BVOPS(box, step_scale, gamma_scale)
 
     @staticmethod
+    def unconstrained(
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        step_scale: float = step_scale,
+        *,
+        gamma_scale: float | None = None,
+        delta: float = DELTA,
+    ) -> BVOPS:
+        """UOB-REPS, the core without constraints: learns a reward that changes and heeds no cost."""
+        box = BoxEstimator.practical(transition_scale=transition_scale, stationary=stationary, delta=delta)
+        return BVOPS(box, step_scale, gamma_scale, constrained=False)
+
+    @staticmethod
     def theory() -> BVOPS:
         """Confidence widths with scales of one."""
         return BVOPS(BoxEstimator(clip=True, trusting=True))
@@ -78,6 +93,14 @@ class BVOPS:
     @property
     def card(self) -> Card:
         """The learner's line in the table of learners."""
+        if not self.constrained:
+            return Card(
+                "KL steps on importance-weighted losses over the confidence set; no constraint",
+                ("bandit",),
+                "O~(sqrt K) regret against the best policy, for an adversarial loss",
+                "Jin, Jin, Luo, Sra, Yu (2020), UOB-REPS",
+                "known K",
+            )
         return Card(
             "KL projections of importance-weighted losses on an optimistic safe set",
             ("bandit",),
@@ -108,6 +131,11 @@ class BVOPS:
         believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
         box = believed.region
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))
+        if not self.constrained:
+            step = mirror_step(box, mu, near, loss, eta, Hinges.none(setting.shape), Divergence.KL)
+            return replace(
+                state, k=state.k + 1, counts=counts, box=box, q=step.occupancy, log=state.log.after(step)
+            )  # fmt: skip
         found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
         return replace(
             state, k=state.k + 1, counts=counts, box=box, q=found.step.occupancy, weight=found.weight,

@@ -16,6 +16,7 @@ nothing was seen) and the scales of the estimates are ours.  `eta_scale`, `gamma
 multiply eta, gamma and b, and the defaults are ours.  At a few thousand episodes the theory is vacuous: the primal
 player's own bound, H^2 X sqrt(A K) with X = S H, exceeds the largest possible regret H K until K > H^2 X^2 A (about
 47 000 at the paper's size), and with the paper's constants nothing moves (the bonus drowns the losses).
+`unconstrained` is that player alone, on the loss 1 - r.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class CPDPO:
     eta_scale: float = 50.0
     gamma_scale: float = 0.003
     bonus_scale: float = 0.003
+    constrained: bool = True
 
     @staticmethod
     def practical(
@@ -80,6 +82,20 @@ class CPDPO:
         return CPDPO(room, box, eta_scale, gamma_scale, bonus_scale)
 
     @staticmethod
+    def unconstrained(
+        transition_scale: float = TRANSITION_SCALE,
+        stationary: bool = False,
+        eta_scale: float = 5.0,
+        gamma_scale: float = gamma_scale,
+        bonus_scale: float = bonus_scale,
+        *,
+        delta: float = DELTA,
+    ) -> CPDPO:
+        """PO-DB, the primal player alone: policy optimisation with dilated bonuses, heeding no cost."""
+        box = BoxEstimator.practical(transition_scale=transition_scale, stationary=stationary, delta=delta)
+        return CPDPO(1.0, box, eta_scale, gamma_scale, bonus_scale, constrained=False)
+
+    @staticmethod
     def theory(room: float) -> CPDPO:
         """The paper's confidence widths and constants."""
         return CPDPO(room, BoxEstimator(clip=True), 1.0, 1.0, 1.0)
@@ -87,6 +103,14 @@ class CPDPO:
     @property
     def card(self) -> Card:
         """The learner's line in the table of learners."""
+        if not self.constrained:
+            return Card(
+                "policy optimisation with dilated bonuses; no constraint",
+                ("bandit",),
+                "O~(sqrt K) regret against the best policy, for an adversarial loss",
+                "Luo, Wei, Lee (2021), PO-DB",
+                "known K",
+            )
         return Card(
             "policy optimisation with dilated bonuses against a multiplier switched on and off",
             ("bandit",),
@@ -118,9 +142,7 @@ class CPDPO:
         setting, H, eta = state.setting, state.setting.horizon, state.eta
         policy = policy_of_logits(state.logits)
         box = learning.estimate(self.estimator, setting, state.counts, state.k).region  # data before episode k
-        worst = [self._largest_cost(setting, policy, box, d) for d in self._pessimistic(state)]
-        lam = np.where(np.array(worst) > 0.0, state.large, 0.0)
-        scale = 1.0 + 2.0 * setting.n_constraints * state.large
+        lam, scale = self._dual(state, policy, box)
         loss = (1.0 - feedback.rewards + lam @ (1.0 + feedback.costs)) / scale
         gamma = 2.0 * eta * H * self.gamma_scale
         w, u = occupancy_range(policy, box.lower, box.upper, setting.mu)
@@ -136,6 +158,14 @@ class CPDPO:
     def report(self, state: State) -> Report:
         """The step size and the largest multiplier of the last episode."""
         return Report(step_size=state.eta, weight=float(state.lam.max()))
+
+    def _dual(self, state: State, policy: Floats, box: Box) -> tuple[Floats, float]:
+        """The multipliers, and the largest loss that they can make; zeros and one without constraints."""
+        n = state.setting.n_constraints
+        if not self.constrained:
+            return np.zeros(n), 1.0
+        worst = [self._largest_cost(state.setting, policy, box, d) for d in self._pessimistic(state)]
+        return np.where(np.array(worst) > 0.0, state.large, 0.0), 1.0 + 2.0 * n * state.large
 
     def _pessimistic(self, state: State) -> Floats:
         """d_hat + `cost_scale` sqrt(L/n) in [-1, 1], and 1 where nothing was seen."""

@@ -13,6 +13,10 @@ prior of zero, which the paper's bonus outweighs: a pair that was never seen is 
 would be worth little and never be tried, so estimates divide by n v 1 here and an unseen pair is worth H - h; `ridge`
 has the paper's n + 1.  The policy just played is evaluated with its own episode's data included.  `primal_scale` and
 `dual_scale` multiply alpha and eta (1 is the paper; with it the policy hardly moves within thousands of episodes).
+`restarted` is for worlds that move, after Ding and Lavaei (2022): the policy and the dual start again every
+`restart_every` episodes (which stand for K in the steps) and only the last `window` episodes are counted.  Certain:
+restarts and sliding counts, with lengths from the variation budget.  Ours: the lengths are settings, and no budget of
+variation is added to the bonuses.
 `room` is the Slater gap in our units, V(d) <= -room, so gap = room / 2.
 Source: Ding, Wei, Yang, Wang, Jovanovic (AISTATS 2021), tabular case.
 """
@@ -42,20 +46,52 @@ from omdpd.learners.needs import (
 )
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_policy
-from omdpd.problem.arrays import Floats
-from omdpd.problem.setting import Feedback, Setting
+from omdpd.problem.arrays import Floats, Integers, positive_integer
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
+
+# How long a world that moves is taken for one that stays.
+RESTART_EVERY = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The last episodes: states, actions and rewards (n, H), costs (n, I, H), oldest first."""
+
+    states: Integers
+    actions: Integers
+    rewards: Floats
+    costs: Floats
+
+    @staticmethod
+    def empty(setting: Setting) -> Window:
+        """No episode."""
+        H, none = setting.horizon, np.zeros((0, setting.horizon), dtype=np.int64)
+        return Window(none, none, np.zeros((0, H)), np.zeros((0, setting.n_constraints, H)))
+
+    def after(self, met: BanditFeedback) -> Window:
+        """With one more episode."""
+        states, actions = met.trajectory.states, met.trajectory.actions
+        return Window(
+            np.concatenate([self.states, states[None]]), np.concatenate([self.actions, actions[None]]),
+            np.concatenate([self.rewards, met.rewards[None]]), np.concatenate([self.costs, met.costs[None]]),
+        )  # fmt: skip
+
+    def without_oldest(self) -> Window:
+        """Less the first episode."""
+        return Window(self.states[1:], self.actions[1:], self.rewards[1:], self.costs[1:])
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Counts, the policy in play and the dual Y."""
+    """Counts, the policy in play and the dual Y; with a window, the episodes that the counts are made of."""
 
     setting: Setting
     k: int
     counts: Counts
     policy: Floats
     dual: float
+    recent: Window | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +108,25 @@ class OPDOP:
     _: KW_ONLY
     delta: float = DELTA
     ridge: bool = False
+    restart_every: int | None = None
+    window: int | None = None
+
+    @staticmethod
+    def restarted(
+        reward_scale: float = reward_scale,
+        cost_scale: float = cost_scale,
+        transition_scale: float = transition_scale,
+        primal_scale: float = primal_scale,
+        dual_scale: float = dual_scale,
+        restart_every: int | None = RESTART_EVERY,
+        window: int | None = RESTART_EVERY,
+        room: float | None = room,
+    ) -> OPDOP:
+        """OPDOP that restarts its policy and counts only the last episodes, for a world that moves."""
+        return OPDOP(
+            reward_scale, cost_scale, transition_scale, False, primal_scale, dual_scale, room,
+            restart_every=restart_every, window=window,
+        )  # fmt: skip
 
     @staticmethod
     def theory(room: float) -> OPDOP:
@@ -97,8 +152,13 @@ class OPDOP:
         check_delta(self.delta)
         episodes_of(self, setting)
         room_of(self, self.room)
+        for name in ("restart_every", "window"):
+            if getattr(self, name) is not None:
+                positive_integer(name, getattr(self, name))
         uniform = uniform_policy(setting)
-        return State(setting, 0, Counts.empty(setting), uniform, 0.0)
+        return State(
+            setting, 0, Counts.empty(setting), uniform, 0.0, None if self.window is None else Window.empty(setting)
+        )
 
     def policy(self, state: State) -> Floats:
         """pi_k."""
@@ -107,19 +167,38 @@ class OPDOP:
     def update(self, state: State, feedback: Feedback) -> State:
         """Evaluate the policy just played, then move it and the dual."""
         setting, H, A = state.setting, state.setting.horizon, state.setting.n_actions
-        K = episodes_of(self, setting)
-        counts = learning.counts_after(state.counts, feedback)
+        K = self._stretch(setting)
+        counts, recent = self._counted(state, feedback)
         Q_r, Q_g, V_g = self._evaluate(state, counts)
         alpha = self.primal_scale * float(np.sqrt(np.log(A) / (H**2 * K)))
         mixed = (1.0 - 1.0 / K) * state.policy + 1.0 / (K * A)
         policy = policy_of_logits(tilted(np.log(mixed), Q_r + state.dual * Q_g, alpha, 1.0))
         most = 2.0 * H / (room_of(self, self.room) / 2.0)
         dual = state.dual + self.dual_scale * (H / 2.0 - V_g) / float(np.sqrt(K))
-        return replace(state, k=state.k + 1, counts=counts, policy=policy, dual=min(max(dual, 0.0), most))
+        state = replace(state, k=state.k + 1, counts=counts, recent=recent)
+        if self.restart_every is not None and state.k % self.restart_every == 0:
+            return replace(state, policy=uniform_policy(setting), dual=0.0)
+        return replace(state, policy=policy, dual=min(max(dual, 0.0), most))
 
     def report(self, state: State) -> Report:
         """The dual in our units: half of Y weighs a unit of d."""
         return Report(weight=state.dual / 2.0)
+
+    def _stretch(self, setting: Setting) -> int:
+        """K, or the number of episodes between two restarts."""
+        K = episodes_of(self, setting)
+        return K if self.restart_every is None else min(self.restart_every, K)
+
+    def _counted(self, state: State, feedback: Feedback) -> tuple[Counts, Window | None]:
+        """The counts with one more episode, less the one that leaves the window."""
+        counts = learning.counts_after(state.counts, feedback)
+        if self.window is None or state.recent is None:
+            return counts, None
+        assert isinstance(feedback, BanditFeedback)
+        recent = state.recent.after(feedback)
+        if len(recent.states) <= self.window:
+            return counts, recent
+        return _without_oldest(counts, recent), recent.without_oldest()
 
     def _evaluate(self, state: State, counts: Counts) -> tuple[Floats, Floats, float]:
         """Q_r, Q_g and the value of the utility of the policy in play."""
@@ -137,3 +216,16 @@ class OPDOP:
         Q_r, _ = truncated_values(state.policy, p, reward, 0.0, 0.0, 1.0)
         Q_g, V_g = truncated_values(state.policy, p, utility, 0.0, 0.0, 1.0)
         return Q_r, Q_g, float(setting.mu @ V_g[0])
+
+
+def _without_oldest(counts: Counts, recent: Window) -> Counts:
+    """The counts less the first episode of the window."""
+    states, actions = recent.states[0], recent.actions[0]
+    steps = np.arange(len(states))
+    visits, moves = counts.visits.copy(), counts.transitions.copy()
+    rewards, costs = counts.reward_sum.copy(), counts.cost_sum.copy()
+    visits[steps, states, actions] -= 1.0
+    moves[steps[:-1], states[:-1], actions[:-1], states[1:]] -= 1.0
+    rewards[steps, states, actions] -= recent.rewards[0]
+    costs[:, steps, states, actions] -= recent.costs[0]
+    return Counts(visits, moves, rewards, costs)

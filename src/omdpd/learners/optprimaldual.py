@@ -7,7 +7,8 @@
 Source: Efroni, Mannor, Pirotta (2020), Algorithm 4.  The updates, t_K and t are the paper's; rho is H / xi with a known
 Slater gap xi, costs are signed (cut to [-(H-h), H-h]), and the scales of the estimates are ours.  `primal_scale` and
 `dual_scale` multiply t_K and 1/t; the paper's are 1, with which the policy hardly moves in thousands of episodes, so
-the default t_K is a hundred times that.
+the default t_K is a hundred times that.  `tightening` = c adds c H / sqrt K to the cost that the dual sees, the
+conservative budget of Bai et al. (2022), whose own method draws from a generative model; the form is ours.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import evaluate
-from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
+from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
 from omdpd.problem.arrays import Floats
@@ -51,6 +52,7 @@ class OptPrimalDual:
     bonus: Bonus = BernsteinBonus()
     primal_scale: float = 100.0
     dual_scale: float = 1.0
+    tightening: float = 0.0
 
     @staticmethod
     def practical(
@@ -63,10 +65,11 @@ class OptPrimalDual:
         dual_scale: float = dual_scale,
         *,
         delta: float = DELTA,
+        tightening: float = 0.0,
     ) -> OptPrimalDual:
         """Exponential weights on the Lagrangian, gradient steps on the multipliers."""
         bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary, delta)
-        return OptPrimalDual(room, bonus, primal_scale, dual_scale)
+        return OptPrimalDual(room, bonus, primal_scale, dual_scale, tightening)
 
     @staticmethod
     def theory(room: float) -> OptPrimalDual:
@@ -93,6 +96,7 @@ class OptPrimalDual:
         rho = H / room_of(self, self.room)
         self.bonus.check(setting)
         require_positive(self, "primal_scale", "dual_scale")
+        require_nonnegative(self, "tightening")
         primal = self.primal_scale * np.sqrt(2.0 * np.log(A) / K) / (H * (1.0 + I * rho))
         dual = self.dual_scale * rho / (H * np.sqrt(I * K))
         logits = uniform_logits(setting)
@@ -108,7 +112,8 @@ class OptPrimalDual:
         counts = learning.counts_after(state.counts, feedback)
         believed = self.bonus.estimate(setting, counts, state.k + 1)
         found = evaluate(policy_of_logits(state.logits), believed, setting.mu, state.lam)
-        lam = np.minimum(np.maximum(state.lam + state.dual_rate * found.costs, 0.0), state.most)
+        kappa = self.tightening * setting.horizon / float(np.sqrt(episodes_of(self, setting)))
+        lam = np.minimum(np.maximum(state.lam + state.dual_rate * (found.costs + kappa), 0.0), state.most)
         logits = tilted(state.logits, found.gains, state.primal_rate, 1.0)
         return replace(state, k=state.k + 1, counts=counts, logits=logits, lam=lam)
 

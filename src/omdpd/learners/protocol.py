@@ -4,7 +4,8 @@
     policy = learner.policy(state)
     state = learner.update(state, feedback)
 
-A learner is a frozen value of settings; it owns no environment, path, clock, logger or seed.
+A learner is a frozen value of settings; it owns no environment, path, clock, logger or seed.  One that draws random
+numbers says so with a class attribute ``draws = True``, and takes those of episode k from (seed of the setting, k).
 """
 
 from __future__ import annotations

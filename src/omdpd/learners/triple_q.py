@@ -11,19 +11,25 @@ Certain: all of this, with iota = 128 ln(sqrt(2SAH) K) and eps = 8 sqrt(S A H^6 
 for either table and on eps (1 is the paper, whose b_t is about 10 H and whose eps exceeds H at every practical K: hence
 the small defaults), and that by default tables and visits are kept at the end of a frame, as runs in practice do
 (`restart=True` is the paper; at a few thousand episodes its frames are too short to learn the constraint in).
+`restarted` is the non-stationary form of Wei, Ghosh, Shroff (2023): everything starts again every `restart_every`
+episodes, which stand for K in all constants.  Certain: restarts whose length follows from the variation budget.  Ours:
+the length is a setting, and no budget of variation is added to the bonuses.
 Source: Wei, Liu, Ying (AISTATS 2022), Algorithm 1.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
 from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_single_constraint
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.arrays import Floats, Integers, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
+
+# How long a world that moves is taken for one that stays.
+RESTART_EVERY = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,18 @@ class TripleQ:
     cost_scale: float = 1e-4
     tightening_scale: float = 0.0
     restart: bool = False
+    _: KW_ONLY
+    restart_every: int | None = None
+
+    @staticmethod
+    def restarted(
+        reward_scale: float = reward_scale,
+        cost_scale: float = cost_scale,
+        tightening_scale: float = tightening_scale,
+        restart_every: int = RESTART_EVERY,
+    ) -> TripleQ:
+        """Triple-Q that forgets everything every so many episodes, for a world that moves."""
+        return TripleQ(reward_scale, cost_scale, tightening_scale, restart_every=restart_every)
 
     @staticmethod
     def theory() -> TripleQ:
@@ -70,7 +88,10 @@ class TripleQ:
         require_feedback(self, setting, "bandit")
         require_single_constraint(self, setting)
         require_nonnegative(self, "reward_scale", "cost_scale", "tightening_scale")
-        episodes_of(self, setting)
+        K = episodes_of(self, setting)
+        if self.restart_every is not None:
+            every = positive_integer("restart_every", self.restart_every)
+            setting = replace(setting, n_episodes=min(every, K))
         full = np.full(setting.shape, float(setting.horizon))
         return State(setting, 0, full, full, np.zeros(setting.shape), 0.0, 0.0, 0)
 
@@ -95,6 +116,8 @@ class TripleQ:
         C = _learn(state.C, visited, alpha, utilities + self.cost_scale * bonus)
         earned = state.earned + float(state.C[0, visited[1][0], visited[2][0]])
         state = replace(state, k=state.k + 1, Q=Q, C=C, visits=visits, earned=earned, in_frame=state.in_frame + 1)
+        if self.restart_every is not None and state.k % K == 0:
+            return replace(self.init(state.setting), k=state.k)
         return self._settle(state) if state.in_frame >= K**0.6 else state
 
     def report(self, state: State) -> Report:

@@ -111,14 +111,14 @@ def play_history(
     watched: Watched,
 ) -> History:
     """Play one run in memory: `omdpd.run` says what the parameters are."""
-    nature_stream, rollouts = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 2))
+    nature_stream, rollouts, own = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 2, 3))
     if isinstance(nature, str):
         name, picked = nature, named(NATURES, nature, "nature")(cmdp, seed_of(nature_stream))
     else:
         name, picked = type(nature).__name__, nature
     units, label = Units.of(cmdp), label or type(learner).__name__
     learner = informed(as_learner(learner), cmdp, picked.feedback)
-    scene = Scene(cmdp, picked, learner, n_episodes, metrics or {})
+    scene = Scene(cmdp, picked, learner, n_episodes, metrics or {}, seed_of(own))
     end = start = first(scene)
     rows, kept, paid = Rows(), {}, 0.0
     for _, row, now in play(scene, start, np.random.default_rng(rollouts), lambda k: True):

@@ -9,7 +9,7 @@ import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,8 @@ def first(scene: Scene) -> Progress:
     """Before the first episode."""
     setting = scene.cmdp.setting(scene.episodes, scene.nature.feedback)
     check_footprint(scene.learner, setting)
+    if getattr(scene.learner, "draws", False):
+        setting = replace(setting, seed=scene.learner_seed)
     state = scene.learner.init(setting)
     # Where the truth changes, no estimate of a mean can be held against it.
     followed = not changes_of(scene.nature) and scene.learner.report(state).plan is not None

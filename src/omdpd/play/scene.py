@@ -32,13 +32,14 @@ MIN_ROOM = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is played: the truth, nature, the learner, for how long, and which extra numbers are wanted."""
+    """What is played: the truth, nature, the learner, for how long, which extra numbers, and the learner's own seed."""
 
     cmdp: CMDP
     nature: Nature
     learner: Learner[Any]
     episodes: int
     metrics: Mapping[str, Metric]
+    learner_seed: int | None = None
 
 
 def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:

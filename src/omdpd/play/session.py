@@ -150,9 +150,9 @@ def _fingerprint(learner: Learner[Any], setting: Setting, logged: Sequence[Feedb
     """A hash of everything that learner, setting and what was logged before hold."""
     try:
         tree, arrays = pack((learner, setting, *logged))
-        # Sessions whose settings have no units keep the fingerprint they had before there were units.
+        # Sessions whose settings have no units and no seed keep the fingerprint they had before there were any.
         fields = tree[1]["fields"]
-        for name in [name for name in ("budget", "cost_scale", "reward_range") if fields[name] is None]:
+        for name in [name for name in ("budget", "cost_scale", "reward_range", "seed") if fields[name] is None]:
             del fields[name]
     except TypeError as error:
         raise InvalidInputError(

@@ -48,6 +48,8 @@ class Setting:
         The largest |cost - budget / horizon| of a step, one number or one per constraint; 1 if None.
     reward_range
         The least and the largest reward of a step, if it is not (0, 1).
+    seed
+        For learners that draw random numbers of their own: where they come from.  None counts as 0.
 
     >>> setting = Setting(6, 4, 2, budget=30.0, cost_scale=10.0, reward_range=(0, 500))
     >>> setting.scaled().budget is None
@@ -64,6 +66,7 @@ class Setting:
     budget: npt.ArrayLike | None = field(default=None, kw_only=True)
     cost_scale: npt.ArrayLike | None = field(default=None, kw_only=True)
     reward_range: tuple[float, float] | None = field(default=None, kw_only=True)
+    seed: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("horizon", "n_states", "n_actions", "n_constraints"):

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from instances import bandit, forward, random_cmdp
+from plain_loop import PlainCounts, kernel_of, logarithms, optimistic_tables
+from upper_occupancy import most_value
+
+from omdpd.learners.cvops import CVOPS
+from omdpd.play.scene import known_safe_policy
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
+
+H, S, A, K = 3, 2, 2, 400
+
+
+def test_a_policy_is_kept_once_it_is_surely_safe_and_then_mixed_in():
+    cmdp = random_cmdp(np.random.default_rng(3), H, S, A, 1, budget=0.6)
+    room = known_safe_policy("CVOPS", cmdp).room
+    learner, setting, rng = CVOPS(room), cmdp.setting(K, "bandit"), np.random.default_rng(1)
+    state, counts = learner.init(setting), PlainCounts(H, S, A, 1)
+    L, _ = logarithms((H, S, A), 1, K)
+    phases = {False: 0, True: 0}
+    for _ in range(80):
+        before, policy = state.kept is not None, learner.policy(state)
+        met = bandit(rng, cmdp, policy)
+        counts.add(met)
+        state = learner.update(state, met)
+        n, seen = np.maximum(counts.n, 1), counts.n > 0
+        high = np.where(seen, np.clip(counts.cost / n + 0.02 * np.sqrt(L / n), -1, 1), 1.0)[0]
+        box = optimistic_tables(counts, K)[4]
+        kept = state.kept is not None
+        phases[kept] += 1
+        if not kept:
+            assert most_value(learner.policy(state), box, setting.mu, high) > -room / 2
+            continue
+        if not before:
+            assert state.kept_cost == pytest.approx(most_value(state.kept, box, setting.mu, high))
+            assert state.kept_cost <= -room / 2
+        mass = state.q.sum(-1, keepdims=True)
+        bold = np.where(mass > 1e-9, state.q / np.where(mass > 1e-9, mass, 1), 1 / A)
+        worst = max(most_value(bold, box, setting.mu, high), 0.0)
+        assert state.share == pytest.approx(worst / (worst - state.kept_cost), abs=1e-7)
+        p = kernel_of(counts).transition
+        mixed = state.share * forward(state.kept, p, setting.mu) + (1 - state.share) * forward(bold, p, setting.mu)
+        assert np.allclose(forward(learner.policy(state), p, setting.mu), mixed, atol=1e-7)
+    assert min(phases.values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("learner", "setting", "word"),
+    [
+        (CVOPS(), Setting(H, S, A, n_episodes=K), "room"),
+        (CVOPS(0.5), Setting(H, S, A, 2, n_episodes=K), "one constraint"),
+        (CVOPS(0.5), Setting(H, S, A), "n_episodes"),
+    ],
+)
+def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
+    with pytest.raises(InvalidInputError, match=word):
+        learner.init(setting)

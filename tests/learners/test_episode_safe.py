@@ -1,0 +1,65 @@
+import math
+
+import numpy as np
+import pytest
+from instances import bandit, random_cmdp
+from plain_loop import PlainCounts, logarithms
+from policy_by_hand import bonus_tables
+from test_ghosh import soft
+
+from omdpd.learners.episode_safe import EpisodeSafe
+from omdpd.play.scene import known_safe_policy
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Setting
+
+H, S, A, K = 4, 3, 2, 60
+
+
+def test_the_least_price_that_is_surely_safe_is_played_or_else_the_safe_policy():
+    cmdp = random_cmdp(np.random.default_rng(2), H, S, A, 1, budget=0.4)
+    safe = known_safe_policy("EpisodeSafe", cmdp)
+    learner = EpisodeSafe(safe, 0.2, 0.02, 0.0, alpha=30.0, most=50.0)
+    setting, rng = cmdp.setting(K, "bandit"), np.random.default_rng(1)
+    state, counts = learner.init(setting), PlainCounts(H, S, A, 1)
+    assert np.array_equal(learner.policy(state), safe.policy)
+    fell_back = planned = 0
+    L, _ = logarithms((H, S, A), 1, K)
+    for _ in range(K):
+        met = bandit(rng, cmdp, learner.policy(state))
+        counts.add(met)
+        state = learner.update(state, met)
+        r, _, p = bonus_tables(counts, K, (0.2, 0.0, 0.0))
+        d = np.zeros((H, S, A))
+        for h, s, a in np.ndindex(H, S, A):
+            n = counts.n[h, s, a]
+            d[h, s, a] = min(counts.cost[0, h, s, a] / n + 0.02 * math.sqrt(L / n), 1.0) if n else H - h
+        policy, cost = soft(p, r, d, state.price, 30.0, setting.mu)
+        if cost > 0.0:
+            fell_back += 1
+            assert state.price == 50.0
+            assert np.array_equal(learner.policy(state), safe.policy)
+        else:
+            planned += 1
+            assert np.allclose(learner.policy(state), policy, atol=1e-8)
+            if state.price > 0.0:
+                assert soft(p, r, d, state.price - 50.0 / 2**15, 30.0, setting.mu)[1] > -1e-9
+    assert learner.report(state).infeasible == fell_back
+    assert planned > 0
+
+
+def test_a_wider_margin_for_the_kernel_makes_costs_dearer():
+    cmdp = random_cmdp(np.random.default_rng(2), H, S, A, 1, budget=0.4)
+    setting = cmdp.setting(K, "bandit")
+    state = EpisodeSafe(known_safe_policy("EpisodeSafe", cmdp))
+    counts = state.init(setting).counts
+    for seed in range(20):
+        counts = counts.add(bandit(np.random.default_rng(seed), cmdp, np.full((H, S, A), 1 / A)))
+    plain, wide = (EpisodeSafe(cost_transition_scale=c).pessimistic(setting, counts, 20) for c in (0.0, 0.01))
+    assert np.all(wide >= plain)
+    assert np.any(wide[:, :-1] > plain[:, :-1])
+    assert np.array_equal(wide[:, -1], plain[:, -1])
+
+
+def test_what_it_cannot_serve_is_refused_with_a_sentence():
+    with pytest.raises(InvalidInputError, match="set safe"):
+        EpisodeSafe().init(Setting(H, S, A, n_episodes=K))
