@@ -63,6 +63,12 @@ docs: $(VENV)/.dev
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory results/site 8000
 
+# The comparison of all learners (half an hour), and its tables and figures into docs/comparison.md; the prose is ours.
+.PHONY: comparison
+comparison: $(VENV)/.base
+	$(BIN)/omdpd compare --out results/compare
+	$(BIN)/python tools/comparison.py results/compare docs/comparison.md
+
 recorded: $(VENV)/.dev
 	PYTHONPATH=tests/references $(BIN)/python tests/recorded/record.py
 

@@ -89,7 +89,7 @@ def trivial():
 
 
 # Published step sizes for far more episodes than these: here they only have to go the right way.
-SLOW = ("OptPrimalDual", "RegularizedPrimalDual", "CPDPO")
+SLOW = ("OptPrimalDual", "RegularizedPrimalDual", "CPDPO", "CPDPO.unconstrained")
 
 
 @pytest.mark.parametrize(("name", "kind"), [case for case in CASES if case[0] != "Uniform"])

@@ -62,7 +62,7 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit_and_seeds_differ(tmp_path):
 
 
 def test_the_trivial_world_is_solved():
-    value, excess, _ = late_averages(PosteriorSampling(), "bandit", 400)
+    value, excess, _ = late_averages(PosteriorSampling(kappa=0.05), "bandit", 800)
     assert value > 0.9 * BEST
     assert excess < 0.1
 

@@ -15,7 +15,7 @@ H, S, A, I, K = 4, 3, 2, 2, 40  # noqa: E741
 
 
 def test_steps_are_projections_on_the_safe_set_of_weighted_costs():
-    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=0.2)
+    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.4)
     learner, setting, rng = WCOPS(power=0.6), cmdp.setting(K, "bandit"), np.random.default_rng(1)
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
     box, q, eta = optimistic_tables(counts, K)[4], state.q, exploring_step(setting, K, 0.01)

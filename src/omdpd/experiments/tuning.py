@@ -25,8 +25,8 @@ from omdpd.experiments.spec import LearnerSpec, NatureSpec, RunSpec, WorldSpec
 from omdpd.learners.factors import ROLES, Factor, Role, factors_of
 from omdpd.problem.arrays import InvalidInputError
 
-N_TRIES = 12
-TRAINING_SEEDS = (900_000, 900_001, 900_002, 900_003)
+N_TRIES = 10
+TRAINING_SEEDS = (900_000, 900_001, 900_002)
 # Training lasts this share of the episodes of a comparison.
 TRAINING_SHARE = 4
 # The least and the largest multiple of a setting, by its role.  Widths reach far down, since the defaults that all

@@ -121,13 +121,13 @@ class CPDPO:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy."""
+        self.estimator.check(setting)
         require_feedback(self, setting, "bandit")
         K = episodes_of(self, setting)
         H, S, A = setting.shape
         large = (H + 1.0) / room_of(self, self.room)
         require_positive(self, "eta_scale", "gamma_scale")
         require_nonnegative(self, "bonus_scale")
-        self.estimator.check(setting)
         eta = self.eta_scale * min(1.0 / (24.0 * H**3), 1.0 / float(np.sqrt(S * H * A * H * K)))
         logits = uniform_logits(setting)
         return State(setting, 0, Counts.empty(setting), logits, np.zeros(setting.n_constraints), large, eta)

@@ -87,12 +87,12 @@ class CVOPS:
 
     def init(self, setting: Setting) -> State:
         """Phase 1 with no data."""
+        self.estimator.check(setting)
         require_feedback(self, setting, "bandit")
         require_single_constraint(self, setting)
         require_positive(self, "step_scale")
         episodes_of(self, setting)
         room_of(self, self.room)
-        self.estimator.check(setting)
         counts, q = Counts.empty(setting), uniform_occupancy(setting)
         box = self.estimator.estimate(setting, counts, 0).region
         start = State(

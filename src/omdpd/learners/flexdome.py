@@ -82,9 +82,9 @@ class FlexDOME:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy, lam = 0."""
+        self.bonus.check(setting)
         require_feedback(self, setting, "bandit")
         room_of(self, self.room)
-        self.bonus.check(setting)
         require_positive(self, "eta_scale", "tau_scale")
         require_nonnegative(self, "margin_scale")
         return State(setting, 0, Counts.empty(setting), uniform_logits(setting), np.zeros(setting.n_constraints))

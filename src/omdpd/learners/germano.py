@@ -93,11 +93,11 @@ class Germano:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy under the uniform kernel, a dual of zero, and the set of all kernels."""
+        self.estimator.check(setting)
         require_feedback(self, setting, "full")
         require_positive(self, "primal_scale")
         require_nonnegative(self, "dual_scale")
         episodes_of(self, setting)
-        self.estimator.check(setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
         region = learning.estimate(self.estimator, setting, counts, 0).region

@@ -109,13 +109,13 @@ class GhoshZhouShroff:
 
     def init(self, setting: Setting) -> State:
         """Plan with no data and a price of zero."""
+        self.bonus.check(setting)
         require_feedback(self, setting, "bandit")
         require_positive(self, "alpha_scale", "dual_scale")
         if self.dual == "hard":
             require_single_constraint(self, setting)
         episodes_of(self, setting)
         room_of(self, self.room)
-        self.bonus.check(setting)
         none = np.zeros(setting.n_constraints)
         return self._planned(State(setting, 0, Counts.empty(setting), np.zeros(setting.shape), none, none))
 

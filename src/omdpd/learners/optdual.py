@@ -84,10 +84,10 @@ class OptDual:
 
     def init(self, setting: Setting) -> State:
         """lam_1 = 0, and the optimistic plan without data."""
+        self.estimator.check(setting)
         require_feedback(self, setting, "bandit")
         K = episodes_of(self, setting)
         rho = setting.horizon / room_of(self, self.room)
-        self.estimator.check(setting)
         require_positive(self, "dual_scale")
         rate = self.dual_scale * rho / (setting.horizon * np.sqrt(setting.n_constraints * K))
         return self._plan(setting, 0, Counts.empty(setting), np.zeros(setting.n_constraints), float(rate))

@@ -89,12 +89,12 @@ class OptPrimalDual:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy, lam_1 = 0."""
+        self.bonus.check(setting)
         require_feedback(self, setting, "bandit")
         K = episodes_of(self, setting)
         H, _, A = setting.shape
         I = setting.n_constraints  # noqa: E741
         rho = H / room_of(self, self.room)
-        self.bonus.check(setting)
         require_positive(self, "primal_scale", "dual_scale")
         require_nonnegative(self, "tightening")
         primal = self.primal_scale * np.sqrt(2.0 * np.log(A) / K) / (H * (1.0 + I * rho))

@@ -86,10 +86,10 @@ class RegularizedPrimalDual:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy, lam_1 = 0."""
+        self.bonus.check(setting)
         require_feedback(self, setting, "bandit")
         K = episodes_of(self, setting)
         most = setting.horizon / room_of(self, self.room)
-        self.bonus.check(setting)
         require_positive(self, "eta_scale", "tau_scale")
         eta = self.eta_scale * K ** (-5.0 / 7.0)
         tau = self.tau_scale * K ** (-1.0 / 7.0)

@@ -106,11 +106,11 @@ class SOPS:
 
     def init(self, setting: Setting) -> State:
         """The uniform occupancy, mixed with the safe policy as if it cost all there is."""
+        self.estimator.check(setting)
         require_feedback(self, setting, "bandit")
         require_positive(self, "step_scale", "gamma_scale")
         episodes_of(self, setting)
         safe_policy_of(self, self.safe, setting)
-        self.estimator.check(setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
         box = learning.estimate(self.estimator, setting, counts, 0).region

@@ -92,10 +92,10 @@ class UCPD:
 
     def init(self, setting: Setting) -> State:
         """The uniform policy under the uniform kernel, an empty queue, and the set of all kernels."""
+        self.estimator.check(setting)
         require_feedback(self, setting, "full")
         require_positive(self, "reward_weight", "step_scale")
         episodes_of(self, setting)
-        self.estimator.check(setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
         region = learning.estimate(self.estimator, setting, counts, 0).region

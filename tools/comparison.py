@@ -1,0 +1,105 @@
+"""Put the numbers and figures of a comparison into its page.
+
+    python tools/comparison.py results/compare docs/comparison.md
+
+The page is prose with places for numbers: whatever stands between ``<!-- numbers: NAME -->`` and ``<!-- end -->`` is
+replaced.  NAME is "WORLD NATURE" (means, ranks and paired differences of one place), "growth" (the leaders at other
+numbers of episodes) or "choices" (the settings that were chosen, and how).  Figures go beside the page.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import sys
+from pathlib import Path
+
+FIGURES = {"plane.png": "comparison.png", "frontier.png": "frontier.png"}
+PLACE = re.compile(r"(<!-- numbers: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def lines(file: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file; none if it is not there."""
+    return list(csv.DictReader(file.read_text().splitlines())) if file.exists() else []
+
+
+def number(text: str, digits: int = 0, sign: bool = False) -> str:
+    """A number for people, or a dash."""
+    return "-" if text == "" else f"{float(text):{'+' if sign else ''}.{digits}f}"
+
+
+def of_place(folder: Path, world: str, nature: str) -> str:
+    """Means, rank and paired differences of every learner at one place, best first."""
+    ranks = [row for row in lines(folder / "ranks.csv") if (row["world"], row["nature"]) == (world, nature)]
+    means = {
+        row["learner"]: row for row in lines(folder / "table.csv") if (row["world"], row["nature"]) == (world, nature)
+    }
+    far = {
+        (row["learner"], row["metric"]): row
+        for row in lines(folder / "differences.csv")
+        if (row["world"], row["nature"]) == (world, nature)
+    }
+    head = "| learner | regret | strong violation | rank (95 %) | regret - yardstick's | violation - yardstick's |\n"
+    body = []
+    for rank in ranks:
+        name, mean = rank["learner"], means[rank["learner"]]
+        cells = [
+            f"{number(mean[key])} ± {number(mean.get(f'{key}_half', ''))}" for key in ("regret", "violation")
+        ]  # fmt: skip
+        place = f"{number(rank['rank'], 1)} ({number(rank['low'])} .. {number(rank['high'])})"
+        apart = " | ".join(_far(far, name, metric) for metric in ("regret", "violation"))
+        body.append(f"| `{name}` | {' | '.join(cells)} | {place} | {apart} |")
+    return head + "|---|---:|---:|---:|---:|---:|\n" + "\n".join(body) + "\n"
+
+
+def _far(far: dict[tuple[str, str], dict[str, str]], name: str, metric: str) -> str:
+    """A paired difference with its interval, starred where Holm's p value is below 0.05."""
+    row = far.get((name, metric))
+    if row is None:
+        return "-"
+    star = " *" if row["p_holm"] and float(row["p_holm"]) < 0.05 else ""
+    mean, low, high = (number(row[key], sign=True) for key in ("mean", "low", "high"))
+    return f"{mean} ({low} .. {high}){star}"
+
+
+def growth(folder: Path) -> str:
+    """The leaders at every number of episodes."""
+    head = "| nature | learner | K | runs | regret | strong violation |\n|---|---|---:|---:|---:|---:|\n"
+    return head + "".join(
+        f"| {row['nature']} | `{row['learner']}` | {row['episodes']} | {row['runs']} | {number(row['regret'])} "
+        f"| {number(row['violation'])} |\n"
+        for row in lines(folder / "growth.csv")
+    )
+
+
+def choices(folder: Path) -> str:
+    """What was chosen for whom, and on which training place."""
+    head = "| trained on | chosen | tries | criterion |\n|---|---|---:|---:|\n"
+    return head + "".join(
+        f"| {row['world']}, {row['nature']} | `{row['chosen']}` | {row['tries']} | {number(row['criterion'])} |\n"
+        for row in lines(folder / "choices.csv")
+    )
+
+
+def filled(name: str, folder: Path) -> str:
+    """The numbers of one place of the page."""
+    if name in ("growth", "choices"):
+        return {"growth": growth, "choices": choices}[name](folder)
+    world, nature = name.split(" ")
+    return of_place(folder, world, nature)
+
+
+def main() -> None:
+    """Rewrite the page and copy the figures."""
+    folder, page = Path(sys.argv[1]), Path(sys.argv[2])
+    text = page.read_text()
+    page.write_text(PLACE.sub(lambda m: f"{m[1]}\n{filled(m[2], folder)}\n{m[4]}", text))
+    for file, name in FIGURES.items():
+        if (folder / file).exists():
+            shutil.copyfile(folder / file, page.parent / "figures" / name)
+    print(f"wrote {len(PLACE.findall(text))} tables into {page}")
+
+
+if __name__ == "__main__":
+    main()
