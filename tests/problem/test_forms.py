@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, SinglePrecisionWarning
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.laws import SparseLaws
 
@@ -80,9 +80,11 @@ def test_single_precision_is_accepted_and_scaled():
     p = kernel()[0].astype(np.float32)
     p[..., :] = np.float32(1 / 5)
     p[0, 0, 0] += np.float32(5e-7)
-    cmdp = made(p)
+    with pytest.warns(SinglePrecisionWarning, match="rows within 1e-06 of one are scaled to sum to one"):
+        cmdp = made(p)
     assert np.abs(cmdp.transition.sum(axis=-1) - 1.0).max() < 1e-15
-    assert made(csr_matrix(p.reshape(S * A, S))).shape == (H, S, A)
+    with pytest.warns(SinglePrecisionWarning):
+        assert made(csr_matrix(p.reshape(S * A, S))).shape == (H, S, A)
     with pytest.raises(InvalidInputError, match=r"transition\[0, 0, 0\].* is the sum of a row"):
         made(p.astype(np.float64))
 

@@ -1,6 +1,7 @@
 """A user whose rewards are euros and whose costs are hours."""
 
 import io
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -227,3 +228,18 @@ def test_tables_and_figures_of_experiments_say_in_which_units_they_are(tmp_path)
     print_table(Console(file=shown, width=120), records)
     assert note in shown.getvalue()
     assert f"budget {load_curves(tmp_path / 'results' / 'runs', records)[0].budget}".startswith(note)
+
+
+def test_tables_in_single_precision_are_taken_and_that_is_said_once(tmp_path):
+    p, r, c = (table.astype(np.float32) for table in tables())
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            cmdp = CMDP.from_arrays(p, r, c, budget=[2.8, 1.5], horizon=H)
+    assert [str(warning.message) for warning in told] == [
+        "probabilities in single precision: rows within 1e-06 of one are scaled to sum to one"
+    ]
+    assert cmdp.solve().value == pytest.approx(plain().solve().value, abs=1e-5)
+    np.savez(tmp_path / "single.npz", transition=p, reward=r, cost=c, budget=[2.8, 1.5], horizon=H)
+    with pytest.warns(UserWarning, match="single precision"):
+        assert load_problem(tmp_path / "single.npz").solve().value == pytest.approx(cmdp.solve().value)

@@ -5,6 +5,7 @@ One axis order everywhere: ``(h, s, a, s')``, zero-based; constraints come first
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -22,6 +23,10 @@ SINGLE_ROW_SUM_TOLERANCE = 1e-6
 # A table that is the same at every step is repeated over the steps up to this many numbers (1 MB); a larger one is a
 # view of its one step, with a step axis of stride zero.
 MAX_REPEATED = 2**17
+
+
+class SinglePrecisionWarning(UserWarning):
+    """Tables of probabilities came in single precision; Python shows it once."""
 
 
 class InvalidInputError(ValueError):
@@ -93,8 +98,13 @@ def as_law(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequence
 
 def row_sum_tolerance(value: object) -> float:
     """How far the rows of `value` may be from one: single precision keeps fewer digits."""
-    single = getattr(value, "dtype", None) == np.float32
-    return SINGLE_ROW_SUM_TOLERANCE if single else ROW_SUM_TOLERANCE
+    if getattr(value, "dtype", None) != np.float32:
+        return ROW_SUM_TOLERANCE
+    warnings.warn(
+        f"probabilities in single precision: rows within {SINGLE_ROW_SUM_TOLERANCE:g} of one are scaled to sum to one",
+        SinglePrecisionWarning, stacklevel=2,
+    )  # fmt: skip
+    return SINGLE_ROW_SUM_TOLERANCE
 
 
 def over_steps(table: Floats, horizon: int, axis: int) -> Floats:

@@ -182,13 +182,20 @@ def read_problem(file: Path) -> ProblemFile:
             header["horizon"] = _horizon(file, header["horizon"])
         _check_sizes(file, npz, header.get("horizon"))
         arrays = {
-            name: npz.array(name).astype(np.int64 if name in LISTS[:2] else np.float64, copy=False)
+            name: _as_numbers(npz.array(name), whole=name in LISTS[:2])
             for name in npz.headers if name != "horizon"
         }  # fmt: skip
     for name, array in arrays.items():
         if array.size and not max(float(array.max()), -float(array.min())) <= MAX_MAGNITUDE:
             raise InvalidInputError(f"{file}: {name} holds an entry that is not finite or beyond {MAX_MAGNITUDE:g}")
     return ProblemFile(header, arrays)
+
+
+def _as_numbers(array: np.ndarray[Any, Any], whole: bool) -> np.ndarray[Any, Any]:
+    """Whole numbers, or double precision; single stays as it is, because its rows are held to fewer digits."""
+    if array.dtype == np.float32 and not whole:
+        return array
+    return array.astype(np.int64 if whole else np.float64, copy=False)
 
 
 def _check_members(file: Path, npz: Npz) -> None:
