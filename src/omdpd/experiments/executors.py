@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, InvalidStateError
 from contextlib import contextmanager, suppress
@@ -35,7 +36,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 # How long an answer from a cluster is waited for, in seconds.
 CALL_SECONDS = 10.0
 # How often it is looked whether a cluster is still there, in seconds.
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 
 
 class ClusterLostError(RuntimeError):
@@ -55,48 +56,44 @@ class InProcess(Executor):
         return future
 
 
-class DaskTasks(Executor):
-    """Dask tasks behind the same interface; they fail once the scheduler is gone, where Dask would wait for ever."""
+class ClusterTasks(Executor):
+    """Tasks of a cluster, by its own `submit`; they fail once the cluster is `gone`: Dask and Ray would wait on."""
 
-    def __init__(self, client: Any) -> None:
-        # Every run is idempotent, so one whose worker died may simply be run again.
-        self._client, self._tasks = client, client.get_executor(pure=False, retries=5)
+    def __init__(self, submit: Callable[..., Future[Any]], gone: Callable[[], bool], leader: str) -> None:
+        self._submit, self._gone, self._leader = submit, gone, leader
         self._futures: set[Future[Any]] = set()
         self._over = threading.Event()
+        self.lost = False
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `fn` on the cluster."""
-        if self._gone():
-            raise self._lost()
-        future: Future[T] = self._tasks.submit(fn, *args, **kwargs)
+        if self.lost:
+            raise self._error()
+        future: Future[T] = self._submit(fn, *args, **kwargs)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Look no longer whether the scheduler is there."""
+        """Look no longer whether the cluster is there."""
         self._over.set()
         self._thread.join()
 
     def _look(self) -> None:
-        """Dask's client tries to reach a lost scheduler again for `CALL_SECONDS`, and then closes itself."""
         while not self._over.wait(LOOK_SECONDS):
-            if self._gone():
-                for future in list(self._futures):
-                    with suppress(InvalidStateError):
-                        settle(future, self._lost(), None)
+            self.lost = self.lost or self._gone()
+            for future in list(self._futures) if self.lost else ():
+                with suppress(InvalidStateError):  # it has ended by itself
+                    settle(future, self._error(), None)
 
-    def _gone(self) -> bool:
-        return self._client.status in ("closing", "closed")
-
-    def _lost(self) -> ClusterLostError:
-        return ClusterLostError("the Dask scheduler does not answer any more")
+    def _error(self) -> ClusterLostError:
+        return ClusterLostError(f"{self._leader} does not answer any more")
 
 
-class RayTasks(Executor):
-    """Ray tasks behind the same interface; a task whose worker dies is tried again."""
+class RayTasks:
+    """Ray tasks as futures; a task whose worker dies is tried again."""
 
     def __init__(self) -> None:
         import ray
@@ -104,7 +101,7 @@ class RayTasks(Executor):
         self._ray = ray
         self._refs: set[Any] = set()
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+    def submit(self, fn: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
         """Call `fn` on the cluster."""
         remote = self._ray.remote(fn).options(num_cpus=1, max_retries=MAX_DEATHS)
         ref = remote.remote(*args, **kwargs)
@@ -113,11 +110,10 @@ class RayTasks(Executor):
         future.add_done_callback(lambda done: self._refs.discard(ref))
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Cancel what is still to come, if asked."""
-        if cancel_futures:
-            for ref in list(self._refs):
-                self._ray.cancel(ref, force=True)
+    def cancel(self) -> None:
+        """Cancel what is still to come."""
+        for ref in list(self._refs):
+            self._ray.cancel(ref, force=True)
 
 
 @contextmanager
@@ -182,7 +178,10 @@ def _dask(jobs: int, address: str | None) -> Iterator[Executor]:
             raise InvalidInputError(f"no Dask scheduler answers at {address}: {_one_line(error)}") from None
         # What Dask says of a lost scheduler, a study says in its own sentence.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
-        tasks = DaskTasks(client)
+        # Every run is idempotent, so one whose worker died may simply be run again.  A client that lost its scheduler
+        # closes itself after `CALL_SECONDS`.
+        submit = client.get_executor(pure=False, retries=5).submit
+        tasks = ClusterTasks(submit, lambda: client.status in ("closing", "closed"), "the Dask scheduler")
         try:
             yield tasks
         finally:
@@ -211,13 +210,17 @@ def _ray(address: str | None) -> Iterator[Executor]:
             ray.init(address=address, log_to_driver=False)
     except (OSError, OverflowError, RuntimeError, ValueError, AssertionError, ImportError) as error:
         raise InvalidInputError(f"no Ray cluster answers at {address}: {_one_line(error)}") from None
-    tasks = RayTasks()
+    sent = RayTasks()
+    # A minute after it lost the head Ray ends the whole program: this is seen before, if the address has a port.
+    tasks = ClusterTasks(sent.submit, lambda: _nobody_answers(address), "the Ray head")
     try:
         yield tasks
     except BaseException:
-        tasks.shutdown(cancel_futures=True)
+        if not tasks.lost:
+            sent.cancel()
         raise
     finally:
+        tasks.shutdown()
         ray.shutdown()
 
 
@@ -226,6 +229,18 @@ def _call(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), CALL_SECONDS).close()
+
+
+def _nobody_answers(address: str) -> bool:
+    """Whether nobody has listened there for `CALL_SECONDS`."""
+    end = time.monotonic() + CALL_SECONDS
+    while time.monotonic() < end:
+        try:
+            _call(address)
+            return False
+        except OSError:
+            time.sleep(LOOK_SECONDS)
+    return True
 
 
 @contextmanager
