@@ -95,10 +95,10 @@ def test_workers_that_cannot_be_started_are_said_so_at_once(tmp_path):
 def test_what_a_run_itself_raises_is_kept_and_the_others_go_on(tmp_path, monkeypatch):
     real = one_run.advance
 
-    def fail(spec, *rest):
+    def fail(spec, *rest, **named):
         if spec.seed == 1:
             raise ZeroDivisionError("a bad day")
-        return real(spec, *rest)
+        return real(spec, *rest, **named)
 
     monkeypatch.setattr(one_run, "advance", fail)
     with pytest.raises(RunFailedError, match=r"1 of 3 runs failed; .*a bad day"):
@@ -107,7 +107,7 @@ def test_what_a_run_itself_raises_is_kept_and_the_others_go_on(tmp_path, monkeyp
 
 
 def test_lack_of_memory_in_a_run_is_not_kept_as_its_failure(tmp_path, monkeypatch):
-    def fail(*_):
+    def fail(*_, **named):
         raise MemoryError
 
     with monkeypatch.context() as patch:
