@@ -50,3 +50,19 @@ def test_the_objective_is_the_general_solvers_and_optimality_holds(eta, n_rows):
         theirs = by_piqp(p, c, G, h)
         mine, other = (0.5 * (p * v * v).sum() + c @ v for v in (x, theirs))
         assert mine == pytest.approx(other, rel=1e-8, abs=1e-8)
+
+
+def test_a_late_step_without_digits_is_not_taken_for_the_answer():
+    """Prices of nearly nothing: Newton's system loses its digits near the end, and the best point so far counts."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        m, n = int(rng.integers(2, 5)), int(rng.integers(1, 30))
+        eta, lam = 10.0 ** rng.uniform(-2, 4), rng.choice([0.0, 1e-13, 0.5, 50.0], m)
+        values, costs = rng.uniform(0.0, 5.0, n), rng.uniform(-3.0, 3.0, (n, m))
+        p, c = np.r_[np.full(m, 1.0 / eta), 0.0], np.r_[-lam / eta, 1.0]
+        G = np.block([[-costs, -np.ones((n, 1))], [-np.eye(m), np.zeros((m, 1))]])
+        h = np.r_[-values, np.zeros(m)]
+        inside = lam + 1.0
+        x, z = small_program(p, c, G, h, np.r_[inside, (values - costs @ inside).max() + 1.0])
+        assert z[:n].sum() == pytest.approx(1.0, abs=1e-9)
+        assert (G @ x - h).max() <= 1e-10 * (1.0 + np.abs(x).max())

@@ -27,11 +27,11 @@ def small_program(p: Floats, c: Floats, G: Floats, h: Floats, start: Floats) -> 
     best, least = (x, z), np.inf
     for _ in range(MAX_ITERATIONS):
         slope, gap = p * x + c + G.T @ z, float(slack @ z) / len(h)
-        scale = 1.0 + abs(float(c @ x))
-        error = max(gap, float(np.abs(slope).max())) / scale
+        # Of the point itself, whatever became of the slack on the way: a late step without digits may leave the region.
+        error = _error(p, c, G, h, x, z)
         if error < least:
             best, least = (x, z), error
-        if error <= TOLERANCE:
+        if not error > TOLERANCE:  # or not a number any more
             break
         try:
             factor: Floats = np.linalg.inv(np.diag(p) + G.T @ ((z / slack)[:, None] * G)).astype(np.float64)
