@@ -17,7 +17,7 @@ K = 50
 @pytest.mark.parametrize("n_constraints", [1, 2])
 def test_every_plan_maximises_the_augmented_lagrangian(n_constraints):
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, n_constraints, budget=-0.8)
-    learner, rng = OptAug(penalty_power=0.5, most_penalty=4.0), np.random.default_rng(1)
+    learner, rng = OptAug(penalty_power=0.5, max_penalty=4.0), np.random.default_rng(1)
     setting = cmdp.setting(K, "bandit")
     state, counts, before = learner.init(setting), PlainCounts(H, S, A, n_constraints), np.zeros(n_constraints)
     for k in range(20):
@@ -54,7 +54,7 @@ def test_the_penalty_grows_and_stops():
     learner = OptAug()
     state = learner.init(Setting(H, S, A))
     assert learner.report(state).step_size == 1.0
-    assert OptAug(most_penalty=7.0)._penalty(99) == 7.0
+    assert OptAug(max_penalty=7.0)._penalty(99) == 7.0
 
 
 @pytest.mark.parametrize(
