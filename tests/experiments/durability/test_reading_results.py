@@ -67,11 +67,10 @@ def test_tables_come_in_three_formats(results):
     (row,) = csv.DictReader(io.StringIO(text))
     paid = [record.folder.summary["violation"] for record in stored_runs(out)]
     assert float(row["violation"]) == pytest.approx(np.mean(paid))
-    # Student's quantile for two runs, from a table of quantiles.
-    assert float(row["violation_half"]) == pytest.approx(12.7062 * abs(paid[0] - paid[1]) / 2.0, rel=1e-4)
+    assert row["violation_half"] == ""  # two seeds have no interval
     code, said = omdpd("table", out, "--format", "html")
     assert code == 2
-    assert "there are markdown, csv, latex" in said
+    assert "there are terminal, markdown, csv, latex" in said
 
 
 def test_plot_writes_figures(results, tmp_path):
