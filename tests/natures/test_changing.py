@@ -6,9 +6,9 @@ from instances import forward, random_policy
 from named import NATURES, WORLDS
 from reference_programs import dual_value
 
+from omdpd.experiments.seeds import run
 from omdpd.learners.uniform import Uniform
 from omdpd.natures import NATURES as FACTORIES
-from omdpd.play.history import run
 from omdpd.problem.arrays import InvalidInputError
 
 CHANGING = ("switching_rewards", "drifting_rewards", "adaptive_rewards")
