@@ -161,9 +161,11 @@ def test_a_large_problem_is_laid_out_on_a_graph_and_a_small_one_on_tables():
     small, large = Setting(10, 100, 4), Setting(100, 2500, 4, initial=np.eye(2500)[0], n_episodes=50)
     assert 10 * 100 * 4 * 100 <= MAX_TABLE < 100 * 2500 * 4 * 2500
     learner = ProximalOMDPD.standard()
-    assert (learner.laid_out(small).layout, learner.laid_out(large).layout) == ("dense", "graph")
-    assert ProximalOMDPD.optimistic().laid_out(large).layout == "dense"
-    assert ProximalOMDPD.standard(layout="dense").laid_out(large).layout == "dense"
+    assert learner.keeps_tables(small)
+    assert not learner.keeps_tables(large)
+    assert ProximalOMDPD.optimistic().keeps_tables(large)
+    assert ProximalOMDPD.standard(layout="dense").keeps_tables(large)
+    assert not ProximalOMDPD.standard(layout="graph").keeps_tables(small)
     state = learner.init(large)
     assert isinstance(state.believed.region, Graph)
     met = Trajectory(np.arange(100), np.zeros(100, dtype=np.int64))

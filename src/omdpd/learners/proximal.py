@@ -18,7 +18,7 @@ Units are raw: alpha of the paper is one, and V takes the place of lam.  What ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -184,9 +184,9 @@ class ProximalOMDPD:
             "this library; docs/departures.md",
         )
 
-    def laid_out(self, setting: Setting) -> ProximalOMDPD:
-        """This learner with the layout that it takes in a setting of this size, whatever the size it then meets."""
-        return replace(self, layout=layout_for(self.estimator, setting, self.layout))
+    def keeps_tables(self, setting: Setting) -> bool:
+        """Whether what it believes of this setting is held in tables, or else on a graph of what was visited."""
+        return layout_for(self.estimator, setting, self.layout) == "dense"
 
     def init(self, setting: Setting) -> State:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""

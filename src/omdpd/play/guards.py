@@ -95,9 +95,9 @@ def check_footprint(learner: Learner[Any], setting: Setting) -> None:
     H, S, A = setting.shape
     if H * S * A * S < SMALL:
         return
-    laid_out = getattr(learner, "laid_out", None)
-    if callable(laid_out):  # what it keeps depends on the size, and it is the large one that is asked about
-        learner = laid_out(setting)
+    keeps_tables = getattr(learner, "keeps_tables", None)
+    if callable(keeps_tables) and not keeps_tables(setting):
+        return  # what it keeps grows with what it visits, of which a small problem tells nothing
     needed = footprint(learner, setting)
     if needed is None:
         return
