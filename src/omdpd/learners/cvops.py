@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import DELTA, SAFE_COST_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
+from omdpd.beliefs.confidence import DELTA, REWARD_SCALE, SAFE_COST_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive, require_single_constraint, room_of
@@ -66,12 +66,12 @@ class CVOPS:
         room: float | None = room,
         step_scale: float = step_scale,
         *,
+        clip: bool = True,
+        trusting: bool = True,
         delta: float = DELTA,
     ) -> CVOPS:
         """A strictly safe policy is learnt first, then mixed into S-OPS: constant violation without a known one."""
-        box = BoxEstimator.practical(
-            cost_scale=cost_scale, transition_scale=transition_scale, stationary=stationary, delta=delta
-        )  # fmt: skip
+        box = BoxEstimator.practical(REWARD_SCALE, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return CVOPS(room, box, step_scale)
 
     @property

@@ -26,6 +26,7 @@ import numpy as np
 from omdpd.beliefs import representations
 from omdpd.beliefs.confidence import (
     COST_SCALE,
+    DELTA,
     REWARD_SCALE,
     TRANSITION_SCALE,
     BoxEstimator,
@@ -107,10 +108,12 @@ class ProximalOMDPD:
         eta_bandit: float = 0.1,
         memory: int = 8,
         layout: Representation | None = None,
+        w_max: float = Weighting.w_max,
+        c_prime: float = Stepping.c_prime,
     ) -> ProximalOMDPD:
         """The default: estimates shared between steps, exact hinges, `z` standard errors of safety on every cost."""
-        weighting = Weighting(w0, gamma_scale, lagged=lagged)
-        stepping = Stepping(eta, eta_bandit=eta_bandit, patient=patient)
+        weighting = Weighting(w0, gamma_scale, w_max, lagged)
+        stepping = Stepping(eta, c_prime, eta_bandit, patient)
         return ProximalOMDPD(SharingEstimator(z, exploration, stationary), weighting, stepping, memory, layout)
 
     @staticmethod
@@ -125,9 +128,12 @@ class ProximalOMDPD:
         eta: float = Stepping.eta_init,
         memory: int = 8,
         layout: Representation | None = None,
+        one_over_n: float = EmpiricalEstimator.one_over_n,
+        pseudo_observations: float = EmpiricalEstimator.pseudo_observations,
+        delta: float = DELTA,
     ) -> ProximalOMDPD:
         """Empirical kernel, exact hinges, a shrinking margin on cost (`kappa` is the safety dial)."""
-        estimator = EmpiricalEstimator(kappa=kappa, stationary=stationary, reward_scale=reward_scale)
+        estimator = EmpiricalEstimator(kappa, reward_scale, one_over_n, pseudo_observations, stationary, delta)
         return ProximalOMDPD(estimator, Weighting(w0, gamma_scale, lagged=lagged), Stepping(eta), memory, layout)
 
     @staticmethod
@@ -160,12 +166,15 @@ class ProximalOMDPD:
         gamma_scale: float = Weighting.gamma_scale,
         eta: float = Stepping.eta_init,
         memory: int = 8,
+        clip: bool = True,
+        trusting: bool = True,
+        delta: float = DELTA,
     ) -> ProximalOMDPD:
         """The same loop over a small confidence box, closest to the paper's optimism.
 
         With `known_model` a run hands over what `ProximalOMDPD.known_model` takes, and the scales are idle.
         """
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary)
+        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
         estimator: Estimator = ModelToBeGiven() if known_model else box
         return ProximalOMDPD(estimator, Weighting(w0, gamma_scale), Stepping(eta), memory)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, TRANSITION_SCALE, BoxEstimator, log_term
+from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
 from omdpd.learners.needs import episodes_of, require_feedback, require_positive
@@ -64,12 +64,12 @@ class WCOPS:
         power: float = power,
         step_scale: float = step_scale,
         *,
+        clip: bool = True,
+        trusting: bool = True,
         delta: float = DELTA,
     ) -> WCOPS:
         """BV-OPS with recency-weighted costs, for costs that change without being revealed."""
-        box = BoxEstimator.practical(
-            cost_scale=cost_scale, transition_scale=transition_scale, stationary=stationary, delta=delta
-        )  # fmt: skip
+        box = BoxEstimator.practical(REWARD_SCALE, cost_scale, transition_scale, stationary, clip, trusting, delta)
         return WCOPS(box, power, step_scale)
 
     @property
