@@ -81,8 +81,8 @@ class CautiousLP:
 
     def init(self, setting: Setting) -> State:
         """Plan with no data and no table."""
-        require_feedback(self, setting, "full")
         self.estimator.check(setting)
+        require_feedback(self, setting, "full")
         seen = (TableMemory(None),) * setting.n_constraints
         none = np.zeros(setting.shape)
         return self._replan(State(setting, 0, Counts.empty(setting), seen, (), none, none, None, 0, 0))
