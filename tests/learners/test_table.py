@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -51,7 +51,7 @@ def plain(value, recorded):
 
 def is_simple(kind):
     """Whether a file can spell every value of the type."""
-    if isinstance(kind, UnionType) or get_origin(kind) is tuple:
+    if isinstance(kind, UnionType) or get_origin(kind) in (tuple, Union):
         return all(is_simple(part) for part in get_args(kind) if part is not Ellipsis)
     return kind in SIMPLE or get_origin(kind) is Literal
 

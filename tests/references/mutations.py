@@ -133,10 +133,10 @@ def _sizes() -> list[Spoilt]:
     worlds = (
         'name = "random_dirichlet"\nn_states = 1000000\nn_actions = 1000000\nhorizon = 1000000',
         'name = "random_dirichlet"\nn_states = 100000', 'name = "random_dirichlet"\nhorizon = 900000000',
-        'name = "garnet"\nn_states = 100000', 'name = "correlated"\nn_actions = 100000000',
-        'name = "streaming"\nn_levels = 1000000', 'name = "inventory"\ncapacity = 5000',
-        'name = "queue"\ncapacity = 1000000', 'name = "job_queue"\nn_jobs = 1000000',
-        'name = "cyclic"\nn_places = 99999',
+        'name = "garnet"\nn_states = 100000000', 'name = "correlated"\nn_actions = 100000000',
+        'name = "streaming"\nn_levels = 100000000', 'name = "inventory"\ncapacity = 5000',
+        'name = "queue"\ncapacity = 100000000', 'name = "job_queue"\nn_jobs = 100000000',
+        'name = "cyclic"\nn_places = 99999999',
         'name = "paradox"\nhorizon = 100000000',
         'name = "random_dirichlet"\nn_constraints = 100000000',
     )  # fmt: skip

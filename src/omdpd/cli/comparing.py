@@ -102,7 +102,9 @@ def compare(
     learners: Names = "",
     episodes: Annotated[int, typer.Option(help="Episodes K per run.")] = 3000,
     seeds: Annotated[int, typer.Option(help="How many seeds, the same for all learners of a world.")] = 12,
-    against: Annotated[str, typer.Option(help="The learner that paired differences are taken to.")] = YARDSTICK,
+    against: Annotated[
+        str | None, typer.Option(help=f"The learner that paired differences are taken to ({YARDSTICK}, or the first).")
+    ] = None,
     n_tries: Annotated[int, typer.Option("--tries", help="Tries per learner; 1: the settings as they come.")] = N_TRIES,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small comparison of one family: minutes, not half an hour.")
@@ -127,7 +129,10 @@ def compare(
     registry = registry_of(plugin)
     experiments = _experiments(registry, worlds, natures, learners, episodes, seeds, quick)
     runs = _suitable(console, experiments)
-    if against not in {run.learner.name for run in runs}:
+    compared = list(dict.fromkeys(run.learner.name for run in runs))
+    if against is None:
+        against = YARDSTICK if YARDSTICK in compared else compared[0]
+    if against not in compared:
         raise InvalidInputError(f"--against is {against!r}, which is none of the learners that are compared")
     kinds = _kinds(runs)
     chosen = _tuned(console, runs, kinds, n_tries, out, plan)

@@ -29,6 +29,8 @@ VERBS = ("init", "policy", "update", "report")
 SMALL = 2**21
 # The sizes that a learner is tried on, and how many episodes there (the fastest counts: the first may compile).
 TRIED_STEPS, TRIED_STATES, TRIED_ACTIONS, TRIED_EPISODES = 2, (8, 48), 2, 3
+# Tables (H, S, A) that a learner without larger ones makes: its policy, and what a first plan is worked out from.
+POLICY_TABLES = 12
 # An update makes the next state beside the last one, and tables on the way.
 COPIES = 3.0
 # Episodes that take longer than this, in seconds, are announced.
@@ -95,13 +97,15 @@ def check_footprint(learner: Learner[Any], setting: Setting) -> None:
     H, S, A = setting.shape
     if H * S * A * S < SMALL:
         return
+    what = f"{type(learner).__name__} on {S} states, {A} actions and {H} steps"
     keeps_tables = getattr(learner, "keeps_tables", None)
     if callable(keeps_tables) and not keeps_tables(setting):
-        return  # what it keeps grows with what it visits, of which a small problem tells nothing
+        # What it keeps grows with what it visits, of which a small problem tells nothing; but its policy is a table.
+        refuse_beyond_memory(what, POLICY_TABLES * 8.0 * H * S * A, ADVICE)
+        return
     needed = footprint(learner, setting)
     if needed is None:
         return
-    what = f"{type(learner).__name__} on {S} states, {A} actions and {H} steps"
     refuse_beyond_memory(what, needed.n_bytes, ADVICE)
     if needed.seconds > LONG_EPISODE:
         size = f"about {needed.seconds:.0f} s per episode and {needed.n_bytes / GIGABYTE:.2g} GB"

@@ -200,7 +200,7 @@ def totals_of(tree: Any) -> Any:
 
 def _progress(tree: Any) -> Any:
     progress = tree.get("progress") if isinstance(tree, dict) else None
-    return progress if isinstance(progress, list) and len(progress) == 4 else None
+    return progress if isinstance(progress, list) and len(progress) >= 4 else None
 
 
 def _asked(folder: RunFolder) -> Asked:

@@ -111,7 +111,7 @@ def drawn_larger(rows: tuple[str, ...], size: int) -> tuple[str, ...]:
     """A map of `size` x `size` cells that looks like `rows` from afar; start and goal stay one cell each, at the edge.
 
     >>> drawn_larger(("S.G", ".O."), 4)
-    ('S..G', '....', '.O..', '.O..')
+    ('S..G', '....', '..O.', '..O.')
     """
     height, width, n = len(rows), len(rows[0]), positive_integer("size", size)
     if n < max(height, width):

@@ -67,7 +67,7 @@ SIGN_WEIGHT            barrier weight of q >= 0; 0: not stated    start_slacks  
                                                                                              corrector_terms
 LIVE                   1 where the state can be reached           load, start_flow           weigh, stationarity,
                                                                                              balance, couple, steps
-ROOM                   1 - sum_t l_t; 0: law fixed                classify                   start_slacks, rows,
+ROOM                   1 - sum_t l_t; 0: law fixed                classify                   start_slacks, rows, laws,
                                                                                              kernel_gap
 INVERSE_THETA          1 / theta; 0: no free entry                weigh                      rows
 KAPPA_BY_THETA         kappa / theta                              weigh                      predictor_terms,
