@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from omdpd.problem.arrays import Floats, expected, one_step
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.problem.memory import refuse_beyond_memory
 from omdpd.solvers.planning import best_plan, room_under, safest_plan
 from omdpd.solvers.programs import Plan
 from omdpd.solvers.sweeps import best_value_under, greedy_under, occupancy_under
 from omdpd.worlds.facts import Facts
 
+# Tables (H, S, A) that are held at a time, beside one per constraint, as measured (8.5 in all with one constraint).
+TABLES = 8
 # How far a reduced problem's value may lie above the optimum and still count as equal to it.
 EQUAL = 1e-11
 
@@ -120,7 +123,11 @@ class ProblemCard:
 
 
 def problem_card(cmdp: CMDP) -> ProblemCard:
-    """Solve a problem and describe it."""
+    """Solve a problem and describe it; one that does not fit into this machine is refused before."""
+    H, S, A = cmdp.shape
+    n_bytes = 8.0 * (TABLES + cmdp.n_constraints) * H * S * A
+    what = f"solving a problem of {S} states, {A} actions and {H} steps"
+    refuse_beyond_memory(what, n_bytes, "lump states together, or shorten the horizon")
     excess, scale = cmdp.excess, cmdp.cost_scale
     plan = safe_plan(cmdp, excess)
     free, _ = greedy_under(cmdp.laws, cmdp.reward)
