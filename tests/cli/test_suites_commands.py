@@ -107,7 +107,10 @@ def test_fresh_runs_everything_again_the_training_too(compared):
     ("words", "reason"),
     [
         (("compare", "--tries", "0"), "--tries"),
-        (("compare", "--learners", "SinhaVaze", "--worlds", "paradox"), "--against is 'ProximalOMDPD.standard', which"),
+        (
+            ("compare", "--learners", "SinhaVaze", "--worlds", "paradox", "--against", "UCPD"),
+            "--against is 'UCPD', which",
+        ),
         (("compare", "--learners", "Nobody"), "there is no learner 'Nobody'"),
         (("suite", "--worlds", "nowhere"), "there is no world 'nowhere'"),
         (("compare", "--learners", "CPDPO", "--natures", "pool"), "no learner suits"),
