@@ -29,8 +29,9 @@ VERBS = ("init", "policy", "update", "report")
 SMALL = 2**21
 # The sizes that a learner is tried on, and how many episodes there (the fastest counts: the first may compile).
 TRIED_STEPS, TRIED_STATES, TRIED_ACTIONS, TRIED_EPISODES = 2, (8, 48), 2, 3
-# Tables (H, S, A) that a learner without larger ones makes: its policy, and what a first plan is worked out from.
-POLICY_TABLES = 12
+# Tables (H, S, A) beside a learner that keeps none: its policy, the true occupancy, the sum of them, and a round's
+# reward and cost (with the budget taken off, without) while it is judged.
+POLICY_TABLES = 6
 # An update makes the next state beside the last one, and tables on the way.
 COPIES = 3.0
 # Episodes that take longer than this, in seconds, are announced.
