@@ -194,3 +194,8 @@ def test_the_given_arrays_are_copied():
     before = cmdp.reward.copy()
     r[:] = 0.0
     assert np.array_equal(cmdp.reward, before)
+
+
+def test_a_problem_is_one_line_when_it_is_printed():
+    cmdp = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 40.0]], budget=60.0, horizon=3, rescale=True)
+    assert repr(cmdp) == "CMDP(own: 1 states, 2 actions, 3 steps, budget 60)"

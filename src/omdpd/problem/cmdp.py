@@ -236,6 +236,11 @@ class CMDP:
             cost_scale=self.cost_scale * more, scenarios=Scenarios(tuple(costs), over_steps(excess, H, 2)),
         )  # fmt: skip
 
+    def __repr__(self) -> str:
+        H, S, A = self.shape
+        budgets = ", ".join(f"{b:.6g}" for b in self.budget * self.cost_scale)
+        return f"CMDP({self.name}: {S} states, {A} actions, {H} steps, budget {budgets})"
+
     def _repr_html_(self) -> str:
         """The problem in a notebook: sizes and budgets; `omdpd.worlds.card.problem_card` solves it."""
         H, S, A = self.shape
