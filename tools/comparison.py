@@ -2,21 +2,21 @@
 
     python tools/comparison.py results/compare docs/comparison.md
 
-The page is prose with places for numbers: whatever stands between ``<!-- numbers: NAME -->`` and ``<!-- end -->`` is
-replaced.  NAME is "WORLD NATURE" (means, ranks and paired differences of one place), "growth" (the leaders at other
-numbers of episodes) or "choices" (the settings that were chosen, and how).  Figures go beside the page.
+The page is prose with marked places for numbers (`tools/marked.py`).  Their names are "WORLD NATURE" (means, ranks and
+paired differences of one place), "growth" (the leaders at other numbers of episodes) or "choices" (the settings
+chosen, and how they were chosen).  Figures go beside the page.
 """
 
 from __future__ import annotations
 
 import csv
-import re
 import shutil
 import sys
 from pathlib import Path
 
+from marked import fill
+
 FIGURES = {"plane.png": "comparison.png", "frontier.png": "frontier.png"}
-PLACE = re.compile(r"(<!-- numbers: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def lines(file: Path) -> list[dict[str, str]]:
@@ -93,12 +93,11 @@ def filled(name: str, folder: Path) -> str:
 def main() -> None:
     """Rewrite the page and copy the figures."""
     folder, page = Path(sys.argv[1]), Path(sys.argv[2])
-    text = page.read_text()
-    page.write_text(PLACE.sub(lambda m: f"{m[1]}\n{filled(m[2], folder)}\n{m[4]}", text))
+    n_places = fill(page, lambda name: filled(name, folder))
     for file, name in FIGURES.items():
         if (folder / file).exists():
             shutil.copyfile(folder / file, page.parent / "figures" / name)
-    print(f"wrote {len(PLACE.findall(text))} tables into {page}")
+    print(f"wrote {n_places} tables into {page}")
 
 
 if __name__ == "__main__":
