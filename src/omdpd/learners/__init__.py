@@ -15,6 +15,7 @@ from omdpd.learners.cautious_lp import CautiousLP
 from omdpd.learners.cpdpo import CPDPO
 from omdpd.learners.cvops import CVOPS
 from omdpd.learners.dope import DOPE
+from omdpd.learners.dope_plus import DOPEPlus
 from omdpd.learners.episode_safe import EpisodeSafe
 from omdpd.learners.flexdome import FlexDOME
 from omdpd.learners.germano import Germano
@@ -61,6 +62,7 @@ __all__ = [
     "UCPD",
     "WCOPS",
     "CautiousLP",
+    "DOPEPlus",
     "EpisodeSafe",
     "FlexDOME",
     "Germano",
@@ -106,6 +108,7 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "WCOPS": WCOPS.practical,
     "OptPessLP": OptPessLP.practical,
     "DOPE": DOPE.practical,
+    "DOPEPlus": DOPEPlus.practical,
     "OptPessPrimalDual": OptPessPrimalDual,
     "EpisodeSafe": EpisodeSafe.practical,
     "GhoshZhouShroff.average": GhoshZhouShroff.average,

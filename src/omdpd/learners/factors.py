@@ -67,6 +67,7 @@ FACTORS: dict[str, tuple[Factor, ...]] = {
     "SOPS": (_kernel(), _margin("cost_scale"), _step("step_scale")),
     "OptPessLP": (*WIDTHS, _margin("cost_scale")),
     "DOPE": (*WIDTHS, _margin("cost_scale")),
+    "DOPEPlus": (*WIDTHS, _margin("cost_scale")),
     "OptPessPrimalDual": (*WIDTHS, _step("tightening_scale")),
     "EpisodeSafe": (*WIDTHS, _margin("cost_scale"), _step("alpha")),
     "GhoshZhouShroff.average": (*WIDTHS, _step("dual_scale")),
