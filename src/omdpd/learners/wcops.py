@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
@@ -104,7 +105,7 @@ class WCOPS:
         assert isinstance(feedback, BanditFeedback)
         setting, eta = state.setting, self._step(state.setting)
         loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, eta)
-        counts = state.counts.add(feedback)
+        counts = learning.counts_after(state.counts, feedback)
         cost = self.weighed(state.cost, counts.visits, feedback)
         box = self.estimator.estimate(setting, counts, state.k + 1).region
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))
