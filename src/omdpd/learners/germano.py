@@ -4,10 +4,11 @@
     q_{k+1}      = Proj_{Q_epoch}( q_k - eta_k grad_k ),   eta_k = 1 / (Xi_k sqrt k),  Xi_k = max_{j<=k} |grad_j|_inf
     lam_{k+1}    = clip( lam_k + eta_dual d_k.q_k, 0, K^(1/4) ),  eta_dual = 1 / (H sqrt K)
 
-The set is renewed when the visits of some (h,s,a) have doubled.  Certain: gradient descent for both players, full
-feedback on the costs, the dual's box [0, K^(1/4)]^I, long-term (weak) violation and the rates.  From memory: the
-orders of both step sizes and how the primal one adapts to the losses.  Ours: the reward, shown whole in the paper, is
-met along the trajectory and enters as r~; the library's box with its scales; the two factors on the steps.
+The set is renewed when the visits of some (h,s,a) have doubled.  Certain, from abstracts and a later paper's summary:
+gradient descent for both players, full feedback on the costs, the dual's box [0, K^(1/4)]^I, no knowledge of the Slater
+gap, long-term (weak) violation and the rates.  From memory: the epochs, the orders of both step sizes and how the
+primal one adapts to the losses (`primal_scale` is tuned in a comparison).  Ours: the reward, shown whole in the paper,
+is met along the trajectory and enters as r~; the library's box with its scales; the two factors on the steps.
 Source: Stradi, Germano, Genalti, Castiglioni, Marchesi, Gatti (ICML 2024; arXiv 2304.14326), PDGD-OPS.
 """
 

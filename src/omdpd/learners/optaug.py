@@ -3,10 +3,11 @@
     q_k       = argmax_{q in Q_k}  r~_k.q - sum_i 1/(2 eta_k) ( [ lam_{k,i} + eta_k d~_{k,i}.q ]^+ )^2
     lam_{k+1} = [ lam_k + eta_k d~_k.q_k ]^+
 
-Source: Mueller, Alatur, Ramponi, He (2023).  The method and its rate are the paper's.  Recalled and not compared with
-it: the growth eta_k = k^2.5.  Ours: eta_k stops at `max_penalty` (beyond it the penalty is as good as a hard
-constraint and digits are lost), the inner problem is solved exactly by dynamic programming where the paper is content
-with an accuracy that improves with k, and the scales of the estimates.
+Source: Mueller, Alatur, Ramponi, He (2023; arXiv 2306.07001), known here from its abstract.  Certain: a model-based
+dual method after the augmented Lagrangian, and its rate without cancellation of errors.  From memory: the two lines
+above and the growth eta_k = k^2.5 (`penalty_scale` is tuned in a comparison).  Ours: eta_k stops at `max_penalty`
+(beyond it the penalty is as good as a hard constraint and digits are lost), the inner problem is solved exactly by
+dynamic programming where the paper is content with an accuracy that improves with k, and the scales of the estimates.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@
 
     alpha_k = alpha_scale (G/D) sqrt(k),   gamma_k = k^(1/2 + epsilon),   theta_k = k^epsilon
 
-Source: Guo, Liu, Wei, Ying (NeurIPS 2022).  The step, the rectified queue and the two rates are the paper's as
-recalled; the exponents of alpha, gamma and theta were not compared with it, and their factors are ours (G = sqrt(HSA)
-bounds the reward, D = sqrt(2H) is the diameter), as are the estimates under bandit feedback and the confidence
-polytope.  The weight of a hinge in a step is capped where it is as good as hard.
+Source: Guo, Liu, Wei, Ying (NeurIPS 2022), whose text was not at hand.  Certain: hard constraints and a rectified
+queue.  From memory: the step, the rates of the card, and the exponents of alpha, gamma and theta (theta_k = sqrt(k) is
+possible too).  Ours: their factors (G = sqrt(HSA) bounds the reward, D = sqrt(2H) is the diameter; `alpha_scale` is
+tuned in a comparison), the estimates under bandit feedback and the confidence polytope.  The weight of a hinge in a
+step is capped where it is as good as hard.
 """
 
 from __future__ import annotations

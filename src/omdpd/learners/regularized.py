@@ -4,10 +4,13 @@
     pi_{k+1}  ~ pi_k^(1 - eta tau) exp(eta Q_k)
     lam_{k+1} = min([(1 - eta tau) lam_k + eta V_k(d~)]^+, H / xi)
 
-Source: Mueller, Alatur, Cevher, Ramponi, He (ICML 2024).  The regularised updates and the rate K^0.93 of strong regret
-and violation are the paper's.  Recalled and not compared with it: tau = K^(-1/7) and eta = K^(-5/7) up to factors of H
-and xi, and the two-sided cut of the values.  The scales of the estimates and signed costs are ours.  `eta_scale` and
-`tau_scale` multiply eta and tau; 1 has the orders above, and the defaults of 10 and 0.1 are ours.
+Source: Mueller, Alatur, Cevher, Ramponi, He (ICML 2024; arXiv 2402.15776), known here from its abstract and a summary.
+Certain: entropy and a square in the Lagrangian, closed updates, truncated evaluation of an optimistic model, the rate
+K^0.93 of strong regret and violation.  From memory: the lines above, tau = K^(-1/7) and eta = K^(-5/7), which agree
+with that rate (K^(13/14)), up to factors of H, xi and I that are left out, and the bound H / xi on the multipliers,
+which may have to grow slowly with K.  Ours: the scales of the estimates, signed costs and the two-sided cut that they
+need, and `eta_scale` and `tau_scale`, which multiply eta and tau: 1 has the orders above, and the defaults are 10 and
+0.1.
 """
 
 from __future__ import annotations
