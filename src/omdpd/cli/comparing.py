@@ -1,6 +1,6 @@
 """`omdpd compare`: all learners side by side, each with its own best settings, found by the same procedure.
 
-Four stages, each in a folder of its own and resumable: `training` (the tries), `runs` of the comparison itself, and
+Three stages, each in a folder of its own and resumable: `training` (the tries), `runs` of the comparison itself, and
 `long` (the leaders at other numbers of episodes).  Tables, differences, ranks and choices stand beside them.
 """
 
@@ -21,6 +21,7 @@ from omdpd.cli.playing import (
     Address,
     Fresh,
     Jobs,
+    Names,
     NoSharedDisk,
     On,
     Plan,
@@ -31,6 +32,7 @@ from omdpd.cli.playing import (
     play_experiment,
     playing,
     registry_of,
+    suitable,
 )
 from omdpd.experiments.experiment import named_experiment, suitable_runs, write_summaries
 from omdpd.experiments.many_runs import run_all
@@ -64,7 +66,6 @@ FEWER, MIN_SEEDS = 3, 4
 # How many of the best learners of the first world are played longer, on how many seeds, and how many times as long.
 N_LEADERS, LONG_SEEDS, LONG = 3, 3, (0.25, 4.0, 10.0)
 
-Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
 Places = Annotated[str, typer.Option(help="Comma-separated names; five worlds with what suits them if empty.")]
 
 
@@ -128,7 +129,7 @@ def compare(
     plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
     registry = registry_of(plugin)
     experiments = _experiments(registry, worlds, natures, learners, episodes, seeds, quick)
-    runs = _suitable(console, experiments)
+    runs = suitable(console, experiments)
     compared = list(dict.fromkeys(run.learner.name for run in runs))
     if against is None:
         against = YARDSTICK if YARDSTICK in compared else compared[0]
@@ -160,19 +161,6 @@ def _experiments(
         named_experiment(registry, [world], found, names_of(learners), episodes, fewer if i else seeds)
         for i, (world, found) in enumerate(places.items())
     ]
-
-
-def _suitable(console: Console, experiments: Sequence[Experiment]) -> list[RunSpec]:
-    """The runs whose parts fit together; what does not fit is said."""
-    found = []
-    for experiment in experiments:
-        runs, refused = suitable_runs(experiment)
-        found += runs
-        for line in refused:
-            console.print(f"left out: {line}", highlight=False, soft_wrap=True)
-    if not found:
-        raise InvalidInputError("no learner suits these worlds and natures")
-    return found
 
 
 Parts = tuple[tuple[WorldSpec, ...], tuple[NatureSpec, ...], tuple[LearnerSpec, ...]]

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from omdpd.cli.progress import Watch
 from omdpd.experiments.executors import Place, executor
-from omdpd.experiments.experiment import forget, run_experiment, write_experiment
+from omdpd.experiments.experiment import forget, run_experiment, suitable_runs, write_experiment
 from omdpd.experiments.first_use import compile_for
 from omdpd.experiments.interrupts import hearing_terminate
 from omdpd.experiments.many_runs import run_all
@@ -28,6 +28,7 @@ from omdpd.report.results import with_early
 from omdpd.report.study import write_report
 from omdpd.storage.run_folder import RunFolder
 
+Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
 Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
 On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray.")]
 Address = Annotated[
@@ -63,6 +64,19 @@ def names_of(text: str) -> list[str]:
     ['pool', 'noisy']
     """
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def suitable(console: Console, experiments: Sequence[Experiment]) -> list[RunSpec]:
+    """The runs whose parts fit together; what does not fit is said."""
+    found = []
+    for experiment in experiments:
+        runs, refused = suitable_runs(experiment)
+        found += runs
+        for line in refused:
+            console.print(f"left out: {line}", highlight=False, soft_wrap=True)
+    if not found:
+        raise InvalidInputError("no learner suits these worlds and natures")
+    return found
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from omdpd.cli.playing import (
     Address,
     Fresh,
     Jobs,
+    Names,
     NoSharedDisk,
     On,
     Plan,
@@ -24,11 +25,12 @@ from omdpd.cli.playing import (
     names_of,
     play_experiment,
     registry_of,
+    suitable,
 )
-from omdpd.experiments.experiment import named_experiment, suitable_runs
+from omdpd.experiments.experiment import named_experiment
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
-from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.problem.arrays import named
 from omdpd.report.results import grouped, growth_of
 from omdpd.report.tables import print_table
 from omdpd.worlds.facts import LARGE
@@ -40,7 +42,6 @@ LARGE_NATURES, LARGE_LEARNERS, LARGE_EPISODES = "fixed,noisy", "ProximalOMDPD.st
 SUITE_LEARNERS = "ProximalOMDPD.standard,ProximalOMDPD.cautious,ProximalOMDPD.balanced,ProximalOMDPD.optimistic,Uniform"
 # Over the confidence box of a large world a mirror step has hundreds of thousands of unknowns: not by default.
 SLOW_LEARNER, MAX_STATES = "ProximalOMDPD.optimistic", 40
-Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
 
 
 def suite(
@@ -71,7 +72,7 @@ def suite(
     else:
         names = names_of(worlds), names_of(natures or SUITE_NATURES), names_of(learners or SUITE_LEARNERS)
         experiment = named_experiment(registry, *names, episodes or SUITE_EPISODES, seeds)
-    runs = _suitable(console, experiment)
+    runs = suitable(console, [experiment])
     if not learners:
         slow = {run.world for run in runs if run.learner.name == SLOW_LEARNER and _n_states(run) > MAX_STATES}
         for world in slow:
@@ -97,16 +98,6 @@ def large_experiment(
     specs = [registry.spec("worlds", name, dict(named(LARGE, name, "large world")[0])) for name in worlds or LARGE]
     grid = named_experiment(registry, list(worlds or LARGE), natures, learners, episodes, seeds)
     return msgspec.structs.replace(grid, worlds=tuple(specs))
-
-
-def _suitable(console: Console, experiment: Experiment) -> list[RunSpec]:
-    """The runs whose parts fit together; what does not fit is said."""
-    runs, refused = suitable_runs(experiment)
-    for line in refused:
-        console.print(f"left out: {line}", highlight=False, soft_wrap=True)
-    if not runs:
-        raise InvalidInputError("no learner suits these worlds and natures")
-    return runs
 
 
 def _n_states(run: RunSpec) -> int:
