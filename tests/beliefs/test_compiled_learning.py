@@ -66,6 +66,9 @@ def check_beliefs(state, counts, evidence, memory):
         same(learning.estimate(estimator, setting, counts, k), readable)
         if isinstance(readable.region, Box):
             same(learning.estimate_with(readable.region, estimator, setting, counts, k), readable)
+            found = learning.region_of(estimator, setting, counts, k)
+            close(found.lower, readable.region.lower)
+            close(found.upper, readable.region.upper)
     prices = Prices(state.multipliers / state.eta, state.predicted.hinges.tables)
     for estimator in SHARING:
         beliefs = estimator.beliefs(setting, counts, evidence)

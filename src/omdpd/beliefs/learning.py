@@ -79,6 +79,11 @@ def estimate_with(box: Box, estimator: BoxEstimator, setting: Setting, counts: C
     return _around(box, estimator, setting, counts.pooled() if estimator.stationary else counts, k)
 
 
+def region_of(estimator: BoxEstimator, setting: Setting, counts: Counts, k: int) -> Box:
+    """`estimator.estimate(setting, counts, k).region`, without the tables around it."""
+    return _box(estimator, setting, counts.pooled() if estimator.stationary else counts, k)
+
+
 def shared_estimate(
     estimator: SharingEstimator,
     setting: Setting,

@@ -141,7 +141,7 @@ class CPDPO:
         assert isinstance(feedback, BanditFeedback)
         setting, H, eta = state.setting, state.setting.horizon, state.eta
         policy = policy_of_logits(state.logits)
-        box = learning.estimate(self.estimator, setting, state.counts, state.k).region  # data before episode k
+        box = learning.region_of(self.estimator, setting, state.counts, state.k)  # data before episode k
         lam, scale = self._dual(state, policy, box)
         loss = (1.0 - feedback.rewards + lam @ (1.0 + feedback.costs)) / scale
         gamma = 2.0 * eta * H * self.gamma_scale
