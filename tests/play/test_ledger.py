@@ -1,6 +1,7 @@
 """The good event and the split of losses, against a plain loop over the same run."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from plain_loop import PlainCounts
 
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.optcmdp import OptCMDP
+from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
 from omdpd.play.ledger import Ledger, visit_bounds, within_widths
 from omdpd.play.loop import first, play
@@ -123,3 +125,35 @@ def test_a_learner_that_reports_no_plan_is_not_followed():
     *_, (_, row, now) = play(played, first(played), np.random.default_rng(3), lambda k: True)
     assert now.ledger is None
     assert (row.good_event, row.planned_value_sum) == (None, None)
+
+
+@pytest.mark.parametrize("nature", ["noisy", "independent"])
+@pytest.mark.parametrize("layout", ["dense", "graph"])
+def test_the_default_learner_says_what_its_plans_promised(nature, layout):
+    """Against the state before every episode, with plain sums; costs that are revealed count as they were revealed."""
+    played = scene(nature, ProximalOMDPD.standard(layout=layout))
+    dense = scene(nature, ProximalOMDPD.standard(layout="dense"))
+    state, promised, violated = first(dense).learner_state, 0.0, 0.0
+    runs = (play(each, first(each), np.random.default_rng(3), lambda k: True) for each in (played, dense))
+    for k, ((_, row, _), (_, _, now)) in enumerate(zip(*runs, strict=True)):
+        q = occupancy_of_policy(dense.learner.policy(state), dense.cmdp.transition, dense.cmdp.initial)
+        cost = state.believed.counted_cost if nature == "noisy" else dense.nature.draw(k, q).cost
+        promised += (state.believed.reward * state.q).sum()
+        violated += max(max((cost[i] * state.q).sum() for i in range(I)), 0.0)
+        assert row.planned_value_sum == pytest.approx(promised, rel=1e-5)
+        # What is below the solver's noise counts as nothing.
+        assert row.planned_violation_sum == pytest.approx(violated, abs=1e-4)
+        assert row.good_event is None
+        state = now.learner_state
+    assert violated > 0.0
+
+
+def test_nothing_is_promised_about_rewards_that_change_or_by_a_run_of_an_earlier_version():
+    moved = scene("switching_rewards", ProximalOMDPD.standard())
+    *_, (_, row, _) = play(moved, first(moved), np.random.default_rng(3), lambda k: True)
+    assert (row.planned_value_sum, row.planned_violation_sum) == (None, None)
+    played = scene(learner=ProximalOMDPD.standard())
+    start = first(played)
+    earlier = replace(start, learner_state=replace(start.learner_state, planned_violation=None))
+    *_, (_, row, _) = play(played, earlier, np.random.default_rng(3), lambda k: True)
+    assert row.planned_value_sum is None

@@ -15,9 +15,11 @@ from omdpd.experiments.interrupts import noting_interrupts
 from omdpd.experiments.snapshots import Snapshots
 from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
-from omdpd.learners.protocol import check_storable
+from omdpd.learners.protocol import Promise, check_storable
+from omdpd.natures.protocol import changes_of
 from omdpd.play.guards import as_learner
 from omdpd.play.judging import Comparator, early_sums, scores
+from omdpd.play.ledger import promised
 from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
 from omdpd.play.rows import Row
 from omdpd.play.scene import Metric, Scene, informed
@@ -158,24 +160,24 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
         "ignored_violation": report.ignored,
         "certified_regret": None if report.certificate is None else report.certificate.regret,
         "certified_violation": None if report.certificate is None else report.certificate.violation,
-        **_losses(end, best),
+        **_losses(end, best, promised(end.ledger, report, bool(changes_of(scene.nature)))),
         "seconds": end.seconds,
         "run": spec.id,
     }
 
 
-def _losses(end: Progress, best: Comparator) -> dict[str, float | bool | None]:
-    """Regret and violation split into optimisation and estimation error, for learners that report their plans."""
-    ledger, totals, value = end.ledger, end.totals, best.value
-    if ledger is None:
+def _losses(end: Progress, best: Comparator, plans: Promise | None) -> dict[str, float | bool | None]:
+    """Regret and violation split into optimisation and estimation error, for learners that say what they planned."""
+    totals, value = end.totals, best.value
+    if plans is None:
         return dict.fromkeys(
             ("optimisation_regret", "estimation_regret", "optimisation_violation", "estimation_violation")
         )
     return {
-        "optimisation_regret": None if value is None else totals.episodes * value - ledger.planned_value,
-        "estimation_regret": ledger.planned_value - totals.value,
-        "optimisation_violation": ledger.planned_violation,
-        "estimation_violation": totals.violation - ledger.planned_violation,
+        "optimisation_regret": None if value is None else totals.episodes * value - plans.value,
+        "estimation_regret": plans.value - totals.value,
+        "optimisation_violation": plans.violation,
+        "estimation_violation": totals.violation - plans.violation,
     }
 
 

@@ -47,12 +47,21 @@ class Plan:
 
 @quick
 @dataclass(frozen=True)
+class Promise:
+    """What the plans of all episodes so far promised: sum_k r~_k.q_k, and sum_k max_i [d_{k,i}.q_k]^+."""
+
+    value: float
+    violation: float
+
+
+@quick
+@dataclass(frozen=True)
 class Report:
     """What a learner tells the record after an episode; a number that does not apply is None.
 
     `believed` is what the learner plans the next episode with, so that the evaluation can hold it against the truth;
-    a learner that also reports its `plan` has its losses split into estimation and optimisation error
-    (`play/ledger.py`).
+    a learner that also reports its `plan`, or keeps the sums that are a `promise`, has its losses split into estimation
+    and optimisation error (`play/ledger.py`).
     """
 
     log: SolveLog = SolveLog()
@@ -64,6 +73,7 @@ class Report:
     certificate: Certificate | None = None
     believed: Estimate[Region] | None = None
     plan: Plan | None = None
+    promise: Promise | None = None
 
 
 @dataclass(frozen=True)

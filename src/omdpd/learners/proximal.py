@@ -44,17 +44,18 @@ from omdpd.beliefs.sharing import Evidence, SharedKernel
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
 from omdpd.learners.needs import ModelToBeGiven, require_nonnegative, require_positive
-from omdpd.learners.protocol import Card, Certificate, Report
+from omdpd.learners.protocol import Card, Certificate, Promise, Report
 from omdpd.learners.proximal_steps import (
     Ground,
     Representation,
     State,
     first_occupancy,
+    largest_growth,
     layout_for,
     nothing_seen,
     order_on_graph,
 )
-from omdpd.learners.surrogate import Stepping, Weighting, distance, flow, inexactness, kernel_move
+from omdpd.learners.surrogate import Stepping, Surrogate, Weighting, distance, flow, inexactness, kernel_move
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
@@ -219,6 +220,7 @@ class ProximalOMDPD:
             ground.q_hat, V, eta, reward_sum=0.0, inexactness=inexactness(step, setting.horizon, eta / shortened),
             log=SolveLog().after(step), saturations=0, capped=capped, ignored=0.0,
             drift=(shortened - 1.0) * setting.horizon / eta, evidence=evidence, caution=caution,
+            planned_violation=0.0,
         )  # fmt: skip
 
     def policy(self, state: State) -> Floats:
@@ -278,14 +280,37 @@ class ProximalOMDPD:
             now.inexactness + inexactness(step, setting.horizon, now.eta / shortened), now.log.after(step),
             state.saturations + self.weighting.potential(setting, k).saturated(V), capped, state.ignored + ignored,
             None if now.drift is None else now.drift + moved / now.eta, evidence, caution,
+            None if state.planned_violation is None else state.planned_violation + largest_growth(state.V, V, added),
         )  # fmt: skip
 
     def report(self, state: State) -> Report:
-        """Step size, largest weight, what was ignored as noise, and the certificate where it applies."""
+        """Step size, largest weight, what was ignored as noise, what plans promised, and the certificate if any."""
+        planned = state.planned_violation
         return Report(
             state.log, state.eta, max(state.weights.tolist()), saturations=state.saturations, ignored=state.ignored,
             certificate=self._certificate(state), believed=state.believed,
+            promise=None if planned is None else Promise(state.reward_sum, planned),
         )  # fmt: skip
+
+    def regret_bound(self, state: State) -> float | None:
+        """(C + C')/eta_{k+1} >= sum_k f_k(q_k) - f_k(q*), where the region holds the truth, and with what solves add.
+
+        A believed kernel does not hold it: there q* is the occupancy, under each belief, of a policy that the beliefs
+        call safe in every episode, and what it moves as the beliefs do is added (None in a run that an earlier version
+        began, where it is not known).
+        """
+        moving = isinstance(state.believed.region, Kernel | Graph) and not isinstance(self.estimator, KnownModel)
+        if moving and state.drift is None:
+            return None
+        first = state.setting.horizon * (1.0 + self.stepping.c_prime) / state.eta
+        return first + state.inexactness + (state.drift or 0.0)
+
+    def observed_surrogate(self, before: State, after: State) -> Surrogate:
+        """f_k, the surrogate that the episode between two states turned out to have."""
+        weights = before.weights
+        if not self.weighting.lagged:
+            weights, _ = self._weights(before.setting, after.k, after.V, before.eta)
+        return self._ground(before).surrogate(self.estimator, after.memory, weights)
 
     def _believe(
         self, setting: Setting, counts: Counts | Visits, layout: Layout | None, k: int,
@@ -341,18 +366,12 @@ class ProximalOMDPD:
         )  # fmt: skip
 
     def _certificate(self, state: State) -> Certificate | None:
-        """(C + C')/eta_{k+1} >= sum_i Phi(V_i) + sum_k r~_k.(q* - q_k), where the region holds the truth.
-
-        A believed kernel does not hold it: there q* is the occupancy, under each belief, of a policy that the beliefs
-        call safe in every episode, and what it moves as the beliefs do is added to the bound.
-        """
-        moving = isinstance(state.believed.region, Kernel | Graph) and not isinstance(self.estimator, KnownModel)
-        if state.capped or (moving and state.drift is None):
+        """The bound, and what it says of regret and violation: phi / slack <= sum_k w_k x_k in `regret_bound`."""
+        bound = None if state.capped else self.regret_bound(state)
+        if bound is None:
             return None
-        H = state.setting.horizon
-        bound = H * (1.0 + self.stepping.c_prime) / state.eta + state.inexactness + (state.drift or 0.0)
         potential = self.weighting.potential(state.setting, state.k + 1)
-        slack = self.weighting.slack(potential, H)
+        slack = self.weighting.slack(potential, state.setting.horizon)
         phi = potential.total(state.V) / slack
         return Certificate(bound, bound - phi, potential.inverse(slack * (bound + state.reward_sum)))
 

@@ -41,7 +41,8 @@ class State:
 
     `drift` is what a believed kernel that moves has added to the certificate so far, together with surprises that did
     not slow the steps (None in a run that an earlier version began: nothing is certified then).  `evidence` and
-    `caution` belong to estimators that share between steps.
+    `caution` belong to estimators that share between steps.  `planned_violation` is sum_j max_i of what V_i grew by in
+    episode j (None in such a run too).
     """
 
     setting: Setting
@@ -66,6 +67,7 @@ class State:
     drift: float | None = None
     evidence: Evidence | Scores | None = None
     caution: Caution | None = None
+    planned_violation: float | None = None
 
 
 class Ground(NamedTuple):
@@ -158,3 +160,12 @@ def first_occupancy(estimator: object, setting: Setting, region: Region) -> Floa
     if isinstance(region, Graph):
         return uniform_rows(setting, region)
     return uniform_occupancy(setting, estimator.transition if isinstance(estimator, KnownModel) else None)
+
+
+def largest_growth(before: Floats, after: Floats, added: float) -> float:
+    """max_i of what V_i grew by, where all of them grew by `added` together.
+
+    >>> largest_growth(np.array([1.0, 1.0]), np.array([1.5, 3.0]), 2.5)
+    2.0
+    """
+    return added if added == 0.0 or len(after) == 1 else float((after - before).max())

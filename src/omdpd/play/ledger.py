@@ -11,7 +11,8 @@ read off every row).  Section 5.2 splits what a learner loses by what it plans w
     violation  = [ sum_k max_i (d~_{k,i}.q_k)^+ ]  + [ violation - that sum ]
                    optimisation error                  estimation error
 
-Only learners that report the plan of their next policy are followed: it takes a table of counts per episode.
+Only learners that report the plan of their next policy are followed: it takes a table of counts per episode.  A
+learner that keeps the sums of what it planned itself (a `Promise`) has its losses split too, without the event.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 
 from omdpd.beliefs.confidence import DELTA, log_term, log_term_transition, radius
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.protocol import Plan
+from omdpd.learners.protocol import Plan, Promise, Report
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
@@ -70,18 +71,47 @@ class Ledger:
         return self.within and self.inverse <= first and self.inverse_root <= second
 
 
+def promised(ledger: Ledger | None, report: Report, changes: bool) -> Promise | None:
+    """What plans promised so far, by the ledger or as the learner says; nothing where rewards or laws change."""
+    if ledger is not None:
+        return Promise(ledger.planned_value, ledger.planned_violation)
+    return None if changes else report.promise
+
+
 def within_widths(counts: Counts, cmdp: CMDP, setting: Setting) -> bool:
     """Neither F^p nor F^r nor (where costs are estimated) F^d: both sides of every width."""
-    L, Lp = log_term(setting, 0, DELTA), log_term_transition(setting, 0, DELTA)
-    width = np.sqrt(L / np.maximum(counts.visits, 1.0)) + ROUNDING
-    if np.any(np.abs(cmdp.reward - counts.reward_mean()) > width):
-        return False
-    if setting.feedback == "bandit" and np.any(np.abs(cmdp.excess - counts.cost_mean()) > width):
-        return False
-    n, p_hat = counts.departures[..., None], counts.transition_mean()
-    # The last step leads nowhere, and the paper's radius is above one where nothing was seen.
-    far = np.abs(cmdp.transition - p_hat) > radius(p_hat, n, 1.0, Lp) + ROUNDING
-    return not bool(far[:-1].any())
+    events = [reward_errors, cost_errors, transition_errors] if setting.feedback == "bandit" else [
+        reward_errors, transition_errors,
+    ]  # fmt: skip
+    for errors in events:
+        error, width = errors(counts, cmdp, setting)
+        if np.any(error > width + ROUNDING):
+            return False
+    return True
+
+
+def reward_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:
+    """|r - r_hat| (H, S, A), and the width sqrt(L/n) that F^r holds it against."""
+    return np.abs(cmdp.reward - counts.reward_mean()), _width(counts, setting)
+
+
+def cost_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:
+    """|d - d_hat| (I, H, S, A), and the width sqrt(L/n) that F^d holds it against."""
+    return np.abs(cmdp.excess - counts.cost_mean()), _width(counts, setting)
+
+
+def transition_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:
+    """|p - p_hat| (H-1, S, A, S), and the radius that F^p holds it against; the last step leads nowhere.
+
+    (The paper's radius is above one where nothing was seen.)
+    """
+    n, p_hat = counts.departures[:-1, ..., None], counts.transition_mean()[:-1]
+    return np.abs(cmdp.transition[:-1] - p_hat), radius(p_hat, n, 1.0, log_term_transition(setting, 0, DELTA))
+
+
+def _width(counts: Counts, setting: Setting) -> Floats:
+    width: Floats = np.sqrt(log_term(setting, 0, DELTA) / np.maximum(counts.visits, 1.0))
+    return width
 
 
 def visit_bounds(setting: Setting, k: int) -> tuple[float, float]:

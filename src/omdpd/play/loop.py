@@ -19,7 +19,7 @@ from omdpd.natures.protocol import changes_of, world_of
 from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
 from omdpd.play.judging import Comparator, Totals, comparator, dynamic_comparator, optimism_holds
-from omdpd.play.ledger import Ledger
+from omdpd.play.ledger import Ledger, promised
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
@@ -99,7 +99,7 @@ def play(
         row = None
         if recorded(k + 1):
             report = learner.report(state)
-            bound, believed = report.certificate, report.believed
+            bound, believed, plans = report.certificate, report.believed, promised(ledger, report, bool(changes))
             row = Row(
                 k + 1, judged.value, tuple(judged.excess.tolist()), totals.value, totals.violation,
                 report.step_size, report.weight,
@@ -107,8 +107,8 @@ def play(
                 None if ledger is None else ledger.good(setting, k + 1),
                 measured(scene.metrics, cmdp, round_, policy),
                 None if believed is None or changes else _holds(cmdp, believed, estimated),
-                None if ledger is None else ledger.planned_value,
-                None if ledger is None else ledger.planned_violation,
+                None if plans is None else plans.value,
+                None if plans is None else plans.violation,
             )  # fmt: skip
         yield judged.value, row, now
 
