@@ -12,6 +12,7 @@ from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.sinha_vaze import SinhaVaze
 from omdpd.learners.uniform import Uniform
 from omdpd.play.history import History
+from omdpd.play.monitor import Monitor, monitor
 from omdpd.play.policy import Policy
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError
@@ -32,6 +33,7 @@ __all__ = [
     "FullFeedback",
     "History",
     "InvalidInputError",
+    "Monitor",
     "OptCMDP",
     "Policy",
     "ProximalOMDPD",
@@ -45,6 +47,7 @@ __all__ = [
     "load_problem",
     "load_run",
     "load_runs",
+    "monitor",
     "plot",
     "run",
     "save_problem",

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd import __version__
-from omdpd.cli import bounds, comparing, experiments, first_use, learners, report, suites, verify, worlds
+from omdpd.cli import bounds, comparing, experiments, first_use, learners, monitor, report, suites, verify, worlds
 from omdpd.cli.plain import plain_where_needed
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.experiments.spec import Kind
@@ -40,6 +40,7 @@ for command in (
     report.animate,
     learners.learners,
     bounds.bounds,
+    monitor.monitor,
     worlds.worlds,
     worlds.show,
     worlds.check,

@@ -111,17 +111,11 @@ def play_history(
     watched: Watched,
 ) -> History:
     """Play one run in memory: `omdpd.run` says what the parameters are."""
-    nature_stream, rollouts, own = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 2, 3))
-    if isinstance(nature, str):
-        name, picked = nature, named(NATURES, nature, "nature")(cmdp, seed_of(nature_stream))
-    else:
-        name, picked = type(nature).__name__, nature
-    units, label = Units.of(cmdp), label or type(learner).__name__
-    learner = informed(as_learner(learner), cmdp, picked.feedback)
-    scene = Scene(cmdp, picked, learner, n_episodes, metrics or {}, seed_of(own))
+    name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed, metrics)
+    units, label, learner = Units.of(cmdp), label or type(learner).__name__, scene.learner
     end = start = first(scene)
     rows, kept, paid = Rows(), {}, 0.0
-    for _, row, now in play(scene, start, np.random.default_rng(rollouts), lambda k: True):
+    for _, row, now in play(scene, start, rollouts_of(seed), lambda k: True):
         assert row is not None
         rows.add(row)
         end = now
@@ -139,3 +133,26 @@ def play_history(
         label, name, rows, best, found,
         learner.report(end.learner_state), Policy(learner.policy(end.learner_state), cmdp.labels), units, kept,
     )  # fmt: skip
+
+
+def scene_in_memory(
+    cmdp: CMDP,
+    learner: Learner[Any],
+    nature: str | Nature,
+    n_episodes: int,
+    seed: int,
+    metrics: Mapping[str, Metric] | None = None,
+) -> tuple[str, Scene]:
+    """The nature's name, and what a seed makes of these parts: each draws from its own stream of random numbers."""
+    nature_stream, own = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 3))
+    if isinstance(nature, str):
+        name, picked = nature, named(NATURES, nature, "nature")(cmdp, seed_of(nature_stream))
+    else:
+        name, picked = type(nature).__name__, nature
+    informed_learner = informed(as_learner(learner), cmdp, picked.feedback)
+    return name, Scene(cmdp, picked, informed_learner, n_episodes, metrics or {}, seed_of(own))
+
+
+def rollouts_of(seed: int) -> np.random.Generator:
+    """The random numbers of the episodes of a run in memory."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))

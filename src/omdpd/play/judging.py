@@ -92,7 +92,8 @@ class Comparator:
 
     `rows` (n, H, S, A) are the tables with a positive shadow price, `multipliers` (n,) the prices.  Without a
     comparator `value` is None, and `hindsight_violation` is what the best fixed policy would have paid in total
-    (None if there are too many tables to find out).
+    (None if there are too many tables to find out).  `policy` (H, S, A) is the policy itself, None also where the world
+    moves and every episode has its own.
     """
 
     exists: bool
@@ -100,6 +101,7 @@ class Comparator:
     rows: Floats
     multipliers: Floats
     hindsight_violation: float | None
+    policy: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int], reward: Floats |
             paid = least_total_violation(cmdp.transition, cmdp.initial, np.concatenate(kept))
         return Comparator(False, None, rows[:0], np.zeros(0), paid)
     priced = plan.multipliers > 0.0
-    return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0)
+    return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0, plan.policy)
 
 
 def dynamic_comparator(cmdp: CMDP, value: float | None) -> Comparator:

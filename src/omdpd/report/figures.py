@@ -16,10 +16,12 @@ import numpy as np
 from omdpd.experiments.spec import Experiment
 from omdpd.natures.independent import violation_floor
 from omdpd.play.history import History
+from omdpd.play.monitor import Monitor
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.canvas import new_figure
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
+from omdpd.report.monitors import draw_monitor
 from omdpd.report.pictures import draw_policy
 from omdpd.report.statistics import MIN_RUNS
 from omdpd.storage.atomic import write_atomically
@@ -147,27 +149,26 @@ def floors_of(experiment: Experiment) -> dict[str, float]:
 
 
 def plot(
-    histories: Sequence[History] | Policy,
+    histories: Sequence[History] | Policy | Monitor,
     file: str | Path | None = None,
     title: str = "",
     spread: Spread = "interval",
 ) -> Figure:
-    """Draw cumulative violation and regret of some histories, or a policy as a heat map, and return the figure.
+    """Draw cumulative violation and regret of some histories, a policy as a heat map, or a monitored run.
 
-    With a file it is written too; its ending chooses the format (png, svg, pdf).  Histories with one label and nature
-    are seeds of one curve; around their mean stands its 95 % interval (from three seeds on).  With another `spread` it
-    is every seed as a thin line (``"seeds"``), or the median over seeds with the 10 % and 90 % ones (``"quantiles"``).
+    The figure is returned; with a file it is written too, whose ending chooses the format (png, svg, pdf).  Histories
+    with one label and nature are seeds of one curve; around their mean stands its 95 % interval (from three seeds on).
+    With another `spread` it is every seed as a thin line (``"seeds"``), or the median over seeds with the 10 % and 90 %
+    ones (``"quantiles"``).
     """
-    figure = _policy_figure(histories, title) if isinstance(histories, Policy) else _histories(histories, title, spread)
+    if isinstance(histories, Policy | Monitor):
+        figure = draw_policy(histories) if isinstance(histories, Policy) else draw_monitor(histories)
+        if title:
+            figure.suptitle(title)
+    else:
+        figure = _histories(histories, title, spread)
     if file is not None:
         write_figure(figure, Path(file))
-    return figure
-
-
-def _policy_figure(policy: Policy, title: str) -> Figure:
-    figure = draw_policy(policy)
-    if title:
-        figure.suptitle(title)
     return figure
 
 

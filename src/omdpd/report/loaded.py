@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from omdpd.experiments.monitoring import monitor_stored
+from omdpd.play.monitor import Monitor
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import Labels
@@ -57,6 +59,14 @@ class LoadedRun:
         """The last policy that was kept: after the last episode of a finished run."""
         kept = self.policies
         return kept[max(kept)]
+
+    def monitor(self) -> Monitor:
+        """The run played again beside the truth; ``omdpd monitor`` also says whether it came out as recorded."""
+        if self.stored.spec is None:
+            raise InvalidInputError(
+                f"{self.stored.folder.path} names a part that nothing here knows: it cannot be played"
+            )
+        return monitor_stored(self.stored.spec, self.stored.folder).monitor
 
     def __repr__(self) -> str:
         run = self.stored
