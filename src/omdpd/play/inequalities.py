@@ -130,8 +130,8 @@ class Truth:
     occupancy: Floats | None
 
     @property
-    def horizon_episodes(self) -> float:
-        """HK, which no policy can lose, or violate by, more than."""
+    def most(self) -> float:
+        """HK: no policy can lose, or violate by, more."""
         return float(self.setting.horizon * (self.setting.n_episodes or 1))
 
 

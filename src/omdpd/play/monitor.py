@@ -138,8 +138,8 @@ def monitor(
 
 def watch(scene: Scene, end: Progress, rng: np.random.Generator, label: str, nature: str) -> Monitor:
     """Play the episodes up to `end` again beside the comparator of the tables that they met."""
-    truth, learner = _truth(scene, end), scene.learner
-    watching = OMDPDWatch(learner, truth) if isinstance(learner, OMDPD) else ProximalWatch(learner, truth)  # type: ignore[arg-type]
+    truth = _truth(scene, end)
+    watching = _watching(scene.learner, truth)
     before, rows = first(scene), Rows()
     for _, row, now in play(scene, before, rng, lambda k: True):
         assert row is not None
@@ -149,6 +149,13 @@ def watch(scene: Scene, end: Progress, rng: np.random.Generator, label: str, nat
         if now.k == end.k:
             break
     return Monitor(label, nature, tuple(watching.done()), _losses(rows, truth.best), truth.best, rows)
+
+
+def _watching(learner: Learner[Any], truth: Truth) -> OMDPDWatch | ProximalWatch:
+    if isinstance(learner, OMDPD):
+        return OMDPDWatch(learner, truth)
+    assert isinstance(learner, ProximalOMDPD), "check_monitored refuses all others"
+    return ProximalWatch(learner, truth)
 
 
 def check_monitored(scene: Scene) -> None:

@@ -202,7 +202,7 @@ def value(f: Surrogate, q: Floats) -> float:
 
 def trivial(right: float, truth: Truth) -> str:
     """The sentence that a bound says nothing, where it does not."""
-    most = truth.horizon_episodes
+    most = truth.most
     return f"trivial: no run exceeds HK = {most:.4g}" if right >= most else ""
 
 
