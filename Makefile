@@ -63,11 +63,26 @@ docs: $(VENV)/.dev
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory results/site 8000
 
+# The tables of README and docs that are cheap to make, made again; WHICH=NAME: this one, however long it takes.
+# `make stale` says which tables were made by other code than this.
+.PHONY: numbers stale
+numbers: $(VENV)/.dev
+	$(BIN)/python tools/page_numbers.py renew $(WHICH)
+
+stale: $(VENV)/.dev
+	@$(BIN)/python tools/page_numbers.py
+
+# Sdist and wheel, built, looked into, installed into a clean environment outside the tree (WITH=python3.13: of
+# that Python), used and uninstalled.
+.PHONY: wheel-check
+wheel-check: $(VENV)/.dev
+	$(BIN)/python tools/wheel_check.py $(WITH)
+
 # The comparison of all learners (half an hour), and its tables and figures into docs/comparison.md; the prose is ours.
 .PHONY: comparison
 comparison: $(VENV)/.base
 	$(BIN)/omdpd compare --out results/compare
-	$(BIN)/python tools/comparison.py results/compare docs/comparison.md
+	$(BIN)/python tools/page_numbers.py renew "random_dirichlet noisy" "random_dirichlet pool" "random_dirichlet adaptive"
 
 recorded: $(VENV)/.dev
 	PYTHONPATH=tests/references $(BIN)/python tests/recorded/record.py

@@ -1,6 +1,7 @@
 """What an installation needs and does: its dependencies are those that are imported, and nothing else is loaded."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -8,6 +9,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+
+import omdpd
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -50,6 +53,20 @@ def test_the_versions_of_python_are_those_that_readme_names():
     supported = SpecifierSet(PROJECT["requires-python"])
     assert [minor for minor in range(8, 20) if f"3.{minor}.0" in supported] == [11, 12, 13, 14]
     assert "Python 3.11 to 3.14" in (ROOT / "README.md").read_text()
+
+
+def test_version_changelog_citation_and_classifiers_agree():
+    version = omdpd.__version__
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.search(rf"^version: {re.escape(version)}$", citation, re.MULTILINE)
+    headings = re.findall(r"^## (\S+) \((.+)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0][0] == version
+    released = re.search(r'^date-released: "(.+)"$', citation, re.MULTILINE)[1]
+    assert headings[0][1] in (released, "unreleased")
+    assert [name for name, _ in headings] == sorted((name for name, _ in headings), reverse=True)
+    minors = re.findall(r"Python :: 3\.(\d+)", " ".join(PROJECT["classifiers"]))
+    supported = SpecifierSet(PROJECT["requires-python"])
+    assert [int(minor) for minor in minors] == [minor for minor in range(8, 20) if f"3.{minor}.0" in supported]
 
 
 def test_importing_loads_nothing_that_is_not_needed():

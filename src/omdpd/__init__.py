@@ -24,7 +24,7 @@ from omdpd.report.loaded import load_run
 from omdpd.report.results import load_runs
 from omdpd.worlds.files import load_problem, save_problem
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CMDP",
