@@ -1,4 +1,4 @@
-"""Which bonus suits a row: `python benchmarks/bandits.py [REPEATS]`.
+"""Which bonus suits a row: `python benchmarks/bandits.py [REPEATS]` prints the table of docs/dials.md.
 
 The rows of one state of a random world are a three-armed Bernoulli bandit with uniform means that is pulled a few dozen
 to a thousand times.  Here is that problem alone, thousands of times over: mean regret of several bonuses, what it adds
@@ -11,8 +11,6 @@ import sys
 
 import numpy as np
 from numba import njit
-from rich.console import Console
-from rich.table import Table
 
 PULLS = (60, 200, 600, 1300)
 N_STATES = 25
@@ -42,9 +40,9 @@ def regrets(pulls, repeats, sd, few, first, chance, seed):
 
 def main() -> int:
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
-    shown = Table(title=f"{repeats} bandits for each number of pulls")
-    for name in ("bonus", *(f"{pulls} pulls" for pulls in PULLS), f"all {N_STATES}", "worst 1 % of the longest"):
-        shown.add_column(name)
+    head = ("bonus", *(f"{pulls} pulls" for pulls in PULLS), f"all {N_STATES}", "worst 1 % of the longest")
+    for cells in (head, ("---", *("---:" for _ in head[1:]))):
+        print(f"| {' | '.join(cells)} |")
     for label, *bonus in (
         ("fixed variance, 1/n (`cautious`)", 0.88, 1e9, 1.0, 0.0),
         ("empirical variance, no second chance", 0.8, 4.0, 0.5, 0.0),
@@ -57,8 +55,7 @@ def main() -> int:
         each = [regrets(pulls, repeats, *bonus, 7) for pulls in PULLS]
         total = N_STATES * np.mean([found.mean() for found in each])
         cells = [f"{found.mean():.2f}" for found in each]
-        shown.add_row(label, *cells, f"{total:.0f}", f"{np.quantile(each[-1], 0.99):.0f}")
-    Console(width=140).print(shown)
+        print(f"| {' | '.join((label, *cells, f'{total:.0f}', f'{np.quantile(each[-1], 0.99):.0f}'))} |")
     return 0
 
 

@@ -2,7 +2,8 @@
 
 Bars: ratios of means to `ProximalOMDPD.cautious` over paired runs, with a paired bootstrap 90 % interval; a bar fails
 when the whole interval lies on the wrong side.  With --dials every dial is turned instead, one at a time, and the
-regret/violation frontier is printed.  Numbers are kept under results/standard and reused.
+regret/violation frontier is printed.  Numbers are kept under results/standard and reused, unless --fresh.  With
+--markdown the tables of docs/dials.md are printed.
 """
 
 from __future__ import annotations
@@ -103,10 +104,11 @@ class Results:
     """Numbers of many runs, one array entry per seed (the mean over natures where several are asked for)."""
 
     def __init__(self, found: dict[Job, dict[str, float]], seeds: range) -> None:
-        self.found, self.seeds = found, seeds
+        self.found = {(job.learner, job.nature, job.seed): numbers for job, numbers in found.items()}
+        self.seeds = seeds
 
     def each(self, learner: str, natures: Sequence[str], key: str) -> np.ndarray:
-        rows = [[self.found[Job(learner, nature, seed)][key] for nature in natures] for seed in self.seeds]
+        rows = [[self.found[learner, nature, seed][key] for nature in natures] for seed in self.seeds]
         return np.array(rows, dtype=float)
 
     def ratio(self, learner: str, natures: Sequence[str], key: str) -> tuple[float, float, float]:
@@ -150,28 +152,73 @@ def dial_rows(results: Results, learners: Sequence[str]) -> list[tuple[str, ...]
     return lines
 
 
+def bar_table(results: Results) -> list[tuple[str, ...]]:
+    """The bars as a table: one line per nature, after a head."""
+    heads = ("violation ratio; bar", "regret ratio; bar", f"stuck; `{THEIRS}`'; bar")
+    lines = [("nature", f"regret (violation) of `{THEIRS}`", f"of `{OURS}`", *heads)]
+    for name, *limits in LIMITS:
+        natures = NATURE_NAMES if name == "together" else (name,)
+        means = [
+            "{:.0f} ({:.1f})".format(*(results.each(who, natures, key).mean() for key in ("regret", "violation")))
+            for who in (THEIRS, OURS)
+        ]
+        cells: list[str] = []
+        for key, limit in zip(("violation", "regret"), limits, strict=False):
+            cells.append("{:.2f} ({:.2f} .. {:.2f}); {:g}".format(*results.ratio(OURS, natures, key), limit))
+        stuck = [(results.each(who, natures, "regret") > STUCK).mean() for who in (OURS, THEIRS)]
+        lines.append((name, *means, *cells, "{:.0%}; {:.0%}; {:.0%}".format(*stuck, limits[2])))
+    return lines
+
+
+def dial_table(results: Results, learners: Sequence[str]) -> list[tuple[str, ...]]:
+    """Regret / violation / Lagrangian regret: one line per setting, one column per nature, after a head."""
+    keys = ("regret", "violation", "lagrangian_regret")
+    lines: list[tuple[str, ...]] = [("", *(f"`{nature}`" for nature in NATURE_NAMES))]
+    for learner in learners:
+        each = ([results.each(learner, (nature,), key).mean() for key in keys] for nature in NATURE_NAMES)
+        lines.append((learner, *("{:.0f} / {:.1f} / {:.0f}".format(*means) for means in each)))
+    return lines
+
+
+def print_markdown(lines: Sequence[Sequence[str]]) -> None:
+    """A table with its head first."""
+    head, *body = lines
+    for cells in (head, ["---"] * len(head), *body):
+        print(f"| {' | '.join(cells)} |")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", help="FIRST:COUNT, e.g. 100:30")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--dials", action="store_true", help="turn every dial instead of checking the bars")
+    parser.add_argument("--episodes", type=int, default=K)
+    parser.add_argument("--fresh", action="store_true", help="play again what was played")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/dials.md")
     options = parser.parse_args()
     start, count = (int(part) for part in options.seeds.split(":"))
     seeds = range(start, start + count)
     learners = list(LEARNER_OF) if options.dials else [THEIRS, OURS]
-    jobs = [Job(learner, nature, seed) for seed in seeds for nature in NATURE_NAMES for learner in learners]
+    grid = [(learner, nature, seed) for seed in seeds for nature in NATURE_NAMES for learner in learners]
+    jobs = [Job(*names, options.episodes) for names in grid]
+    if options.fresh:
+        for job in jobs:
+            job.file.unlink(missing_ok=True)
     found = {}
     with executor_of("local", options.jobs) as executor:
         futures = {executor.submit(played, job): job for job in jobs}
-        for future in track(as_completed(futures), total=len(jobs), description="runs"):
+        for future in track(as_completed(futures), "runs", len(jobs), console=Console(stderr=True)):
             found[futures[future]] = future.result()
     results = Results(found, seeds)
+    if options.markdown:
+        print_markdown(dial_table(results, learners) if options.dials else bar_table(results))
+        return 0
     if options.dials:
         heads = ("nature", "setting", "regret; ratio", "violation; ratio", "Lagrangian regret; ratio", "stuck")
         lines = dial_rows(results, learners)
     else:
         heads, lines = ("nature", "what", "measured (90 %)", "limit", "holds"), bar_rows(results)
-    shown = Table(title=f"{OURS} against {THEIRS} on instances {start} to {start + count - 1}, K = {K}")
+    shown = Table(title=f"{OURS} against {THEIRS} on instances {start} to {start + count - 1}, K = {options.episodes}")
     for head in heads:
         shown.add_column(head)
     for line in lines:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import omdpd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+from page_numbers import notices
 
 # Tutorials and their kernels find the package that this process found.
 os.environ.setdefault("PYTHONWARNINGS", "ignore")
@@ -24,7 +29,7 @@ extensions = [
     "sphinx_design",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "studies/data"]
+exclude_patterns = ["_build", "studies/data", "numbers"]
 html_theme = "pydata_sphinx_theme"
 html_title = "omdpd"
 html_show_sourcelink = False
@@ -96,6 +101,16 @@ def _in_doctest(lines: list[str], i: int) -> bool:
     return False
 
 
+def _dated(app: Any, docname: str, source: list[str]) -> None:
+    """A note above every table or figure whose code has changed since it was made."""
+    page = f"docs/{Path(app.env.doc2path(docname)).relative_to(app.srcdir).as_posix()}"
+    for entry, sentence in notices(page=page):
+        note = f":::{{note}}\n{sentence[0].upper()}{sentence[1:]}.\n:::\n\n"
+        shown = f"<!-- numbers: {entry.name} -->" if entry.place else rf"!\[[^]]*\]\({entry.figures[0][5:]}\)"
+        source[0] = re.sub(shown, lambda match, note=note: note + match[0], source[0], count=1)
+
+
 def setup(app: Any) -> None:
-    """Docstrings are turned into reStructuredText before anything else reads them."""
+    """Docstrings become reStructuredText before anything else reads them; pages say how old their numbers are."""
+    app.connect("source-read", _dated)
     app.connect("autodoc-process-docstring", _restructured, priority=100)

@@ -1,10 +1,9 @@
-"""Put the numbers and figures of a comparison into its page.
+"""Print a table of docs/comparison.md from what `omdpd compare` left in a folder, and put its figures beside the page.
 
-    python tools/comparison.py results/compare docs/comparison.md
+    python tools/comparison.py results/compare random_dirichlet noisy
 
-The page is prose with marked places for numbers (`tools/marked.py`).  Their names are "WORLD NATURE" (means, ranks and
-paired differences of one place), "growth" (the leaders at other numbers of episodes) or "choices" (the settings
-chosen, and how they were chosen).  Figures go beside the page.
+Tables are named "WORLD NATURE" (means, ranks and paired differences of one place), "growth" (the leaders at other
+numbers of episodes) or "choices" (the settings chosen, and how they were chosen).
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from marked import fill
-
-FIGURES = {"plane.png": "comparison.png", "frontier.png": "frontier.png"}
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
+FIGURES = {"plane.png": "comparison.png"}
 
 
 def lines(file: Path) -> list[dict[str, str]]:
@@ -91,13 +89,12 @@ def filled(name: str, folder: Path) -> str:
 
 
 def main() -> None:
-    """Rewrite the page and copy the figures."""
-    folder, page = Path(sys.argv[1]), Path(sys.argv[2])
-    n_places = fill(page, lambda name: filled(name, folder))
-    for file, name in FIGURES.items():
+    """Print one table, and renew the figures beside the page."""
+    folder, name = Path(sys.argv[1]), " ".join(sys.argv[2:])
+    print(filled(name, folder))
+    for file, figure in FIGURES.items():
         if (folder / file).exists():
-            shutil.copyfile(folder / file, page.parent / "figures" / name)
-    print(f"wrote {n_places} tables into {page}")
+            shutil.copyfile(folder / file, PAGE.parent / "figures" / figure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,236 @@
+"""Which command made which numbers of README and docs, whether what made them has changed, and how to renew them.
+
+    python tools/page_numbers.py            # say which numbers were made by other code than this
+    python tools/page_numbers.py renew      # make the cheap ones again
+    python tools/page_numbers.py renew NAME # make these again, however long it takes
+    python tools/page_numbers.py adopt NAME # keep what the page shows: somebody has just put it there by hand
+    python tools/page_numbers.py adopt NAME VERSION DATE  # the same for what was made before anything was recorded
+
+`docs/numbers.toml` has an entry per marked place of a page (`tools/marked.py`) or figure: the page, the command, and
+the files that its numbers depend on.  For each NAME the folder `docs/numbers` has what the command printed (NAME.md),
+when it was made and from which inputs (NAME.json), and where a reduced command has rows of its own, what that one
+printed (NAME.reduced.md).  These are written by this program, never by hand; a test holds the pages to them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from marked import fill, places
+
+ROOT = Path(__file__).resolve().parents[1]
+MANIFEST = "docs/numbers.toml"
+KEPT = "docs/numbers"
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A cheaper form of a command that tests run, and how far its numbers may be from those that are kept.
+
+    Attributes
+    ----------
+    command
+        What is run; it prints a Markdown table.
+    tolerance
+        The largest relative difference of two numbers, beside the rounding of what was printed.
+    recorded
+        Whether it has rows of its own (fewer episodes, other seeds), kept beside the table; else they are the table's.
+    columns
+        The columns that are compared; all of them where none is named.
+    """
+
+    command: str
+    tolerance: float
+    recorded: bool = False
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One marked place or figure of a page.
+
+    Attributes
+    ----------
+    name
+        The place's name on its page.
+    page
+        The page, from the root of the repository.
+    command
+        What a reader types.  It prints the table, unless `table` does.
+    inputs
+        Files and folders that the numbers depend on.
+    table
+        What prints the table once `command` was run.
+    cheap
+        Whether `make numbers` runs it without being asked to by name.
+    figures
+        Pictures that the command writes.
+    by_hand
+        Whether somebody copies what the command shows (a screenshot, an excerpt): `renew` does not, `adopt` keeps it.
+    place
+        Whether the page has a marked place; else the entry is about its figures alone.
+    reduced
+        The command that tests run.
+    """
+
+    name: str
+    page: str
+    command: str
+    inputs: tuple[str, ...]
+    table: str | None = None
+    cheap: bool = False
+    figures: tuple[str, ...] = ()
+    by_hand: bool = False
+    place: bool = True
+    reduced: Reduced | None = None
+
+    def file(self, ending: str, root: Path = ROOT) -> Path:
+        """A file that is kept about this entry."""
+        return root / KEPT / f"{self.name.replace(' ', '-')}{ending}"
+
+    def made(self, root: Path = ROOT) -> dict[str, Any]:
+        """Version and date of the numbers, and what their inputs were (None if that was not recorded)."""
+        return json.loads(self.file(".json", root).read_text())
+
+    def shown(self, root: Path = ROOT) -> str:
+        """What the place on the page holds: the table, and a line that says where it comes from."""
+        made = self.made(root)
+        line = f"*`{self.command}`, version {made['version']}, {made['date']}.*"
+        return f"{self.file('.md', root).read_text().strip(chr(10))}\n\n{line}"
+
+    def changed(self, root: Path = ROOT) -> list[str]:
+        """The inputs that are not what they were when the numbers were made; all if that was not recorded."""
+        before = self.made(root)["inputs"] or {}
+        return [path for path, now in self.prints(root).items() if before.get(path) != now]
+
+    def prints(self, root: Path = ROOT) -> dict[str, str]:
+        """The checksums of the inputs as they are."""
+        return {path: fingerprint(root / path) for path in self.inputs}
+
+
+def entries(root: Path = ROOT) -> list[Entry]:
+    """What the manifest names."""
+    found = []
+    for name, fields in tomllib.loads((root / MANIFEST).read_text()).items():
+        reduced = fields.pop("reduced", None)
+        lists = {key: tuple(fields.pop(key)) for key in ("inputs", "figures") if key in fields}
+        if reduced is not None:
+            reduced = Reduced(**{**reduced, "columns": tuple(reduced.get("columns", ()))})
+        found.append(Entry(name=name, reduced=reduced, **lists, **fields))
+    return found
+
+
+def fingerprint(path: Path) -> str:
+    """A checksum of a file, or of all sources in a folder with their names."""
+    if not path.exists():
+        raise FileNotFoundError(f"{MANIFEST} names {path} as an input, which is not there")
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    total = hashlib.sha256()
+    for file in files:
+        if file.suffix != ".pyc":
+            total.update(f"{file.relative_to(path).as_posix()}\n".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return total.hexdigest()[:16]
+
+
+def notices(root: Path = ROOT, page: str | None = None) -> Iterator[tuple[Entry, str]]:
+    """A sentence for every entry (of a page) whose inputs have changed since its numbers were made."""
+    for entry in entries(root):
+        if (page is None or entry.page == page) and (changed := entry.changed(root)):
+            made, what = entry.made(root), "table" if entry.place else "figure"
+            since = f"since this {what} was made (version {made['version']}, {made['date']})"
+            known = f"{', '.join(changed)} changed {since}" if made["inputs"] else f"its code changed {since}"
+            agrees = ""
+            if entry.reduced is not None and made["inputs"]:
+                agrees = f"; a reduced rerun in the tests agrees with it within {100 * entry.reduced.tolerance:g} %"
+            yield entry, known + agrees
+
+
+def printed(command: str, root: Path = ROOT) -> str:
+    """What a command prints; `python` and `omdpd` are those of this environment."""
+    words = shlex.split(command)
+    known = {"python": [sys.executable], "omdpd": [sys.executable, "-m", "omdpd"]}
+    done = subprocess.run(
+        [*known.get(words[0], words[:1]), *words[1:]], cwd=root, stdout=subprocess.PIPE, text=True, check=True,
+        env={**os.environ, "OMDPD_QUIET": "1"},
+    )  # fmt: skip
+    return done.stdout
+
+
+def renew(entry: Entry, root: Path = ROOT) -> None:
+    """Run an entry's commands, keep what they printed, and put it into the page."""
+    if entry.by_hand:
+        sys.exit(f"{entry.name} is copied by hand from what `{entry.command}` shows; then say `adopt {entry.name}`")
+    inputs = entry.prints(root)
+    text = printed(entry.command, root)
+    if entry.place:
+        keep(entry, printed(entry.table, root) if entry.table else text, root)
+    if entry.reduced is not None and entry.reduced.recorded:
+        entry.file(".reduced.md", root).write_text(printed(entry.reduced.command, root))
+    record(entry, now(), inputs, root)
+
+
+def keep(entry: Entry, text: str, root: Path = ROOT) -> None:
+    """Keep a table beside the page."""
+    entry.file(".md", root).parent.mkdir(exist_ok=True)
+    entry.file(".md", root).write_text(text.strip("\n") + "\n")
+
+
+def record(entry: Entry, when: Sequence[str], inputs: dict[str, str] | None, root: Path = ROOT) -> None:
+    """Keep when (version, date) numbers were made and from what, and show them on the page."""
+    version, day = when
+    entry.file(".json", root).parent.mkdir(exist_ok=True)
+    made = {"version": version, "date": day, "inputs": inputs}
+    entry.file(".json", root).write_text(json.dumps(made, indent=1) + "\n")
+    if entry.place:
+        fill(root / entry.page, {entry.name: entry.shown(root)})
+
+
+def now() -> tuple[str, str]:
+    """The version of this checkout, and today."""
+    (version,) = re.findall(r'__version__ = "(.+)"', (ROOT / "src" / "omdpd" / "__init__.py").read_text())
+    return version, date.today().isoformat()
+
+
+def adopt(entry: Entry, when: Sequence[str] = (), root: Path = ROOT) -> None:
+    """Keep what the page shows: made now, or then (version, date) from inputs that are not known."""
+    if entry.place:
+        keep(entry, places((root / entry.page).read_text())[entry.name].split("\n\n*`")[0], root)
+    if when:
+        record(entry, when, None, root)
+    else:
+        record(entry, now(), entry.prints(root), root)
+
+
+def main(words: Sequence[str]) -> int:
+    """Say what has changed, or renew, or adopt."""
+    known = {entry.name: entry for entry in entries()}
+    match words:
+        case ["renew", *names]:
+            for entry in [known[name] for name in names] or [entry for entry in known.values() if entry.cheap]:
+                renew(entry)
+                print(f"renewed {entry.name} of {entry.page}", flush=True)
+        case ["adopt", name, *when] if len(when) in (0, 2):
+            adopt(known[name], when)
+        case []:
+            for entry, sentence in notices():
+                print(f"warning: {entry.page}, {entry.name}: {sentence}")
+        case _:
+            print(__doc__)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
