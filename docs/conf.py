@@ -11,7 +11,7 @@ from typing import Any
 import omdpd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-from page_numbers import notices
+from page_numbers import entries, notices
 
 # Tutorials and their kernels find the package that this process found.
 os.environ.setdefault("PYTHONWARNINGS", "ignore")
@@ -110,7 +110,14 @@ def _dated(app: Any, docname: str, source: list[str]) -> None:
         source[0] = re.sub(shown, lambda match, note=note: note + match[0], source[0], count=1)
 
 
+def _with_numbers(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """Pages with numbers are read again: whether their code has changed is not written in them."""
+    pages = {entry.page.removeprefix("docs/").removesuffix(".md") for entry in entries()}
+    return sorted(pages & env.found_docs)
+
+
 def setup(app: Any) -> None:
     """Docstrings become reStructuredText before anything else reads them; pages say how old their numbers are."""
     app.connect("source-read", _dated)
+    app.connect("env-get-outdated", _with_numbers)
     app.connect("autodoc-process-docstring", _restructured, priority=100)
