@@ -149,12 +149,13 @@ def notices(root: Path = ROOT, page: str | None = None) -> Iterator[tuple[Entry,
     for entry in entries(root):
         if (page is None or entry.page == page) and (changed := entry.changed(root)):
             made, what = entry.made(root), "table" if entry.place else "figure"
-            since = f"since this {what} was made (version {made['version']}, {made['date']})"
-            known = f"{', '.join(changed)} changed {since}" if made["inputs"] else f"its code changed {since}"
-            agrees = ""
-            if entry.reduced is not None and made["inputs"]:
-                agrees = f"; a reduced rerun in the tests agrees with it within {100 * entry.reduced.tolerance:g} %"
-            yield entry, known + agrees
+            when = f"(version {made['version']}, {made['date']})"
+            sentence = f"{', '.join(changed)} changed since this {what} was made {when}"
+            if not made["inputs"]:
+                sentence = f"from which code this {what} was made is not recorded {when}"
+            elif entry.reduced is not None:
+                sentence += f"; a reduced rerun in the tests agrees with it within {100 * entry.reduced.tolerance:g} %"
+            yield entry, sentence
 
 
 def printed(command: str, root: Path = ROOT) -> str:

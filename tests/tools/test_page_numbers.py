@@ -90,7 +90,7 @@ def test_an_adopted_table_stays_as_it_is_and_counts_as_changed(repository):
     assert shown.startswith("| a | b |\n|---|---|\n\n*`python -c")
     assert shown.endswith("version 0.1.0, 2026-01-31.*")
     ((_, sentence),) = notices(repository)
-    assert sentence == "its code changed since this table was made (version 0.1.0, 2026-01-31)"
+    assert sentence == "from which code this table was made is not recorded (version 0.1.0, 2026-01-31)"
     adopt(entry, ("0.1.0", "2026-01-31"), repository)
     assert places((repository / "page.md").read_text())["it"] == shown
 
