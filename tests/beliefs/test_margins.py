@@ -110,13 +110,25 @@ def gaussian_table(sums, n, m, base, trust):
 
 def test_the_margin_falls_while_no_plan_has_room_and_grows_back():
     caution, plan = Caution(), np.ones((H, 1, 1))
-    assert caution.after_plan(plan, 1.0, H).plan is plan
-    assert caution.after_plan(plan, 1.0, H).share == 0.8
-    assert caution.after_plan(plan, 0.0, H).share == 1.0
+    assert caution.after_plan(plan, 1.0, H, False).plan is plan
+    assert caution.after_plan(plan, 1.0, H, False).share == 0.8
+    assert caution.after_plan(plan, 0.0, H, False).share == 1.0
     for _ in range(30):
-        caution = caution.after_plan(plan, 1.0, H)
+        caution = caution.after_plan(plan, 1.0, H, False)
     assert caution.share == 0.05
-    assert caution.after_plan(plan, 0.5e-6 * H, H).share == pytest.approx(0.055, rel=1e-12)
+    assert caution.after_plan(plan, 0.5e-6 * H, H, False).share == pytest.approx(0.055, rel=1e-12)
+
+
+def test_revealed_tables_that_no_plan_meets_get_the_benefit_of_the_doubt_for_a_while():
+    caution, plan = Caution(share=0.05), np.ones((H, 1, 1))
+    assert caution.after_plan(plan, 1.0, H, True).share == 0.0
+    for _ in range(30):
+        caution = caution.after_plan(plan, 1.0, H, True)
+    assert caution.share == -1.0
+    assert caution.after_plan(plan, 0.0, H, True).share == -0.975
+    for _ in range(100):
+        caution = caution.after_plan(plan, 0.0, H, True)
+    assert caution.share == 1.0
 
 
 def test_novelty_is_the_distance_to_the_nearest_remembered_table():

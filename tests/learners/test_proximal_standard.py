@@ -11,6 +11,7 @@ from plain_loop import Solves
 
 from omdpd.beliefs.confidence import KnownModel
 from omdpd.beliefs.margins import Caution, standard_error
+from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.sharing import shared_beliefs
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.protocol import stored_classes
@@ -110,6 +111,18 @@ def test_the_dial_raises_the_tables_in_proportion(kind):
     assert not lifts[0.0].any()
     assert np.allclose(lifts[2.0], 4.0 * lifts[0.5], rtol=0.0, atol=1e-12)
     assert lifts[2.0].min() > 0.0
+
+
+@pytest.mark.parametrize("cost", [-0.01, 0.01])
+def test_the_bonus_sees_high_prices_only_of_revealed_tables_that_are_not_met(cost):
+    learner = ProximalOMDPD.standard()
+    before, state = play(learner, cmdp_of(3), "full", 5)[-2:]
+    held = tuple(kept.meet(np.full((H, S, A), cost)) for kept in (TableMemory(1),) * I)
+    dear = replace(state, multipliers=np.array([30.0, 90.0]) * state.eta, memory=held)
+    found = learner._prices(dear, before.q)
+    assert np.allclose(found, [2.5, 7.5] if cost < 0.0 else [30.0, 90.0], rtol=1e-12, atol=0.0)
+    cheap = replace(dear, multipliers=np.array([3.0, 6.0]) * state.eta)
+    assert np.allclose(learner._prices(cheap, before.q), [3.0, 6.0], rtol=1e-12, atol=0.0)
 
 
 def test_the_margin_is_counted_in_no_violation():

@@ -24,6 +24,9 @@ from omdpd.solvers.compiled.products import largest
 
 # A margin under which no plan exists falls by this factor per episode, and otherwise grows back by that one.
 FALL, GROWTH, LEAST = 0.8, 1.1, 0.05
+# Where tables are revealed and no plan meets them even so, the belief itself is wrong: it falls on by this much per
+# episode, down to as many standard errors below the estimate as it would be above, and comes back half as fast.
+DESCENT, LOWEST = 0.05, -1.0
 # A lifted row that is exceeded by more than this share of H is not held.
 EXCEEDED = 1e-6
 # Tables that differ from all remembered ones by this share of their size, on average, never repeat.
@@ -36,19 +39,29 @@ class Caution:
     """What a margin depends on besides the beliefs.
 
     `plan` (H,S,A) is the occupancy whose cost is asked about (None before the first episode: no margin then); `share`
-    of the margin is asked for, less than one while no plan has room for all of it; `novelty` is how far revealed tables
-    have been from the remembered ones.
+    of the margin is asked for, less than one while no plan has room for all of it, and less than zero (the benefit of
+    the doubt) while none meets the tables as they are; `novelty` is how far revealed tables have been from the
+    remembered ones.
     """
 
     plan: Floats | None = None
     share: float = 1.0
     novelty: float = 0.0
 
-    def after_plan(self, plan: Floats, excess: float, horizon: int) -> Caution:
+    def after_plan(self, plan: Floats, excess: float, horizon: int, revealed: bool) -> Caution:
         """Less of the margin if the new plan exceeds a lifted row by `excess`, else more, up to all of it."""
-        exceeded = excess > EXCEEDED * horizon
-        share = max(FALL * self.share, LEAST) if exceeded else min(GROWTH * self.share, 1.0)
+        share = self._less(revealed) if excess > EXCEEDED * horizon else self._more()
         return Caution(plan, share, self.novelty)
+
+    def _less(self, revealed: bool) -> float:
+        if self.share > LEAST or not revealed:
+            return max(FALL * self.share, LEAST)
+        return max(self.share - DESCENT, LOWEST)
+
+    def _more(self) -> float:
+        if self.share < LEAST:
+            return self.share + DESCENT / 2.0
+        return min(GROWTH * self.share, 1.0)
 
     def inherited(self, parent: Integers | None) -> Caution:
         """The same with the plan by the rows of a newer graph, of which `parent` were those before; None for tables."""

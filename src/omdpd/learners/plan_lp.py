@@ -91,8 +91,8 @@ class PlanLP:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, score, remember what was revealed, replan."""
-        caution = state.caution.after_plan(state.q, state.excess, state.setting.horizon)
-        memory = state.memory
+        revealed, memory = isinstance(feedback, FullFeedback), state.memory
+        caution = state.caution.after_plan(state.q, state.excess, state.setting.horizon, revealed)
         if isinstance(feedback, FullFeedback):
             caution = caution.after_tables(memory, feedback.cost)
             memory = tuple(kept.meet(table) for kept, table in zip(memory, feedback.cost, strict=True))

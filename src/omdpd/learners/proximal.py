@@ -37,7 +37,7 @@ from omdpd.beliefs.confidence import (
 )
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.layouts import Layout, RowPolicy, inherited
-from omdpd.beliefs.margins import Caution
+from omdpd.beliefs.margins import EXCEEDED, Caution
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.shared_rows import Scores, SharedRows
 from omdpd.beliefs.sharing import Evidence, SharedKernel
@@ -59,7 +59,7 @@ from omdpd.learners.surrogate import Stepping, Surrogate, Weighting, distance, f
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.compiled.products import add_violation, dot
+from omdpd.solvers.compiled.products import add_violation, dot, largest_dot
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Kernel, Region
@@ -260,7 +260,7 @@ class ProximalOMDPD:
         layout = representations.layout_of(setting, counts)
         parent = layout.parents(region) if layout is not None and isinstance(region, Graph) else None
         caution = None if caution is None else caution.inherited(parent)
-        prices = Prices(state.multipliers / state.eta, inherited(state.predicted.hinges.tables, parent))
+        prices = Prices(self._prices(state, q), inherited(state.predicted.hinges.tables, parent))
         believed, shared = self._believe(setting, counts, layout, k, evidence, prices, caution)
         if not (still and now.eta == state.eta):  # step 2
             weights, capped = self._weights(setting, k + 1, V, now.eta, capped)
@@ -329,6 +329,19 @@ class ProximalOMDPD:
         weights = np.minimum(wanted, MAX_WEIGHT / eta)
         return weights, capped or wanted.tolist() != weights.tolist()
 
+    def _prices(self, state: State, q: Floats) -> Floats:
+        """What the last plan would pay for a little more of each cost, (J,), as the next bonus sees it.
+
+        A plan that meets every revealed table as it is has found a safe way, and pays for its margin at most what a
+        violation is worth to begin with, in all: a bonus in units of a price of hundreds makes the next price as high.
+        """
+        prices = state.multipliers / state.eta
+        if state.caution is None or state.setting.feedback == "bandit" or not prices.sum() > self.weighting.w0:
+            return prices
+        if max(largest_dot(kept.stack, q) for kept in state.memory if kept.tables) > EXCEEDED * state.setting.horizon:
+            return prices
+        return prices * (self.weighting.w0 / prices.sum())
+
     def _correct(self, state: State, memory: tuple[TableMemory, ...], weights: Floats) -> Corrected:
         """Steps 5 and 6: q_hat_{k+1} from the surrogate that was met, and the step size from the surprise.
 
@@ -390,7 +403,7 @@ class ProximalOMDPD:
 def _after_episode(caution: Caution, state: State, feedback: Feedback) -> Caution:
     """What margins depend on after an episode: the plan just played, whether it had room, how new its tables were."""
     excess = state.predicted.excess(flow(state.believed.region, state.q))
-    caution = caution.after_plan(state.q, excess, state.setting.horizon)
+    caution = caution.after_plan(state.q, excess, state.setting.horizon, isinstance(feedback, FullFeedback))
     if not isinstance(feedback, FullFeedback):
         return caution
     return caution.after_tables(state.memory, feedback.cost.reshape(-1, *state.q.shape))
