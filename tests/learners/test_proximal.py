@@ -366,7 +366,8 @@ def test_a_known_cost_is_used_from_the_first_episode_on():
         ({"memory": -1}, "memory is -1, but must be at least 0"),
         ({"w0": 0.0}, "w0 is 0.0, but must be positive"),
         ({"eta": -1.0}, "eta_init is -1.0, but must be positive"),
-        ({"gamma_scale": -1.0}, "gamma_scale is -1.0, but must be at least 0"),
+        ({"gamma_scale": 0.0}, "gamma_scale is 0.0, but must be positive"),
+        ({"gamma_scale": -1.0}, "gamma_scale is -1.0, but must be positive"),
     ],
 )
 @pytest.mark.parametrize("preset", ["standard", "cautious", "balanced", "optimistic"])

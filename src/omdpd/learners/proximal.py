@@ -391,8 +391,7 @@ class ProximalOMDPD:
     def _check(self, setting: Setting) -> None:
         self.estimator.check(setting)
         require_nonnegative(self, "memory")
-        require_nonnegative(self.weighting, "gamma_scale")
-        require_positive(self.weighting, "w0")
+        require_positive(self.weighting, "w0", "gamma_scale")
         require_positive(self.stepping, "eta_init", "eta_bandit")
         if self.layout == "graph" and order_on_graph(self.estimator) is None:
             raise InvalidInputError(
