@@ -121,9 +121,8 @@ def _refusal(spec: RunSpec) -> str | None:
     """Why a run's parts do not fit together, or None."""
     try:
         scene = scene_of(spec)
-        setting = scene.cmdp.setting(spec.episodes, scene.nature.feedback)
-        check_footprint(scene.learner, setting)
-        scene.learner.init(setting)
+        check_footprint(scene.learner, scene.setting)
+        scene.learner.init(scene.setting)
     except InvalidInputError as error:
         return f"{spec.learner.label} on {spec.world.label}, {spec.nature.label}: {error}"
     safety = scene.nature.safety()

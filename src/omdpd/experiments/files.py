@@ -18,6 +18,7 @@ from omdpd.experiments.registry import Registry, UnknownNameError
 from omdpd.experiments.spec import (
     KINDS,
     MAX_ENTRIES,
+    EpisodesKnown,
     Experiment,
     Kind,
     Policies,
@@ -48,6 +49,7 @@ seeds = 5                # how many seeds; each seed is a world of its own
 first_seed = 0
 record = "thinned"       # rows for all of up to 10000 episodes, then on a logarithmic grid; "all": every episode
 policies = "log"         # keep some 40 policies of every run for the report, at most 4 MB; "none": keep none
+episodes_known = true    # false: learners are not told K
 
 [[worlds]]               # `omdpd worlds` lists them with their facts
 name = "random_dirichlet"
@@ -135,6 +137,7 @@ class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     first_seed: int = 0
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
+    episodes_known: EpisodesKnown = msgspec.UNSET
 
 
 def _decoded(file: Path) -> dict[str, Any]:

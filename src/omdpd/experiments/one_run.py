@@ -40,7 +40,8 @@ def scene_of(spec: RunSpec, metrics: Mapping[str, Metric] | None = None) -> Scen
     cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
     nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
     learner = informed(as_learner(spec.learner.build()), cmdp, nature.feedback)
-    return Scene(cmdp, nature, learner, spec.episodes, metrics or {}, seed_of(spec.stream(3)))
+    told = spec.episodes_known is not False
+    return Scene(cmdp, nature, learner, spec.episodes, metrics or {}, seed_of(spec.stream(3)), told)
 
 
 def run(

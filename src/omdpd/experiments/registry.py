@@ -31,6 +31,7 @@ import msgspec
 from omdpd.experiments.plugins import PluginModule, checked_factory, read_plugin
 from omdpd.experiments.spec import (
     KINDS,
+    EpisodesKnown,
     Kind,
     LearnerSpec,
     NatureSpec,
@@ -210,7 +211,9 @@ def run_of(content: Mapping[str, Any], registry: Registry) -> RunSpec:
     """A run from decoded TOML or JSON; errors of its settings are msgspec's."""
     plain = msgspec.convert(content, PlainRun)
     world, nature, learner = (registry.parse(kind, table) for kind, table in plain.parts)
-    return RunSpec(world, nature, learner, plain.episodes, plain.seed, plain.record, plain.policies)
+    return RunSpec(
+        world, nature, learner, plain.episodes, plain.seed, plain.record, plain.policies, plain.episodes_known
+    )
 
 
 class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -223,6 +226,7 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
+    episodes_known: EpisodesKnown = msgspec.UNSET
 
     @property
     def parts(self) -> tuple[tuple[Kind, dict[str, Any]], ...]:

@@ -46,6 +46,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Record = Literal["thinned", "all"]
 # Whether a run keeps a thin sequence of its policies ("log": on a logarithmic grid of episodes); left unset it does.
 Policies = Literal["log", "none"] | msgspec.UnsetType
+# Whether learners are told how many episodes there will be; left unset they are.
+EpisodesKnown = bool | msgspec.UnsetType
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     """One run: everything its result depends on.
 
     `record`: rows for every episode, or (beyond ten thousand episodes) on a grid that is logarithmic in the end.
-    `policies` came later: it is part of a run's name only where it is "none".
+    `policies` and `episodes_known` came later: they are part of a run's name only where they are "none" and false.
     """
 
     world: WorldSpec
@@ -161,14 +163,14 @@ class RunSpec(msgspec.Struct, frozen=True):
     seed: int
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
+    episodes_known: EpisodesKnown = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if not 1 <= self.episodes <= MAX_INTEGER:
             raise InvalidInputError(f"episodes is {self.episodes}, but must be between 1 and {MAX_INTEGER}")
         if not 0 <= self.seed <= 2 * MAX_INTEGER:
             raise InvalidInputError(f"seed is {self.seed}, but must be between 0 and {2 * MAX_INTEGER}")
-        if self.policies == "log":
-            msgspec.structs.force_setattr(self, "policies", msgspec.UNSET)
+        _forget_defaults(self)
 
     @property
     def id(self) -> str:
@@ -199,10 +201,10 @@ class Experiment(msgspec.Struct, frozen=True):
     first_seed: int = 0
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
+    episodes_known: EpisodesKnown = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        if self.policies == "log":
-            msgspec.structs.force_setattr(self, "policies", msgspec.UNSET)
+        _forget_defaults(self)
         for name, least in (("episodes", 1), ("seeds", 1), ("first_seed", 0)):
             value = getattr(self, name)
             if not least <= value <= MAX_INTEGER:
@@ -211,7 +213,7 @@ class Experiment(msgspec.Struct, frozen=True):
     def runs(self) -> list[RunSpec]:
         """Every run of the grid, once."""
         runs = (
-            RunSpec(world, nature, learner, self.episodes, seed, self.record, self.policies)
+            RunSpec(world, nature, learner, self.episodes, seed, self.record, self.policies, self.episodes_known)
             for world in self.worlds
             for nature in self.natures
             for seed in range(self.first_seed, self.first_seed + self.seeds)
@@ -219,6 +221,13 @@ class Experiment(msgspec.Struct, frozen=True):
             if not left_out(nature, learner)
         )
         return list(dict.fromkeys(runs))
+
+
+def _forget_defaults(spec: RunSpec | Experiment) -> None:
+    """Leave what came later unset where it says what is done anyway, so that old runs keep their names."""
+    for name, default in (("policies", "log"), ("episodes_known", True)):
+        if getattr(spec, name) == default:
+            msgspec.structs.force_setattr(spec, name, msgspec.UNSET)
 
 
 def shard_of(runs: Sequence[RunSpec], place: int, n_shards: int) -> list[RunSpec]:

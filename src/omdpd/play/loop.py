@@ -62,7 +62,7 @@ class Progress:
 
 def first(scene: Scene) -> Progress:
     """Before the first episode."""
-    setting = scene.cmdp.setting(scene.episodes, scene.nature.feedback)
+    setting = scene.setting
     check_footprint(scene.learner, setting)
     if getattr(scene.learner, "draws", False):
         setting = replace(setting, seed=scene.learner_seed)

@@ -19,7 +19,7 @@ from omdpd.learners.protocol import Learner
 from omdpd.natures.protocol import Nature
 from omdpd.problem.arrays import Floats, InvalidInputError, named
 from omdpd.problem.cmdp import CMDP, Round
-from omdpd.problem.setting import FeedbackKind
+from omdpd.problem.setting import FeedbackKind, Setting
 from omdpd.solvers.planning import safest_plan, written_out
 from omdpd.solvers.sweeps import value_under
 
@@ -32,7 +32,10 @@ MIN_ROOM = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is played: the truth, nature, the learner, for how long, which extra numbers, and the learner's own seed."""
+    """What is played: the truth, nature, the learner, for how long, which extra numbers, and the learner's own seed.
+
+    `episodes_known` is whether the learner is told for how long.
+    """
 
     cmdp: CMDP
     nature: Nature
@@ -40,6 +43,12 @@ class Scene:
     episodes: int
     metrics: Mapping[str, Metric]
     learner_seed: int | None = None
+    episodes_known: bool = True
+
+    @property
+    def setting(self) -> Setting:
+        """What the learner is told before the first episode."""
+        return self.cmdp.setting(self.episodes if self.episodes_known else None, self.nature.feedback)
 
 
 def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
