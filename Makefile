@@ -84,6 +84,15 @@ comparison: $(VENV)/.base
 	$(BIN)/omdpd compare --out results/compare
 	$(BIN)/python tools/page_numbers.py renew "random_dirichlet noisy" "random_dirichlet pool" "random_dirichlet adaptive"
 
+# The studies (`omdpd study` lists them), and their tables and figures into docs/studies; the readings are ours.
+# Resumable: runs that are finished are in results/studies.  `make study NAME=growth` renews one, `make studies` all.
+.PHONY: study studies
+study: $(VENV)/.base
+	$(BIN)/omdpd study $(NAME) --page docs/studies/$(NAME).md
+
+studies:
+	@for name in $(basename $(notdir $(wildcard docs/studies/data/*.json))); do $(MAKE) study NAME=$$name || exit 1; done
+
 recorded: $(VENV)/.dev
 	PYTHONPATH=tests/references $(BIN)/python tests/recorded/record.py
 

@@ -10,7 +10,19 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd import __version__
-from omdpd.cli import bounds, comparing, experiments, first_use, learners, monitor, report, suites, verify, worlds
+from omdpd.cli import (
+    bounds,
+    comparing,
+    experiments,
+    first_use,
+    learners,
+    monitor,
+    report,
+    studies,
+    suites,
+    verify,
+    worlds,
+)
 from omdpd.cli.plain import plain_where_needed
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.experiments.spec import Kind
@@ -47,6 +59,7 @@ for command in (
     worlds.solve,
     suites.suite,
     comparing.compare,
+    studies.study,
 ):
     app.command()(command)
 

@@ -81,12 +81,19 @@ def tries(learner: LearnerSpec, n: int = N_TRIES) -> list[LearnerSpec]:
         return [learner]
     found = [learner]
     for row in multiples(n)[1:]:
-        values = {}
-        for factor in factors:
-            around = _around(learner, factor)
-            values[factor.setting] = float(f"{around * row[factor.role]:.3g}")
+        values = {factor.setting: multiplied(learner, factor, row[factor.role]) for factor in factors}
         found.append(msgspec.structs.replace(learner, **values))
     return found
+
+
+def turned(learner: LearnerSpec, factor: Factor, multiple: float) -> LearnerSpec:
+    """The learner with one setting multiplied."""
+    return msgspec.structs.replace(learner, **{factor.setting: multiplied(learner, factor, multiple)})
+
+
+def multiplied(learner: LearnerSpec, factor: Factor, multiple: float = 1.0) -> float:
+    """The value of a setting, multiplied, with three digits."""
+    return float(f"{_around(learner, factor) * multiple:.3g}")
 
 
 def _around(learner: LearnerSpec, factor: Factor) -> float:

@@ -1,0 +1,85 @@
+"""The figures that several studies share: numbers against K, and curves over the episodes of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from omdpd.report.canvas import new_figure
+from omdpd.report.figures import LOOK, STYLES, Style
+from omdpd.report.statistics import half_width
+from omdpd.report.studies.study import Line, Summary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAMES = {"regret": "regret", "violation": "strong violation", "weight": "penalty"}
+
+
+def styles_by_name(names: Sequence[str]) -> dict[str, Style]:
+    """Colour, line and marker of every name."""
+    return {name: STYLES[i % len(STYLES)] for i, name in enumerate(dict.fromkeys(names))}
+
+
+def panels(
+    summary: Summary, sides: Sequence[str], fill: Callable[[Axes, str, str, Mapping[str, Style]], None], scale: float
+) -> Figure:
+    """A row per nature and a column per side, filled by `fill`, with one legend; below `scale` axes are linear."""
+    from matplotlib import rc_context
+
+    style = styles_by_name([line.learner for line in summary.lines])
+    with rc_context(LOOK):
+        figure = new_figure(5.0 * len(sides), 3.1 * len(summary.natures) + 0.2 * len(style) + 0.3)
+        grid = figure.subplots(len(summary.natures), len(sides), squeeze=False)
+        for line, nature in zip(grid, summary.natures, strict=True):
+            for axes, side in zip(line, sides, strict=True):
+                fill(axes, nature, side, style)
+                axes.set(title=f"{nature}: {NAMES[side]}", xlabel="episodes", xscale="log")
+                axes.set_yscale("symlog", linthresh=scale)
+        found = {
+            label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(found.values(), found.keys(), loc="outside lower center", fontsize=8, frameon=False)
+    return figure
+
+
+def against_episodes(summary: Summary, sides: Sequence[str], scale: float = 1.0) -> Figure:
+    """The means of runs of every length, with their 95 % intervals."""
+
+    def fill(axes: Axes, nature: str, side: str, style: Mapping[str, Style]) -> None:
+        for name in summary.learners(nature):
+            colour, dashes, marker = style[name]
+            lines = [line for line in summary.along(nature, name) if line.values(side) is not None]
+            at = [line.episodes for line in lines]
+            means = [line.mean(side) or 0.0 for line in lines]
+            axes.errorbar(
+                at, means, [_half(line, side) for line in lines], color=colour, linestyle=dashes, marker=marker,
+                capsize=2, label=name,
+            )  # fmt: skip
+        axes.axhline(0.0, color="#000000", linewidth=0.6)
+
+    return panels(summary, sides, fill, scale)
+
+
+def over_episodes(summary: Summary, sides: Sequence[str], scale: float = 1.0) -> Figure:
+    """The mean curves of the longest runs of every learner."""
+
+    def fill(axes: Axes, nature: str, side: str, style: Mapping[str, Style]) -> None:
+        for name in summary.learners(nature):
+            curve = summary.along(nature, name)[-1].curve
+            if curve is None or None in getattr(curve, side):
+                continue
+            colour, dashes, _ = style[name]
+            axes.plot(curve.episodes, getattr(curve, side), color=colour, linestyle=dashes, label=name)
+        axes.axhline(0.0, color="#000000", linewidth=0.6)
+
+    return panels(summary, sides, fill, scale)
+
+
+def _half(line: Line, side: str) -> float:
+    values = line.values(side)
+    half = None if values is None else half_width(values)
+    return 0.0 if half is None else float(np.asarray(half))
