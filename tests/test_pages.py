@@ -9,7 +9,7 @@ import pytest
 import omdpd
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "studies").glob("*.md"))]
 ROOMS = {path.parent.name for path in (ROOT / "src" / "omdpd").glob("*/__init__.py")}
 # Where a path may begin.
 STARTS = (ROOT, ROOT / "src", ROOT / "src" / "omdpd")

@@ -9,8 +9,7 @@ import numpy as np
 
 from omdpd.report.canvas import new_figure
 from omdpd.report.figures import LOOK, STYLES, Style
-from omdpd.report.statistics import half_width
-from omdpd.report.studies.study import Line, Summary
+from omdpd.report.studies.study import Summary
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +37,7 @@ def panels(
             for axes, side in zip(line, sides, strict=True):
                 fill(axes, nature, side, style)
                 axes.set(title=f"{nature}: {NAMES[side]}", xlabel="episodes", xscale="log")
-                axes.set_yscale("symlog", linthresh=scale)
+                _scaled(axes, scale)
         found = {
             label: handle for axes in grid.flat for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
@@ -46,20 +45,27 @@ def panels(
     return figure
 
 
+def _scaled(axes: Axes, scale: float) -> None:
+    """A logarithmic axis where everything is positive; elsewhere one that is linear around zero, with its line."""
+    lowest = min((float(np.min(line.get_ydata())) for line in axes.lines), default=0.0)
+    if lowest >= scale:
+        axes.set_yscale("log")
+        return
+    axes.set_yscale("symlog", linthresh=scale)
+    axes.axhline(0.0, color="#000000", linewidth=0.6)
+
+
 def against_episodes(summary: Summary, sides: Sequence[str], scale: float = 1.0) -> Figure:
-    """The means of runs of every length, with their 95 % intervals."""
+    """The means of runs of every length as lines, every instance as a point."""
 
     def fill(axes: Axes, nature: str, side: str, style: Mapping[str, Style]) -> None:
         for name in summary.learners(nature):
             colour, dashes, marker = style[name]
             lines = [line for line in summary.along(nature, name) if line.values(side) is not None]
-            at = [line.episodes for line in lines]
-            means = [line.mean(side) or 0.0 for line in lines]
-            axes.errorbar(
-                at, means, [_half(line, side) for line in lines], color=colour, linestyle=dashes, marker=marker,
-                capsize=2, label=name,
-            )  # fmt: skip
-        axes.axhline(0.0, color="#000000", linewidth=0.6)
+            at, means = [line.episodes for line in lines], [line.mean(side) or 0.0 for line in lines]
+            axes.plot(at, means, color=colour, linestyle=dashes, marker=marker, label=name)
+            for line in lines:
+                axes.plot([line.episodes] * len(line.seeds), line.numbers[side], ".", color=colour, alpha=0.5)
 
     return panels(summary, sides, fill, scale)
 
@@ -74,12 +80,5 @@ def over_episodes(summary: Summary, sides: Sequence[str], scale: float = 1.0) ->
                 continue
             colour, dashes, _ = style[name]
             axes.plot(curve.episodes, getattr(curve, side), color=colour, linestyle=dashes, label=name)
-        axes.axhline(0.0, color="#000000", linewidth=0.6)
 
     return panels(summary, sides, fill, scale)
-
-
-def _half(line: Line, side: str) -> float:
-    values = line.values(side)
-    half = None if values is None else half_width(values)
-    return 0.0 if half is None else float(np.asarray(half))

@@ -226,9 +226,9 @@ def made_by(summary: Summary) -> str:
     lengths = sorted({line.episodes for line in summary.lines})
     spans = [f"K = {', '.join(map(str, at))} on {_instances(seeds)}" for seeds, at in _by_seeds(summary, lengths)]
     return (
-        f"    {summary.command}\n\n"
+        f"```sh\n{summary.command}\n```\n\n"
         f"{summary.runs} runs in `{summary.world}` at the paper's size, {'; '.join(spans)}; "
-        f"{summary.minutes:g} minutes of play in all (omdpd {summary.version})."
+        f"{summary.minutes:g} minutes by the clock of a shared core (omdpd {summary.version})."
     )
 
 
