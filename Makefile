@@ -88,7 +88,8 @@ comparison: $(VENV)/.base
 # Resumable: runs that are finished are in results/studies.  `make study NAME=growth` renews one, `make studies` all.
 .PHONY: study studies
 study: $(VENV)/.base
-	$(BIN)/omdpd study $(NAME) --page docs/studies/$(NAME).md
+	$(BIN)/omdpd study $(NAME)
+	$(BIN)/python tools/study_page.py results/studies/$(NAME) docs/studies/$(NAME).md
 
 studies:
 	@for name in $(basename $(notdir $(wildcard docs/studies/data/*.json))); do $(MAKE) study NAME=$$name || exit 1; done

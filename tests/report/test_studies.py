@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from marked import filled, places
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.many_runs import run_all
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.report.marked import filled, places
 from omdpd.report.studies import STUDIES
-from omdpd.report.studies.pages import put_into_page, read_summary, write_study
+from omdpd.report.studies.pages import encoded, read_summary, write_study
 from omdpd.report.studies.study import FIRST_SEED, Size, Summary, generated, summarised
 from omdpd.storage.atomic import RecordError
+from study_page import renew
 
 PAGES = Path(__file__).parents[2] / "docs" / "studies"
 COMMITTED = sorted(file.stem for file in (PAGES / "data").glob("*.json"))
@@ -83,27 +84,31 @@ def test_every_study_with_a_page_is_on_the_list_of_pages():
     assert [name for name in COMMITTED if f"\n{name}\n" not in listed] == []
 
 
-def test_a_page_is_filled_and_its_figure_and_summary_stand_beside_it(growth, tmp_path):
+@pytest.fixture
+def results(growth, tmp_path) -> Path:
+    """A folder with the summary of a study."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "study.json").write_bytes(encoded(growth))
+    return folder
+
+
+def test_a_page_is_filled_and_its_figure_and_summary_stand_beside_it(growth, results, tmp_path):
     page = tmp_path / "growth.md"
     page.write_text("# Ours\n\n<!-- numbers: exponents -->\n<!-- end -->\n\nA reading.\n")
-    put_into_page(STUDIES["growth"], growth, page)
+    assert renew(results, page) == 1
     assert "| pool | `PlanLP` | violation |" in page.read_text()
     assert page.read_text().endswith("A reading.\n")
     assert read_summary(tmp_path / "data" / "growth.json") == growth
     assert (tmp_path / "data" / "growth.svg").stat().st_size > 5000
 
 
-def test_a_place_that_a_study_does_not_fill_is_refused_and_the_page_stays(growth, tmp_path):
+def test_a_place_that_a_study_does_not_fill_is_refused_and_the_page_stays(results, tmp_path):
     page = tmp_path / "growth.md"
     page.write_text("<!-- numbers: exponent -->\n<!-- end -->\n")
     with pytest.raises(InvalidInputError, match="a place 'exponent'; there are command, numbers, exponents"):
-        put_into_page(STUDIES["growth"], growth, page)
+        renew(results, page)
     assert page.read_text() == "<!-- numbers: exponent -->\n<!-- end -->\n"
-
-
-def test_a_page_that_is_not_there_is_named(growth, tmp_path):
-    with pytest.raises(InvalidInputError, match=r"there is no page .*nothing\.md"):
-        put_into_page(STUDIES["growth"], growth, tmp_path / "nothing.md")
 
 
 def test_what_is_no_summary_is_named(tmp_path):

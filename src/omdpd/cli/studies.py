@@ -13,7 +13,7 @@ from omdpd.experiments.experiment import write_summaries
 from omdpd.experiments.many_runs import run_all
 from omdpd.problem.arrays import named
 from omdpd.report.studies import STUDIES
-from omdpd.report.studies.pages import put_into_page, write_study
+from omdpd.report.studies.pages import write_study
 from omdpd.report.studies.study import Study, Summary, summarised
 from omdpd.report.tables import aligned
 from omdpd.storage.atomic import make_folder
@@ -30,9 +30,6 @@ def study(
     fresh: Fresh = False,
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
-    page: Annotated[
-        Path | None, typer.Option(help="A page of our own whose marked places get the tables, beside its figure.")
-    ] = None,
 ) -> None:
     """Answer a question about the learners by runs, and write a page with its figure and tables."""
     console = Console()
@@ -44,13 +41,10 @@ def study(
     plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed)
     folder = out or Path("results/studies") / (f"{name}-quick" if quick else name)
     summary = _played(console, chosen, quick, seeds, folder, plan)
-    written = write_study(chosen, summary, folder)
-    if page is not None:
-        put_into_page(chosen, summary, page)
-        written = page
+    page = write_study(chosen, summary, folder)
     for table in chosen.tables.values():
         print(table(summary))
-    console.print(f"Page: {written}; runs: {folder / 'runs'}", highlight=False, soft_wrap=True)
+    console.print(f"Page: {page}; runs: {folder / 'runs'}", highlight=False, soft_wrap=True)
 
 
 def _played(console: Console, study: Study, quick: bool, seeds: int | None, folder: Path, plan: Plan) -> Summary:

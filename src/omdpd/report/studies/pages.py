@@ -1,4 +1,4 @@
-"""The page of a study: written whole beside its runs, or put into the marked places of a page with a reading."""
+"""The page of a study, beside its runs; `tools/study_page.py` puts the same tables into a page with a reading."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.report.figures import save, write_figure
-from omdpd.report.marked import filled
+from omdpd.report.figures import save
 from omdpd.report.studies.study import Study, Summary, generated
-from omdpd.storage.atomic import RecordError, make_folder, write_atomically
-
-# Where the summaries and figures of pages are, beside the pages.
-DATA = "data"
+from omdpd.storage.atomic import RecordError, write_atomically
 
 
 def write_study(study: Study, summary: Summary, folder: Path) -> Path:
@@ -36,18 +31,6 @@ def whole_page(study: Study, summary: Summary) -> str:
         *map(content, study.tables),
     ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
-
-
-def put_into_page(study: Study, summary: Summary, page: Path) -> None:
-    """Fill the places of a page, and keep the summary and the figure in `data` beside it."""
-    if not page.is_file():
-        raise InvalidInputError(f"there is no page {page}")
-    text = filled(page.read_text(), generated(study, summary))
-    data = page.parent / DATA
-    make_folder(data)
-    write_atomically(data / f"{study.name}.json", encoded(summary))
-    write_figure(study.draw(summary), data / f"{study.name}.svg")
-    write_atomically(page, text.encode())
 
 
 def encoded(summary: Summary) -> bytes:
