@@ -28,13 +28,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 THEORY = learner("OMDPD.theory")
-# One constant at a time, then together, set to those of OMDPD.tuned.
+# One constant at a time, then together, set to those of OMDPD.tuned; then the scales of OMDPD.tuned, with the theorem's
+# constants (as they are at K = 3000) and with its own.
 CHANGED = (
     learner("OMDPD.theory", alpha=0.1),
     learner("OMDPD.theory", w0=1.0),
     learner("OMDPD.theory", beta_root=10.0),
     learner("OMDPD.theory", alpha=0.1, beta_root=10.0),
     learner("OMDPD.theory", alpha=0.1, w0=1.0, beta_root=10.0),
+    learner("OMDPD.tuned", alpha=0.0012, w0=0.0036, beta_root=0.44),
+    learner("OMDPD.tuned"),
 )
 NATURE = "noisy"
 PAPER_SIZE = Setting(5, 5, 3)
