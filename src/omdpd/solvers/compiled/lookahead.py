@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.entries import copy_vector, index_of_largest
 from omdpd.solvers.compiled.options import ENTRY
 
 # Standard deviations of a row's own estimate and of what follows it, and what one observation is worth at first.
@@ -47,7 +48,7 @@ def kernel_variance(occupancy: Floats, policy: Floats, p: Floats, cost: Floats, 
                 total += q * q * variance * own[h, s, a]
                 linear[s, a] += q * np.sqrt(variance * common[h, s, a])
                 now[s] += policy[h, s, a] * (cost[h, s, a] + mean)
-        after[:] = now
+        copy_vector(now, after)
     for s in range(S):
         for a in range(A):
             total += linear[s, a] * linear[s, a]
@@ -151,7 +152,7 @@ def write_lagrangian_bonus(
     H, S, A = table.shape
     after, now = np.zeros(S), np.zeros(S)
     for h in range(H - 1, -1, -1):
-        highest = after.max()
+        highest = after[index_of_largest(after)]
         for s in range(S):
             best = -np.inf
             for a in range(A):
@@ -166,4 +167,4 @@ def write_lagrangian_bonus(
                 bonus[h, s, a] = row[h, s, a] + share * max(value - row[h, s, a], 0.0)
                 best = max(best, table[h, s, a] + bonus[h, s, a] + mean)
             now[s] = best
-        after[:] = now
+        copy_vector(now, after)

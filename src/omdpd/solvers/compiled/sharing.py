@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats, Integers
+from omdpd.solvers.compiled.entries import index_of_largest, sum_of_table
 from omdpd.solvers.compiled.options import ENTRY
 
 # Grid of m: from rows that are nearly apart to rows that are nearly one; a factor of two to ten costs a prediction
@@ -206,7 +207,7 @@ def best_weight(score: Floats) -> float:
     >>> best_weight(np.array([-3.0, -2.0, -2.5, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0]))
     2.0
     """
-    best, place = score.max(), 0
+    best, place = score[index_of_largest(score)], 0
     for i in range(score.size):
         if score[i] >= best - TIE:
             place = i
@@ -216,17 +217,19 @@ def best_weight(score: Floats) -> float:
 @njit(**ENTRY)
 def best_pair(score: Floats) -> tuple[float, float]:
     """(m, trust): the largest m whose best score is within TIE of the best, then the trust with the best score."""
-    best, place = score.max(), 0
+    best, place = -np.inf, 0
     for i in range(len(score)):
-        if score[i].max() >= best - TIE:
+        best = max(best, score[i, index_of_largest(score[i])])
+    for i in range(len(score)):
+        if score[i, index_of_largest(score[i])] >= best - TIE:
             place = i
-    return WEIGHTS[place], COST_TRUSTS[np.argmax(score[place])]
+    return WEIGHTS[place], COST_TRUSTS[index_of_largest(score[place])]
 
 
 @njit(**ENTRY)
 def overall_mean(sums: Floats, visits: Floats) -> float:
     """The mean of everything met, with one observation of 1/2 more."""
-    return (sums.sum() + 0.5) / (visits.sum() + 1.0)
+    return (sum_of_table(sums) + 0.5) / (sum_of_table(visits) + 1.0)
 
 
 @njit(**ENTRY)

@@ -63,11 +63,12 @@ def add_evidence(
         reward_squares[h, states[h], actions[h]] += rewards[h] ** 2
     add_kernel_scores(states, actions, transitions, visits, WEIGHTS, TRUST, kernel_score)
     add_table_scores(states, actions, rewards, reward_sum, visits, WEIGHTS, REWARD_TRUSTS, reward_score)
+    observed, sums = np.empty(len(states)), np.empty(visits.shape)
     for i in range(len(costs)):
-        observed = (costs[i] + 1.0) / 2.0
         for h in range(len(states)):
+            observed[h] = (costs[i, h] + 1.0) / 2.0
             cost_squares[i, h, states[h], actions[h]] += observed[h] ** 2
-        sums = (cost_sum[i] + visits) / 2.0
+        write_halved(cost_sum, i, visits, sums)
         add_table_scores(states, actions, observed, sums, visits, WEIGHTS, COST_TRUSTS, cost_score[i])
 
 
@@ -128,7 +129,7 @@ def standard_beliefs(
         weight, trust = best_pair(cost_score[i])
         weight = POOLED if stationary else weight
         noise, n_own, n_common = scratch[0], scratch[1], scratch[2]
-        write_cost(cost_sum[i], cost_squares[i], visits, weight, trust, price, scratch, cost[i], cost_noise)
+        write_cost(cost_sum, i, cost_squares[i], visits, weight, trust, price, scratch, cost[i], cost_noise)
         variance = kernel_variance(plan, policy, p, cost[i], own, common)
         variance += noise_variance(plan, noise, n_own, n_common)
         add_to(cost[i], caution * np.sqrt(variance), lifted[i])
@@ -141,6 +142,7 @@ def standard_beliefs(
 @njit(**INNER)
 def write_cost(
     cost_sum: Floats,
+    i: int,
     squares: Floats,
     visits: Floats,
     weight: float,
@@ -150,16 +152,13 @@ def write_cost(
     cost: Floats,
     cost_noise: Floats,
 ) -> None:
-    """Write a cost table and, into the first three of `scratch`, its noise and the two parts of its error.
+    """Write the i-th cost table and, into the first three of `scratch`, its noise and the two parts of its error.
 
     price^2 times the noise of the estimate is added to `cost_noise`.
     """
     noise, own, common, u, sums = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
     H, S, A = visits.shape
-    for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                sums[h, s, a] = (cost_sum[h, s, a] + visits[h, s, a]) / 2.0
+    write_halved(cost_sum, i, visits, sums)
     share_table(sums, visits, weight, overall_mean(sums, visits), trust, u, own, common)
     coin = 4.0 * noise_share(sums, squares, visits)
     for h in range(H):
@@ -201,7 +200,9 @@ def write_reward(
                 size[h, s, a] = 1.0 / (own[h, s, a] + common[h, s, a])
     share = weight / (weight + HALF_SHARED)
     write_row_bonus(visits, r, size, noise, cost_noise, share, hope, floor, row, variance, reach)
-    table = noise
+    charged, table = 0.0, noise
+    for j in range(prices.size):
+        charged += prices[j]
     for h in range(H):
         for s in range(S):
             for a in range(A):
@@ -210,11 +211,21 @@ def write_reward(
                 for j in range(prices.size):
                     table[h, s, a] -= prices[j] * tables[j, h, s, a]
     bonus = own
-    write_lagrangian_bonus(p, table, row, variance, reach, size, min(1.0, prices.sum()), bonus)
+    write_lagrangian_bonus(p, table, row, variance, reach, size, min(1.0, charged), bonus)
     for h in range(H):
         for s in range(S):
             for a in range(A):
                 reward[h, s, a] = r[h, s, a] + exploration * bonus[h, s, a]
+
+
+@njit(**INNER)
+def write_halved(cost_sum: Floats, i: int, visits: Floats, sums: Floats) -> None:
+    """Write the sums of the i-th cost as if its range were [0, 1]."""
+    H, S, A = visits.shape
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                sums[h, s, a] = (cost_sum[i, h, s, a] + visits[h, s, a]) / 2.0
 
 
 @njit(**INNER)

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.entries import copy_matrix, copy_vector
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON
 from omdpd.solvers.compiled.kernel_step.problem import MAX_EXPONENT, Problem, clip_multipliers, water_filling
 from omdpd.solvers.compiled.options import INNER, SUMS
@@ -47,9 +48,9 @@ def bend(
         clip_multipliers(problem, trial_xi)
         water_filling(problem, trial_xi, mass, trial_V, trial_y, level)
         if change_to(problem, y, trial_y, V, trial_V) < min(wanted, 0.0) - noise:
-            V[:] = trial_V
-            y[:] = trial_y
-            xi[:] = trial_xi
+            copy_matrix(trial_V, V)
+            copy_matrix(trial_y, y)
+            copy_vector(trial_xi, xi)
             return True
         length *= SHORTER
     return False

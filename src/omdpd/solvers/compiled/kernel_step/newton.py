@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.entries import copy_matrix, copy_vector
 from omdpd.solvers.compiled.kernel_step.bend import bend
 from omdpd.solvers.compiled.kernel_step.blocks import assemble, factorise, solve_blocks
 from omdpd.solvers.compiled.kernel_step.box import box_quadratic
@@ -52,7 +53,8 @@ WHOLE_SLOPE, SEARCHED_SLOPE, MAX_TRIALS = 0.3, 0.2, 40
 class Work(NamedTuple):
     """Arrays written by every Newton step: values, slacks, their changes, masses, weights, blocks, right-hand sides.
 
-    `trial` is for bent steps: values, masses of the states, slacks, multipliers.
+    `trial` is for bent steps: values, masses of the states, slacks, multipliers; `best` is the best certified point:
+    occupancy, values, multipliers; `hot` is for a heated problem: its linear terms and hinges.
     """
 
     V: Floats
@@ -67,14 +69,16 @@ class Work(NamedTuple):
     rows: Floats
     X: Floats
     trial: tuple[Floats, Floats, Floats, Floats]
+    best: tuple[Floats, Floats, Floats]
+    hot: tuple[Floats, Floats]
 
 
 class Answer(NamedTuple):
-    """A certified point: occupancy, duals, gap, its scale and rounding, Newton steps, and whether it is good enough."""
+    """What is certified of the best point: gap, its scale and rounding, Newton steps, and whether it is good enough.
 
-    q: Floats
-    V: Floats
-    xi: Floats
+    The point itself is in `Work.best`: arrays in a value that changes in a loop take long to compile.
+    """
+
     gap: float
     scale: float
     noise: float
@@ -85,8 +89,8 @@ class Answer(NamedTuple):
 @njit(**INNER)
 def workspace(H: int, S: int, A: int, m: int) -> Work:
     """Uninitialised arrays for a problem of this size."""
-    rows, states, blocks = np.empty((5, H, S * A)), np.empty((4, H, S)), np.empty((2, H, S, S))
-    level, square, sides = np.empty(A), np.empty((S * A, S)), np.empty((H, m + 1, S))
+    rows, states, blocks = np.empty((7, H, S * A)), np.empty((5, H, S)), np.empty((2, H, S, S))
+    level, square, sides, duals = np.empty(A), np.empty((S * A, S)), np.empty((H, m + 1, S)), np.empty((3, m))
     return Work(
         V=states[0],
         y=rows[0],
@@ -99,19 +103,22 @@ def workspace(H: int, S: int, A: int, m: int) -> Work:
         E=blocks[1],
         rows=square,
         X=sides,
-        trial=(states[2], states[3], rows[4], np.empty(m)),
+        trial=(states[2], states[3], rows[4], duals[0]),
+        best=(rows[5], states[4], duals[1]),
+        hot=(rows[6], duals[2]),
     )
 
 
 @njit(**GLUE)
 def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int) -> Answer:
-    """At most `limit` Newton steps from (V, xi) with slack y, all overwritten; the best certified point.
+    """At most `limit` Newton steps from (V, xi) with slack y, all overwritten; the best certified point is in `work`.
 
     y is carried along by its changes: close to the solution those are small, so y holds the masses to rounding
     even where V and xi.d are 1e5 times larger.  The certificate uses the slack of V and xi alone.
     """
     V, y, dV = work.V, work.y, work.dV
-    best = Answer(y, V, xi, np.inf, 1.0, 0.0, 0, False)
+    best_q, best_V, best_xi = work.best
+    gap, scale, noise, solved = np.inf, 1.0, 0.0, False
     radius, since, steps, bends = np.inf, 0, 0, 0
     while steps < limit:
         steps += 1
@@ -131,19 +138,20 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
         if (step == 1.0 and surprise <= SURPRISE * tol) or stuck or steps == limit:
             exact = dual_slack(problem, V, xi)
             q = occupancy_of_slack(problem.p, problem.mu, y, problem.kl)
-            gap, noise = duality_gap(problem, xi, exact, q)
-            scale = dual_scale(problem, V)
-            since = 0 if gap / scale < 0.5 * best.gap / best.scale else since + 1
-            if gap / scale < best.gap / best.scale:
+            here, rounding = duality_gap(problem, xi, exact, q)
+            size = dual_scale(problem, V)
+            since = 0 if here / size < 0.5 * gap / scale else since + 1
+            if here / size < gap / scale:
+                gap, scale, noise = here, size, rounding
                 solved = gap + noise <= tol * scale or gap <= noise
-                best = Answer(q, V.copy(), xi.copy(), gap, scale, noise, 0, solved)
-            if best.solved or stuck or since > PATIENCE:
+                copy_matrix(q, best_q)
+                copy_matrix(V, best_V)
+                copy_vector(xi, best_xi)
+            if solved or stuck or since > PATIENCE:
                 break
             if since == RENEW_AFTER:
-                for h in range(y.shape[0]):
-                    for r in range(y.shape[1]):
-                        y[h, r] = exact[h, r]
-    return Answer(best.q, best.V, best.xi, best.gap, best.scale, best.noise, steps, best.solved)
+                copy_matrix(exact, y)
+    return Answer(gap, scale, noise, steps, solved)
 
 
 @njit(**SUMS)

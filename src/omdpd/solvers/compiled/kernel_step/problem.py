@@ -174,16 +174,15 @@ def masses_of_mixture(problem: Problem, reference: Floats, mix: float) -> Floats
 
 
 @njit(**INNER)
-def masses_of_occupancy(q: Floats, S: int) -> Floats:
-    """State masses (H, S) of an occupancy (H, S A)."""
-    H, R = q.shape
-    A = R // S
-    mass = np.zeros((H, S))
+def write_masses(q: Floats, mass: Floats) -> None:
+    """Write the state masses (H, S) of an occupancy (H, S A)."""
+    H, S = mass.shape
+    A = q.shape[1] // S
     for h in range(H):
         for s in range(S):
+            mass[h, s] = 0.0
             for a in range(A):
                 mass[h, s] += q[h, s * A + a]
-    return mass
 
 
 @njit(**INNER)
@@ -199,12 +198,10 @@ def hottest(problem: Problem) -> float:
 
 
 @njit(**INNER)
-def heated(problem: Problem, tau: float) -> Problem:
-    """The problem with its linear terms and hinges divided by tau: a regulariser tau times as heavy."""
-    c, W = problem.c.copy(), problem.W.copy()
+def heat(problem: Problem, tau: float, c: Floats, W: Floats) -> None:
+    """Write the linear terms and hinges divided by tau: those of a regulariser tau times as heavy."""
     for h in range(c.shape[0]):
         for r in range(c.shape[1]):
-            c[h, r] /= tau
+            c[h, r] = problem.c[h, r] / tau
     for j in range(W.size):
-        W[j] /= tau
-    return Problem(c=c, p=problem.p, mu=problem.mu, d=problem.d, W=W, weight=problem.weight / tau, kl=problem.kl)
+        W[j] = problem.W[j] / tau

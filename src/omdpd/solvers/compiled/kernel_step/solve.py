@@ -18,21 +18,22 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.entries import copy_matrix, copy_vector
 from omdpd.solvers.compiled.flow import flow_residual
 from omdpd.solvers.compiled.kernel_step.certificate import occupancy_of_slack
 from omdpd.solvers.compiled.kernel_step.newton import dual_newton, workspace
 from omdpd.solvers.compiled.kernel_step.problem import (
     Problem,
     clip_multipliers,
-    heated,
+    heat,
     hottest,
     masses_of_mixture,
-    masses_of_occupancy,
     scaled_hinges,
     water_filling,
+    write_masses,
 )
 from omdpd.solvers.compiled.kernel_step.start import starting_multipliers
-from omdpd.solvers.compiled.options import ENTRY, GLUE
+from omdpd.solvers.compiled.options import ENTRY, GLUE, INNER
 from omdpd.solvers.compiled.pointers import borrow, outlive
 
 SOLVED, INACCURATE, FAILED = 0, 1, 2
@@ -71,13 +72,28 @@ def solve_step(
 
     Returns gap, scale, iterations and status of `solve_single`, and the largest violation of the flow equations.
     """
-    W, warm_start = eta * weights, np.zeros(len(weights))
-    if warm:
-        warm_start = np.minimum(start, W)
-    c = (np.log(reference) if kl else reference) - eta * loss
-    q, V, xi, gap, scale, steps, status = solved(c, reference, p, mu, d, W, kl, tol, warm, warm_start)
-    occupancy[:], values[:], multipliers[:] = q, V, xi
-    return gap, scale, steps, status, flow_residual(q, p, mu)
+    m = weights.size
+    c, W, warm_start = np.empty(loss.shape), np.empty(m), np.zeros(m)
+    linear_term(reference, loss, eta, kl, c)
+    for j in range(m):
+        W[j] = eta * weights[j]
+        if warm:
+            warm_start[j] = min(start[j], W[j])
+    gap, scale, steps, status = solved(
+        c, reference, p, mu, d, W, kl, tol, warm, warm_start, occupancy, values, multipliers
+    )
+    return gap, scale, steps, status, flow_residual(occupancy, p, mu)
+
+
+@njit(**INNER)
+def linear_term(reference: Floats, loss: Floats, eta: float, kl: bool, c: Floats) -> None:
+    """c := reference - eta loss (Euclid) or log reference - eta loss (KL)."""
+    H, S, A = loss.shape
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                origin = np.log(reference[h, s, a]) if kl else reference[h, s, a]
+                c[h, s, a] = origin - eta * loss[h, s, a]
 
 
 @njit(**ENTRY)
@@ -120,7 +136,9 @@ def solve_single(
     iterations, status : int
         Newton steps; SOLVED (gap at most tol scale, or rounding), INACCURATE (gap at most 1e-8 scale) or FAILED.
     """
-    return solved(c, reference, p, mu, d, W, kl, tol, warm, xi_warm)
+    q, V, xi = np.empty(c.shape), np.empty(c.shape[:2]), np.empty(W.size)
+    gap, scale, steps, status = solved(c, reference, p, mu, d, W, kl, tol, warm, xi_warm, q, V, xi)
+    return q, V, xi, gap, scale, steps, status
 
 
 @njit(**GLUE)
@@ -135,23 +153,31 @@ def solved(
     tol: float,
     warm: bool,
     xi_warm: Floats,
-) -> tuple[Floats, Floats, Floats, float, float, int, int]:
-    """`solve_single`, as a part of whatever calls it."""
+    occupancy: Floats,
+    values: Floats,
+    multipliers: Floats,
+) -> tuple[float, float, int, int]:
+    """`solve_single`, as a part of whatever calls it: q, V and xi are written, last three, the rest is returned."""
     H, S, A = c.shape
+    m = W.size
     rows, size, weight = scaled_hinges(d, W)
+    bounds, xi, reached_xi = np.empty(m), np.zeros(m), np.zeros(m)
+    for j in range(m):
+        bounds[j] = W[j] * size[j]
+        if warm:
+            xi[j] = xi_warm[j] * size[j]
     own_problem = Problem(
-        c=c.reshape(H, S * A), p=p.reshape(H, S * A, S), mu=mu, d=rows, W=W * size, weight=weight, kl=kl
+        c=c.reshape(H, S * A), p=p.reshape(H, S * A, S), mu=mu, d=rows, W=bounds, weight=weight, kl=kl
     )
-    own_work = workspace(H, S, A, W.size)
+    own_work = workspace(H, S, A, m)
     target, work = borrow(own_problem), borrow(own_work)
     start = reference.reshape(H, S * A)
-    xi = xi_warm * size if warm else np.zeros(W.size)
     mass = masses_of_mixture(target, start, MIX)
-    if not warm and W.size > 0:
+    if not warm and m > 0:
         starting_multipliers(target, mass, xi, work)
-    problem, tau, factor = target, 1.0, COOLING
-    reached, reached_xi = 0.0, xi
-    q, V, best_xi, gap, scale, noise = start, mass, xi, np.inf, 1.0, 0.0
+    problem, tau, factor, reached = target, 1.0, COOLING, 0.0
+    q, gap, scale, noise = occupancy.reshape(H, S * A), np.inf, 1.0, 0.0
+    best_q, best_V, best_xi = work.best
     steps, status = 0, FAILED
     more = H * S // STATES_PER_STEP
     while steps < MAX_STEPS + 2 * more and factor < MAX_FACTOR:
@@ -160,27 +186,46 @@ def solved(
         hot = tau > 1.0
         accuracy, limit = (TOLERANCE_HEATED, STEPS_HEATED) if hot else (tol, STEPS)
         answer = dual_newton(problem, xi, work, accuracy, limit + more)
+        if steps == 0:  # what there is to tell if nothing is ever certified
+            copy_vector(xi, multipliers)
         if not hot and answer.gap / answer.scale < gap / scale:
-            q, V, best_xi = answer.q, answer.V, answer.xi
+            copy_matrix(best_q, q)
+            copy_matrix(best_V, values)
+            copy_vector(best_xi, multipliers)
             gap, scale, noise = answer.gap, answer.scale, answer.noise
         steps += answer.steps
         if answer.solved and not hot:
             status = SOLVED
             break
         if answer.solved:
-            reached, reached_xi, factor = tau, answer.xi * tau, max(factor * factor, MIN_FACTOR)
-            mass = masses_of_occupancy(answer.q, S)
+            reached, factor = tau, max(factor * factor, MIN_FACTOR)
+            for j in range(m):
+                reached_xi[j] = best_xi[j] * tau
+            write_masses(best_q, mass)
         elif reached > 0.0:
             factor = np.sqrt(factor)
         elif hot:
             break
         tau = max(1.0, reached * factor) if reached > 0.0 else hottest(target)
-        problem = heated(target, tau)
-        xi = reached_xi / tau if reached > 0.0 else np.zeros(W.size)
+        heat(target, tau, work.hot[0], work.hot[1])
+        problem = Problem(
+            c=work.hot[0],
+            p=target.p,
+            mu=target.mu,
+            d=target.d,
+            W=work.hot[1],
+            weight=target.weight / tau,
+            kl=kl,
+        )
+        for j in range(m):
+            xi[j] = reached_xi[j] / tau if reached > 0.0 else 0.0
     gap += noise
     if not gap < np.inf:
-        q, V, gap = occupancy_of_slack(target.p, mu, start, kl), np.zeros((H, S)), np.inf
+        copy_matrix(occupancy_of_slack(target.p, mu, start, kl), q)
+        values[:], gap = 0.0, np.inf
     if status == FAILED and gap <= INACCURATE_GAP * scale:
         status = INACCURATE
+    for j in range(m):
+        multipliers[j] = multipliers[j] / size[j]
     outlive(own_problem, own_work)
-    return q.reshape(H, S, A), V, best_xi / size, gap, scale, steps, status
+    return gap, scale, steps, status

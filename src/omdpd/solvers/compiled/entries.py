@@ -1,0 +1,49 @@
+"""Copies, sums and maxima of arrays as plain loops.
+
+Numba's own allow for any shape and layout, for broadcasting, and for a message about what does not fit: one of them
+takes up to a second to compile, these a twentieth of it.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.options import INNER
+
+
+@njit(**INNER)
+def copy_vector(source: Floats, target: Floats) -> None:
+    """target := source, (n,)."""
+    for i in range(source.size):
+        target[i] = source[i]
+
+
+@njit(**INNER)
+def copy_matrix(source: Floats, target: Floats) -> None:
+    """target := source, (m, n)."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@njit(**INNER)
+def sum_of_table(table: Floats) -> float:
+    """The sum of the entries of a table (H, S, A), in the order in which they lie."""
+    H, S, A = table.shape
+    total = 0.0
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                total += table[h, s, a]
+    return total
+
+
+@njit(**INNER)
+def index_of_largest(vector: Floats) -> int:
+    """The first place of the largest entry."""
+    place = 0
+    for i in range(1, vector.size):
+        if vector[i] > vector[place]:
+            place = i
+    return place
