@@ -150,7 +150,7 @@ def playing(
         try:
             if plan.fresh or plan.retry_failed:
                 forget(runs, folder, failed_only=not plan.fresh)
-            left = [run for run in runs if RunFolder(folder / "runs" / run.id, run.id).summary is None]
+            left = [run for run in runs if not RunFolder(folder / "runs" / run.id).finished]
             compile_for(left, lambda line: console.print(line, highlight=False, soft_wrap=True))
             with plan.executor(max(len(left), 1)) as workers, Watch(console, runs, folder / "runs") as watch:
                 yield workers, watch

@@ -24,7 +24,7 @@ class Watch:
 
     def __init__(self, console: Console, specs: Sequence[RunSpec], folder: Path) -> None:
         self.console, self.folder = console, folder
-        self.open = {spec.id: spec for spec in specs if RunFolder(folder / spec.id, spec.id).summary is None}
+        self.open = {spec.id: spec for spec in specs if not RunFolder(folder / spec.id).finished}
         self.reused = len(specs) - len(self.open)
         self.n_runs, self.n_done = len(specs), self.reused
         # What earlier calls left does not count as work of this one: the time to go is about what is left.

@@ -55,9 +55,8 @@ def run(
     Ctrl-C commits what was played and stops.  While another process plays the same run this one waits for it.
     """
     record = RunFolder(folder, spec.id)
-    done = record.summary
+    done = record.check().summary if record.finished else None
     if done is not None:
-        record.check()
         check_metrics(record, metrics, finished=True)
         return done
     with record.owned():

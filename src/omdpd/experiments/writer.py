@@ -156,6 +156,8 @@ def check_metrics(record: RunFolder, metrics: Mapping[str, Metric] | None, finis
     for name in names:
         if not isinstance(name, str) or not name or name in ROW_SCHEMA.names or name in LABELS:
             raise InvalidInputError(f"a metric cannot be named {name!r}: rows have a column of that name already")
+    if finished and not names:
+        return
     stored = record.columns
     if stored is None:
         return

@@ -8,16 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
-from omdpd.experiments.registry import PlainRun
 from omdpd.experiments.spec import NatureSpec, RunSpec, WorldSpec
 from omdpd.experiments.writer import as_written_now
 from omdpd.play.loop import KeyRanges
 from omdpd.problem.arrays import Floats, InvalidInputError
-from omdpd.report.results import known_parts
+from omdpd.report.results import stored_spec
 from omdpd.storage.run_folder import RunFolder
 
 # Columns of rows that are not a user's own metrics.
@@ -205,13 +203,9 @@ def _progress(tree: Any) -> Any:
 
 def _asked(folder: RunFolder) -> Asked:
     """What a stored spec asks for, as far as its names are known here."""
-    file = folder.path / "spec.toml"
-    try:
-        plain = msgspec.convert(folder.spec(), PlainRun)
-        (world_spec, world), (nature_spec, nature), (_, learner) = known_parts(plain)
-    except (msgspec.ValidationError, InvalidInputError) as error:
-        raise InvalidInputError(f"{file} does not hold a run of this version: {error}") from None
-    return Asked(world, nature, learner, plain.seed, plain.episodes, world_spec, nature_spec)
+    stored = stored_spec(folder.path / "spec.toml", folder.spec())
+    world, nature, _ = stored.parts
+    return Asked(*stored.labels, stored.plain.seed, stored.plain.episodes, world, nature)
 
 
 def _stamp(file: Path) -> Any:

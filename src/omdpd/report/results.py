@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError, run_of
-from omdpd.experiments.spec import RunSpec, label_of
+from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
+from omdpd.experiments.spec import Kind, LearnerSpec, NatureSpec, RunSpec, WorldSpec, label_of
 from omdpd.experiments.writer import as_written_now
 from omdpd.play.judging import EXPONENT_START
 from omdpd.problem.arrays import InvalidInputError
@@ -177,42 +177,56 @@ def _holds_run(path: Path) -> bool:
 
 
 def _stored(folder: RunFolder) -> StoredRun:
-    file = folder.path / "spec.toml"
-    folder.check()
-    content = folder.spec()
-    try:
-        plain = msgspec.convert(content, PlainRun)
-        world, nature, learner = (label for _, label in known_parts(plain))
-        spec = _known(content)
-    except (msgspec.ValidationError, InvalidInputError) as error:
-        raise RecordError(f"{file} does not hold a run of this version: {error}") from None
-    summary = folder.summary
+    checked = folder.check()
+    asked = stored_spec(folder.path / "spec.toml", checked.spec)
+    summary = checked.summary
     if summary is not None:
         _check_summary(folder.path / "summary.json", summary)
-    state = "finished" if summary is not None else "failed" if folder.error is not None else "unfinished"
-    done = plain.episodes if summary is not None else folder.episodes
-    return StoredRun(world, nature, learner, plain.seed, plain.episodes, spec, folder, state, done, summary)
+    state = "finished" if summary is not None else "failed" if checked.error is not None else "unfinished"
+    done = asked.plain.episodes if summary is not None else checked.episodes
+    plain, spec = asked.plain, asked.run
+    return StoredRun(*asked.labels, plain.seed, plain.episodes, spec, folder, state, done, summary)
 
 
-def known_parts(plain: PlainRun) -> list[tuple[Any, str]]:
-    """The spec (None where nothing here knows the name) and the label of a stored run's world, nature and learner."""
-    parts = []
-    for kind, table in plain.parts:
-        settings = {key: value for key, value in table.items() if key != "name"}
-        try:
-            spec = Registry.installed().parse(kind, table)
-            parts.append((spec, spec.label))
-        except UnknownNameError:
-            parts.append((None, label_of(str(table.get("name", "?")), settings)))
-    return parts
+@dataclass(frozen=True)
+class StoredSpec:
+    """What a stored run was asked: as its file says it, and its world, nature and learner as far as they are known.
+
+    `parts` has None where nothing here knows the name; `labels` has words for it all the same.
+    """
+
+    plain: PlainRun
+    parts: tuple[WorldSpec | None, NatureSpec | None, LearnerSpec | None]
+    labels: tuple[str, str, str]
+
+    @property
+    def run(self) -> RunSpec | None:
+        """The run, if all its names are known here."""
+        world, nature, learner = self.parts
+        if world is None or nature is None or learner is None:
+            return None
+        plain = self.plain
+        return RunSpec(world, nature, learner, plain.episodes, plain.seed, plain.record, plain.policies)
 
 
-def _known(content: Mapping[str, Any]) -> RunSpec | None:
-    """A run whose names are known here; None for another."""
+def stored_spec(file: Path, content: Mapping[str, Any]) -> StoredSpec:
+    """What the spec of a stored run says; the file is named where it says no run."""
     try:
-        return run_of(content, Registry.installed())
+        plain = msgspec.convert(content, PlainRun)
+        (world, one), (nature, two), (learner, three) = (_known_part(kind, table) for kind, table in plain.parts)
+        return StoredSpec(plain, (world, nature, learner), (one, two, three))
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        raise RecordError(f"{file} does not hold a run of this version: {error}") from None
+
+
+def _known_part(kind: Kind, table: Mapping[str, Any]) -> tuple[Any, str]:
+    """A part's spec (None where nothing here knows its name) and its label."""
+    try:
+        spec = Registry.installed().parse(kind, table)
     except UnknownNameError:
-        return None
+        settings = {key: value for key, value in table.items() if key != "name"}
+        return None, label_of(str(table.get("name", "?")), settings)
+    return spec, spec.label
 
 
 def _check_summary(file: Path, summary: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ import hashlib
 import os
 import tomllib
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,12 +46,39 @@ from omdpd.storage.manifest import PART_NAME, Commit, Manifest, Part
 from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.parquet import parquet_of_table, pieces_of_parquet, table_of_parquet, write_merged
 from omdpd.storage.provenance import provenance, with_resume
-from omdpd.storage.sealed import FORMAT, read_sealed, read_toml, sealed_json, sealed_toml
+from omdpd.storage.sealed import (
+    FORMAT,
+    read_sealed,
+    read_sealed_text,
+    read_toml,
+    sealed_json,
+    sealed_toml,
+    toml_of_text,
+)
 
 # With this many parts the next commit first merges them: a long run stays a handful of files.
 MAX_PARTS = 64
 # A run that is being played replaces its files while they are read; a reader tries again this often.
 READING_TRIES = 20
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the records of a run say, each read once: how far it is, what ran, its scores, why it failed."""
+
+    path: Path
+    episodes: int
+    spec_text: bytes | None
+    summary: dict[str, Any] | None
+    error: dict[str, Any] | None
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What ran, as its file says it."""
+        file = self.path / "spec.toml"
+        if self.spec_text is None:
+            raise RecordError(f"{file} is missing")
+        return toml_of_text(file, self.spec_text)
 
 
 @dataclass(frozen=True)
@@ -125,12 +152,20 @@ class RunFolder:
                 file.unlink()
 
     @property
+    def finished(self) -> bool:
+        """Whether scores were written; `summary` and `check` read them."""
+        return os.path.lexists(self.path / "summary.json")
+
+    @property
     def summary(self) -> dict[str, Any] | None:
         """The scores, if the run is finished; refused if they belong to another run, or to another commit of it."""
+        return self._summary(self._commit_digest)
+
+    def _summary(self, digest: Callable[[], str | None]) -> dict[str, Any] | None:
         content = self._record("summary.json")
         if content is None or "commit" not in content:
             return content
-        if content.pop("commit") != self._commit_digest():
+        if content.pop("commit") != digest():
             raise RecordError(f"{self.path / 'summary.json'} is damaged: it sums up something else than commit.json")
         return content
 
@@ -207,16 +242,17 @@ class RunFolder:
         file = str(self.path / manifest.state.file)
         return Commit(manifest.episodes, manifest.tree, arrays_of_npz(manifest.state.content(self.path), file))
 
-    def check(self) -> None:
-        """Refuse the folder if any file in it is not what was written, or is another run's."""
+    def check(self) -> Checked:
+        """What the records say; refused if any file of the folder is not what was written, or is another run's."""
         for left in reversed(range(READING_TRIES)):
             before = self._commit_digest()
             try:
-                return self._check_once()
+                return self._check_once(before)
             except RecordError:
                 # Whoever plays the run has replaced what was being read; otherwise it is damage.
                 if not left or self._commit_digest() == before:
                     raise
+        raise AssertionError("the last try returns or raises")
 
     def verify(self) -> None:
         """`check`, and read every table: so that damage is seen before more work is built on it."""
@@ -280,15 +316,26 @@ class RunFolder:
             with suppress(OSError):
                 (self.path / name).unlink()
 
-    def _check_once(self) -> None:
+    def _check_once(self, digest: str | None) -> Checked:
         manifest = self.manifest()
         for part in () if manifest is None else manifest.parts:
             part.content(self.path)
-        if os.path.lexists(self.path / "spec.toml"):
-            self.spec()
-            if manifest is not None and manifest.format == FORMAT and self.provenance() is None:
-                raise RecordError(f"{self.path / 'provenance.json'} is missing")
-        _ = self.provenance(), self.summary, self.error
+        text, origin = self._spec_text(), self.provenance()
+        if text is not None and manifest is not None and manifest.format == FORMAT and origin is None:
+            raise RecordError(f"{self.path / 'provenance.json'} is missing")
+        episodes = 0 if manifest is None else manifest.episodes
+        return Checked(self.path, episodes, text, self._summary(lambda: digest), self.error)
+
+    def _spec_text(self) -> bytes | None:
+        """The spec's file; one that has no checksum is read, to see that it is one."""
+        file = self.path / "spec.toml"
+        if not os.path.lexists(file):
+            return None
+        text, sealed = read_sealed_text(file, self.run)
+        self._refuse_unsealed("spec.toml", sealed)
+        if not sealed:
+            toml_of_text(file, text)
+        return text
 
     def _record(self, name: str) -> dict[str, Any] | None:
         """A record of the run without the marks that all of them bear."""

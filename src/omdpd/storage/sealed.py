@@ -58,6 +58,12 @@ def read_sealed(file: Path, run: str = "") -> dict[str, Any] | None:
 
 def read_toml(file: Path, run: str = "") -> tuple[dict[str, Any], bool]:
     """The content of a small TOML file that is what was written, and whether it has a checksum."""
+    text, sealed = read_sealed_text(file, run)
+    return toml_of_text(file, text), sealed
+
+
+def read_sealed_text(file: Path, run: str = "") -> tuple[bytes, bool]:
+    """The text of a small TOML file that is what was written, and whether it has a checksum."""
     text = read_bounded(file, MAX_TOML_BYTES)
     seal = TOML_SEAL.match(text)
     if seal is not None:
@@ -65,8 +71,13 @@ def read_toml(file: Path, run: str = "") -> tuple[dict[str, Any], bool]:
         _check_run(file, seal[1].decode("ascii", "replace"), run)
     elif text.startswith(b"#"):
         raise RecordError(f"{file} is damaged: its checksum is missing")
+    return text, seal is not None
+
+
+def toml_of_text(file: Path, text: bytes) -> dict[str, Any]:
+    """The TOML that a file's text spells; the file is named where it spells none."""
     try:
-        return tomllib.loads(text.decode()), seal is not None
+        return tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{file} is damaged: it does not hold TOML ({error})") from None
 
