@@ -1,5 +1,6 @@
 """A user whose rewards are euros and whose costs are hours."""
 
+import csv
 import io
 import warnings
 from pathlib import Path
@@ -27,8 +28,7 @@ from omdpd.experiments import load_experiment, run_experiment
 from omdpd.experiments.executors import InProcess
 from omdpd.gym.learning import Task
 from omdpd.report.curves import load_curves
-from omdpd.report.tables import print_table
-from omdpd.worlds import WORLDS
+from omdpd.report.tables import formatted, print_table
 from omdpd.worlds.card import problem_card
 
 H, S, A = 4, 3, 2
@@ -214,20 +214,53 @@ def test_a_session_of_before_there_were_units_keeps_its_fingerprint(tmp_path):
     )
 
 
-def test_tables_and_figures_of_experiments_say_in_which_units_they_are(tmp_path):
+def stored(tmp_path, cmdp):
+    """The records and the folder of an experiment on a user's problem file."""
+    save_problem(cmdp, tmp_path / "mine.npz")
     (tmp_path / "x.toml").write_text(
-        'episodes = 4\nseeds = 1\nworlds = [{name = "inventory"}]\nnatures = [{name = "fixed"}]\n'
+        'episodes = 8\nseeds = 1\nworlds = [{name = "file", path = "mine.npz"}]\nnatures = [{name = "fixed"}]\n'
         'learners = [{name = "Uniform"}]\n'
     )
-    records = run_experiment(load_experiment(tmp_path / "x.toml"), tmp_path / "results", InProcess())
-    world = WORLDS["inventory"]()
-    assert records[0]["cost_scale"] == world.cost_scale.tolist()
-    assert records[0]["reward_range"] == list(world.reward_range)
-    note = f"budget 66.5; here costs ÷ {world.cost_scale[0]:.4g}"
+    return run_experiment(load_experiment(tmp_path / "x.toml"), tmp_path / "results", InProcess()), tmp_path / "results"
+
+
+def test_tables_and_figures_of_stored_runs_are_in_the_users_units(tmp_path):
+    """The same run as a history: euros and hours, in every table and in every figure."""
+    p, r, c = tables()
+    euros = LOW + (HIGH - LOW) * r
+    cmdp = CMDP.from_arrays(
+        p, euros, HOURS * c[1], budget=1.5 * HOURS, horizon=H, rescale=True, reward_range=(LOW, HIGH)
+    )
+    records, folder = stored(tmp_path, cmdp)
+    here = run(cmdp, Uniform(), n_episodes=8).scores
+    assert records[0]["regret"] == pytest.approx(here.regret / (HIGH - LOW))  # the files keep what learners see
+    numbers = next(csv.DictReader(io.StringIO(formatted(records, "csv"))))
+    for name in ("regret", "violation", "lagrangian_regret", "weak_violation"):
+        assert float(numbers[name]) == pytest.approx(getattr(here, name)), name
+    assert here.violation > 0.0
     shown = io.StringIO()
     print_table(Console(file=shown, width=120), records)
+    assert f"{here.regret:.0f}" in shown.getvalue()
+    assert "(budget 12)" in shown.getvalue()
+    (curves,) = load_curves(folder / "runs", records)
+    assert curves.violation.mean[-1] == pytest.approx(here.violation)
+    assert curves.regret.mean[-1] == pytest.approx(here.regret)
+    (as_learnt,) = load_curves(folder / "runs", records, as_learnt=True)
+    assert as_learnt.violation.mean[-1] == pytest.approx(here.violation / cmdp.cost_scale[0])
+
+
+def test_constraints_with_scales_of_their_own_stay_as_learners_see_them_and_that_is_said(tmp_path):
+    p, r, c = tables()
+    both = c * np.array([HOURS, 3.0])[:, None, None]
+    cmdp = CMDP.from_arrays(p, r, both, budget=[2.8 * HOURS, 1.5 * 3.0], horizon=H, rescale=True)
+    records, folder = stored(tmp_path, cmdp)
+    first, second = records[0]["cost_scale"]
+    assert first != second
+    note = f"budget 22.4, 4.5; here costs ÷ {first:.4g}, {second:.4g}"
+    shown = io.StringIO()
+    print_table(Console(file=shown, width=160), records)
     assert note in shown.getvalue()
-    assert f"budget {load_curves(tmp_path / 'results' / 'runs', records)[0].budget}".startswith(note)
+    assert f"budget {load_curves(folder / 'runs', records)[0].budget}" == note
 
 
 def test_tables_in_single_precision_are_taken_and_that_is_said_once(tmp_path):

@@ -45,6 +45,7 @@ from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, stored_runs, summaries
 from omdpd.report.tables import STYLES, aligned, formatted, print_table, printable
+from omdpd.report.units import in_user_units
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
@@ -152,7 +153,7 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
     """List the runs of a folder: state, progress, last numbers."""
     rows, failed = [], []
     for stored in stored_runs(folder):
-        summary = stored.summary
+        summary = None if stored.summary is None else in_user_units(stored.summary)
         last = stored.folder.last_rows() if summary is None else None
         numbers = _last_numbers(last) if summary is None else (summary["regret"], summary["violation"])
         rows.append((

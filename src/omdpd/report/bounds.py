@@ -82,4 +82,4 @@ def _measured(beside: Path | None) -> list[Curves]:
     found = summaries(beside)
     if not found:
         raise InvalidInputError(f"{beside} holds no finished run")
-    return load_curves(beside / "runs", found)
+    return load_curves(beside / "runs", found, as_learnt=True)  # as the theorem is stated

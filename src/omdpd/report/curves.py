@@ -15,6 +15,7 @@ from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.report.results import budget_note
 from omdpd.report.statistics import Growth, half_width
 from omdpd.report.thinning import kept_places
+from omdpd.report.units import cost_unit, reward_unit
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 
@@ -66,14 +67,14 @@ class Curves:
     budget: str = ""
 
 
-def load_curves(folder: Path, summaries: Sequence[Mapping[str, Any]]) -> list[Curves]:
-    """The curves of every (learner, nature), in the order of the summaries."""
+def load_curves(folder: Path, summaries: Sequence[Mapping[str, Any]], as_learnt: bool = False) -> list[Curves]:
+    """The curves of every (learner, nature), in the order of the summaries, in the user's units or a learner's."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     several = len({summary["world"] for summary in summaries}) > 1
     for summary in summaries:
         place = f"{summary['world']}, {summary['nature']}" if several else summary["nature"]
         groups.setdefault((summary["learner"], place), []).append(summary)
-    return [_curves(folder, learner, nature, group) for (learner, nature), group in groups.items()]
+    return [_curves(folder, learner, nature, group, as_learnt) for (learner, nature), group in groups.items()]
 
 
 def band(episodes: Floats, curves: Floats, places: Integers | None = None) -> Band:
@@ -90,7 +91,7 @@ def band(episodes: Floats, curves: Floats, places: Integers | None = None) -> Ba
     return Band(episodes[places], kept.mean(axis=0), half_width(kept), quantiles, kept, growth)
 
 
-def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str, Any]]) -> Curves:
+def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str, Any]], as_learnt: bool) -> Curves:
     violations, regrets = [], []
     episodes = np.zeros(0)
     for summary in group:
@@ -98,9 +99,10 @@ def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str
         if rows is None:
             raise RecordError(f"{folder / summary['run']} has a summary, but no rows")
         episodes = rows["episode"].to_numpy().astype(np.float64)
-        violations.append(rows["violation_sum"].to_numpy())
+        reward, cost = (1.0, 1.0) if as_learnt else (reward_unit(summary), cost_unit(summary) or 1.0)
+        violations.append(cost * rows["violation_sum"].to_numpy())
         if summary["comparator_value"] is not None:
-            regrets.append(episodes * summary["comparator_value"] - rows["value_sum"].to_numpy())
+            regrets.append(reward * (episodes * summary["comparator_value"] - rows["value_sum"].to_numpy()))
     regret = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
     return Curves(learner, nature, band(episodes, np.stack(violations)), regret, budget_note(group))
 

@@ -18,6 +18,7 @@ from omdpd.experiments.writer import as_written_now
 from omdpd.play.judging import EXPONENT_START
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.statistics import Growth, half_width
+from omdpd.report.units import cost_unit
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 
@@ -147,18 +148,15 @@ def budget_text(group: Sequence[Mapping[str, Any]]) -> str:
 
 
 def budget_note(group: Sequence[Mapping[str, Any]]) -> str:
-    """The budgets in the user's units, and by what a table's numbers are divided where learners see other units.
+    """The budgets in the user's units, and by what costs are divided in a table where they cannot be shown so.
 
-    >>> budget_note([{"budget": [66.5], "cost_scale": [13.7], "reward_range": [0.0, 1.0]}])
-    '66.5; here costs ÷ 13.7'
+    >>> budget_note([{"budget": [66.5, 2.0], "cost_scale": [13.7, 1.0]}])
+    '66.5, 2; here costs ÷ 13.7, 1'
     """
-    told, budget = [], budget_text(group)
-    if any(set(record.get("cost_scale", ())) - {1.0} for record in group):
-        told.append(f"costs ÷ {_ranges([record.get('cost_scale') for record in group])}")
-    spans = [(low, high) for low, high in (record.get("reward_range", (0.0, 1.0)) for record in group)]
-    if any(high - low != 1.0 for low, high in spans):
-        told.append(f"rewards ÷ {_ranges([[high - low] for low, high in spans])}")
-    return f"{budget}; here {', '.join(told)}" if budget and told else budget
+    budget = budget_text(group)
+    if not budget or all(cost_unit(record) is not None for record in group):
+        return budget
+    return f"{budget}; here costs ÷ {_ranges([record.get('cost_scale') for record in group])}"
 
 
 def _ranges(lists: Sequence[Sequence[float] | None]) -> str:

@@ -15,6 +15,7 @@ from rich.table import Table
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.results import budget_note, budget_text, grouped, growth_of, mean_of
 from omdpd.report.statistics import MIN_RUNS, Growth
+from omdpd.report.units import in_user_units
 
 COLUMNS = (
     ("regret", "regret", 1),
@@ -38,7 +39,8 @@ NARROW = ("regret", "violation", "weak", "exp r", "exp v", "s/run")
 
 
 def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
-    """Means over seeds: one block per world and nature, one row per learner."""
+    """Means over seeds: one block per world and nature, one row per learner; in the user's units."""
+    records = [in_user_units(record) for record in records]
     groups = grouped(records)
     n = max(len(group) for group in groups.values())
     seeds = f"{n} seed{'s' if n > 1 else ''}" + (" (± 95 %)" if n >= MIN_RUNS else "")
@@ -69,6 +71,7 @@ def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:
     """The same means with every column, as markdown, csv or latex."""
     if style not in STYLES[1:]:
         raise InvalidInputError(f"there is no format {style!r}; there are {', '.join(STYLES)}")
+    records = [in_user_units(record) for record in records]
     if style == "csv":
         return _csv(records)
     head = ["world", "nature", "learner", "runs", "budget", *(title for title, _, _ in COLUMNS)]
