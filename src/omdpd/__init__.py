@@ -11,6 +11,7 @@ from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.sinha_vaze import SinhaVaze
 from omdpd.learners.uniform import Uniform
+from omdpd.play.from_counts import episodes_of_counts
 from omdpd.play.history import History
 from omdpd.play.monitor import Monitor, monitor
 from omdpd.play.policy import Policy
@@ -44,6 +45,7 @@ __all__ = [
     "Trajectory",
     "Uniform",
     "compare",
+    "episodes_of_counts",
     "load_problem",
     "load_run",
     "load_runs",

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 from instances import bandit, random_cmdp, revealed
 
-from omdpd import BanditFeedback, InvalidInputError, OptCMDP, ProximalOMDPD, Session, Setting, Trajectory, Uniform
+from omdpd import (
+    BanditFeedback,
+    InvalidInputError,
+    OptCMDP,
+    ProximalOMDPD,
+    Session,
+    Setting,
+    Trajectory,
+    Uniform,
+    episodes_of_counts,
+)
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.greedy_lp import GreedyLP
 from omdpd.learners.oracle import Oracle
 from omdpd.learners.triple_q import TripleQ
@@ -145,3 +156,64 @@ def test_a_start_that_is_no_law_or_that_a_learner_cannot_take_is_refused():
     known = Session(Oracle(cmdp.transition, cmdp.reward, cmdp.excess), cmdp.setting(10, "bandit"))
     with pytest.raises(InvalidInputError, match="Oracle does not keep its setting in its state"):
         known.update(logs(1)[0], initial=[1.0, 0.0, 0.0])
+
+
+def counts_of(logged):
+    counts = Counts.empty(world().setting(100, "bandit"))
+    for feedback in logged:
+        counts = counts.add(feedback)
+    return counts
+
+
+def from_counts(counts, setting=None, **changed):
+    tables = {name: getattr(counts, name) for name in ("visits", "transitions", "reward_sum", "cost_sum")} | changed
+    return episodes_of_counts(setting or world().setting(100, "bandit"), **tables)
+
+
+def test_episodes_of_counts_leave_these_counts():
+    counts = counts_of(logs(40))
+    again = counts_of(from_counts(counts))
+    for name in vars(counts):
+        assert np.allclose(getattr(again, name), getattr(counts, name), rtol=0.0, atol=1e-9), name
+
+
+def test_the_first_policy_is_planned_with_counts_alone():
+    cmdp, learner = world(), ProximalOMDPD.standard()
+    setting = cmdp.setting(400, "bandit")
+    cold, warm = Session(learner, setting), Session(learner, setting, logged=from_counts(counts_of(logs(400))))
+    best = cmdp.solve().value
+    gaps = [abs(best - session.policy().evaluate(cmdp).value) for session in (cold, warm)]
+    assert gaps[1] < 0.5 * gaps[0]
+
+
+def test_counts_are_in_the_units_of_the_setting():
+    setting = Setting(2, 1, 1, budget=10.0, cost_scale=20.0, reward_range=(-100.0, 300.0))
+    visits = np.full((2, 1, 1), 4.0)
+    moves = np.array([[[[4.0]]], [[[0.0]]]])
+    logged = episodes_of_counts(setting, visits, moves, 50.0 * visits, 3.0 * visits)
+    assert sum(each.rewards for each in logged) == pytest.approx([200.0, 200.0])
+    assert sum(each.costs for each in logged).ravel() == pytest.approx([12.0, 12.0])
+    Session(ProximalOMDPD.cautious(), setting, logged=logged)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "sentence"),
+    [
+        ("visits", (0, 0, 0), 0.5, r"visits\[0, 0, 0\].*is no count"),
+        ("visits", (0, 0, 0), 99.0, r"visits\[0, 0, 0\].*another number of times followed by a next state"),
+        ("visits", (H - 1, 0, 0), 99.0, r"arrivals\[2, 0\].*counts must be those of whole episodes"),
+        ("reward_sum", (0, 0, 0), 999.0, r"reward_sum / visits\[0, 0, 0\].*is outside \[0, 1\]"),
+        ("transitions", (H - 1, 0, 0, 0), 1.0, r"transitions\[-1\]\[0, 0, 0\].*follows the last step"),
+    ],
+)
+def test_what_cannot_be_counts_of_episodes_is_refused_by_its_entry(name, place, value, sentence):
+    counts = counts_of(logs(40))
+    wrong = getattr(counts, name).copy()
+    wrong[place] = value
+    with pytest.raises(InvalidInputError, match=sentence):
+        from_counts(counts, **{name: wrong})
+
+
+def test_counts_hold_no_cost_tables():
+    with pytest.raises(InvalidInputError, match="only a setting with bandit feedback"):
+        from_counts(counts_of(logs(3)), world().setting(100, "full"))
