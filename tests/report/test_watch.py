@@ -12,11 +12,14 @@ import pytest
 from real_commands import end_all, start, start_program
 from test_study import runs_of
 
+from omdpd.report.study import Study
 from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import sealed_json
 
 pytest.importorskip("starlette", reason="the live page is not tested: pip install 'omdpd[watch]'")
 pytest.importorskip("uvicorn", reason="the live page is not tested: pip install 'omdpd[watch]'")
+
+from omdpd.report.server import LOOK_EVERY, Feed  # which needs both
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +74,22 @@ def wait_for(page, text, seconds=10.0):
     page.wait_for_function("(t) => document.body.innerText.includes(t)", arg=text, timeout=1000 * seconds)
 
 
-def test_a_new_episode_count_is_shown_within_three_seconds_without_reloading(new_tab, study_folder, tmp_path):
+def test_a_new_episode_count_is_sent_with_the_next_look_and_looks_are_a_second_apart(study_folder, tmp_path):
+    """So that a page shows it within three seconds, if the machine is not busy with something else."""
+    run, whole = unfinished_copy(study_folder, tmp_path / "live")
+    feed = Feed(Study(tmp_path / "live", live=True))
+    feed.look()
+    _, version = feed.since(0)
+    for episodes in (23, 37):
+        write_commit(run, whole, episodes)
+        feed.look()
+        sent, version = feed.since(version)
+        (row,) = (row for row in json.loads(sent["progress"])["runs"] if row["run"] == run.name)
+        assert row["k"] == episodes
+    assert LOOK_EVERY <= 1.0
+
+
+def test_a_new_episode_count_is_shown_without_reloading(new_tab, study_folder, tmp_path):
     run, whole = unfinished_copy(study_folder, tmp_path / "live")
     _, address = serve(tmp_path / "live")
     tab = new_tab()
@@ -80,9 +98,7 @@ def test_a_new_episode_count_is_shown_within_three_seconds_without_reloading(new
     assert "11 / 60" in row_of(page, run)
     for episodes in (23, 37):
         write_commit(run, whole, episodes)
-        began = time.monotonic()
-        wait_for(page, f"{episodes} / 60", 3.0)
-        assert time.monotonic() - began < 3.0
+        wait_for(page, f"{episodes} / 60", 30.0)
     assert page.evaluate("window.here") is True
     assert tab.faults == []
     assert {url.split("/")[2] for url in tab.asked if url.startswith("http")} == {address.split("/")[2]}
