@@ -1,16 +1,19 @@
 """What is checked before a learner is let loose, and what is checked of it while it plays.  Each fault is one sentence.
 
 A learner's memory and time on a large problem are known before anything is allocated: it is tried on two small problems
-of the same kind, where what it keeps and how long an episode takes are measured.  What it keeps is fitted by
-(a S + b S^2) H A, the form of its tables; an episode's time is that of the small problem per byte, times S / S' as
-steps factorise matrices of S rows.  The estimate is rough, and said to be.
+of the same kind, where what it keeps, what it takes meanwhile and how long an episode takes are measured.  What it
+keeps is fitted by (a S + b S^2) H A, the form of its tables; what it takes is as many times as much as on the larger of
+the two problems; an episode's time is that of the small problem per byte, times S / S' as steps factorise matrices of S
+rows.  The estimate is rough, and said to be.
 """
 
 from __future__ import annotations
 
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import NoneType, UnionType
 from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -28,12 +31,14 @@ VERBS = ("init", "policy", "update", "report")
 # Problems with fewer entries (h, s, a, s') are played without a question: 16 MB per table.
 SMALL = 2**21
 # The sizes that a learner is tried on, and how many episodes there (the fastest counts: the first may compile).
-TRIED_STEPS, TRIED_STATES, TRIED_ACTIONS, TRIED_EPISODES = 2, (8, 48), 2, 3
+# (Steps, because a kernel has none at the last: of two, tables that leave it out would seem half as large.)
+TRIED_STEPS, TRIED_STATES, TRIED_ACTIONS, TRIED_EPISODES = 4, (8, 48), 2, 3
 # Tables (H, S, A) beside a learner that keeps none: its policy, the true occupancy, the sum of them, and a round's
 # reward and cost (with the budget taken off, without) while it is judged.
 POLICY_TABLES = 6
-# An update makes the next state beside the last one, and tables on the way.
-COPIES = 3.0
+# An update makes the next state beside the last one, and tables on the way: so many times what is kept, at least, and
+# where it cannot be measured because somebody traces memory already.
+MIN_COPIES, COPIES = 2.0, 3.0
 # Episodes that take longer than this, in seconds, are announced.
 LONG_EPISODE = 5.0
 ADVICE = (
@@ -116,7 +121,9 @@ def check_footprint(learner: Learner[Any], setting: Setting) -> None:
 def footprint(learner: Learner[Any], setting: Setting) -> Footprint | None:
     """What a learner is expected to need; None for one that cannot be tried on small problems."""
     try:
-        tried = [_tried(learner, replace(_small(setting), n_states=S, initial=None)) for S in TRIED_STATES]
+        small = [replace(_small(setting), n_states=S, initial=None) for S in TRIED_STATES]
+        tried = [_tried(learner, each) for each in small]
+        peak = _peak(learner, small[-1])
     except Exception:  # whatever a learner does on a small problem, it is the large one that was asked for
         return None
     (low, fast), (high, slow) = tried
@@ -126,7 +133,8 @@ def footprint(learner: Learner[Any], setting: Setting) -> Footprint | None:
     more = H * A / (TRIED_STEPS * TRIED_ACTIONS)
     kept = more * (max(linear, 0.0) * S + max(square, 0.0) * S**2)
     per_byte = max(slow - fast, 0.0) / max(high - low, 1.0)
-    return Footprint(COPIES * kept, kept * per_byte * S / TRIED_STATES[-1])
+    copies = COPIES if peak is None else max(peak / max(high, 1.0), MIN_COPIES)
+    return Footprint(copies * kept, kept * per_byte * S / TRIED_STATES[-1])
 
 
 def _small(setting: Setting) -> Setting:
@@ -143,6 +151,22 @@ def _tried(learner: Learner[Any], setting: Setting) -> tuple[float, float]:
         state = learner.update(state, _some_feedback(rng, setting))
         spent.append(time.process_time() - began)
     return float(sum(array.nbytes for array in pack(state)[1].values())), min(spent)
+
+
+def _peak(learner: Learner[Any], setting: Setting) -> float | None:
+    """The most bytes that a learner has at a time in a few episodes, all compiled already; None if it cannot be told.
+
+    In a thread of its own, because solvers keep their working memory by thread and would find it there.
+    """
+    if tracemalloc.is_tracing():
+        return None
+    tracemalloc.start()
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(_tried, learner, setting).result()
+        return float(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
 
 
 def _some_feedback(rng: np.random.Generator, setting: Setting) -> Feedback:
