@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete
 
 from omdpd import (
     CMDP,
@@ -17,6 +18,7 @@ from omdpd import (
     Trajectory,
     plot,
 )
+from omdpd.gym import learn
 
 DAYS, JOBS, ACTIONS = 7, 2000, 2  # a day is served by the usual team, or with overtime
 SERVED, OVERTIME, ARRIVALS = (40, 60), (0.0, 8.0), (30, 45, 60)
@@ -98,3 +100,30 @@ def test_the_unknown_queue_is_learnt_in_lumps_from_week_to_week(tmp_path):
     with Session.open(tmp_path / "weeks", ProximalOMDPD.standard(stationary=True), setting) as session:
         assert session.episodes == 3
         assert session._state.setting.mu[jobs // LUMP] == 1.0
+
+
+class Backlog:
+    """The queue as a Gymnasium environment that publishes no table; two months of it are too much for one."""
+
+    def __init__(self, states):
+        self.observation_space, self.action_space = Discrete(states), Discrete(ACTIONS)
+
+    def reset(self, seed=None):
+        if seed is not None:
+            self.rng = np.random.default_rng(seed)
+        self.jobs = START
+        return self.jobs, {}
+
+    def step(self, action):
+        cost, most = OVERTIME[action] / 8.0, self.observation_space.n - 1
+        self.jobs = min(max(self.jobs - SERVED[action], 0) + int(self.rng.choice(ARRIVALS)), most)
+        return self.jobs, 1.0 - self.jobs / most, False, False, {"cost": cost}
+
+
+def test_an_environment_of_2000_states_needs_no_word_about_tables_for_a_learner_that_keeps_none():
+    """Sixty days have 480 million transition probabilities, of which a few hundred are met."""
+    days = 60
+    learned = learn(Backlog(JOBS), ProximalOMDPD.standard(stationary=True), 3, days, 0.5 * days)
+    assert learned.policy.shape == (days, JOBS, ACTIONS)
+    with pytest.raises(InvalidInputError, match="need tables of"):
+        learn(Backlog(JOBS), OMDPD.tuned(), 3, days, 0.5 * days)

@@ -75,7 +75,7 @@ def learn(
         "cost_scale": cost_scale, "state_of": state_of, "n_states": n_states, "max_entries": max_entries,
         "truncation": truncation,
     }  # fmt: skip
-    task = _task(env, horizon, budget, settings)
+    task = _task(env, horizon, budget, settings, learner)
     setting = task.setting(positive_integer("n_episodes", n_episodes))
     whole_number("seed", seed, 0)
     with progress_bar(type(learner).__name__, n_episodes, progress) as tell:
@@ -173,8 +173,10 @@ def _learned(task: Task, session: Session, returns: Sequence[Return]) -> Learned
     )
 
 
-def _task(env: Any, horizon: int | None, budget: npt.ArrayLike | None, settings: dict[str, Any]) -> Task:
-    """The task that a call of `learn` means."""
+def _task(
+    env: Any, horizon: int | None, budget: npt.ArrayLike | None, settings: dict[str, Any], learner: Learner[Any]
+) -> Task:
+    """The task that a call of `learn` means; its size is checked only for a learner that keeps tables of it."""
     if isinstance(env, Task):
         defaults: dict[str, Any] = {field.name: field.default for field in fields(Task)} | {
             "horizon": None,
@@ -190,4 +192,11 @@ def _task(env: Any, horizon: int | None, budget: npt.ArrayLike | None, settings:
     published = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)
     if settings["initial"] is None:
         settings = settings | {"initial": published}
-    return Task(env, horizon, budget, **settings)
+    task = Task(env, horizon, budget, **(settings | {"max_entries": None}))
+    return task if _keeps_none(learner, task) else replace(task, max_entries=settings["max_entries"])
+
+
+def _keeps_none(learner: Learner[Any], task: Task) -> bool:
+    """Whether a learner says that on such a problem it keeps what it visits alone, not tables."""
+    keeps_tables = getattr(learner, "keeps_tables", None)
+    return callable(keeps_tables) and not keeps_tables(task.setting(None))

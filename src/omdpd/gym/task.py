@@ -73,7 +73,8 @@ class Task:
         For other observations, or to lump states together: the state of an observation, and how many states there are
         (`omdpd.gym.Bins` is both).
     max_entries
-        Refuse a problem whose H S A S is larger; None for a learner that keeps no table of transitions.
+        Refuse a problem whose H S A S is larger; None for a learner that keeps no table of transitions, or one of what
+        it visits alone (`learn` sees to that itself).
     observation_cost
         Instead of `cost`: ``cost(observation, action, next_observation)``, of what the environment itself says.
     truncation
@@ -115,8 +116,8 @@ class Task:
         if self.max_entries is not None and self.max_entries < H * S * A * S:
             raise InvalidInputError(
                 f"{S} states, {A} actions and {H} steps need tables of {H * S * A * S * 8 / 2**30:.1f} GiB each; "
-                "choose a shorter horizon, lump states together with state_of, or (for a learner without a table of "
-                "transitions) pass max_entries=None"
+                "choose a shorter horizon, lump states together with state_of, or (for a learner that keeps no "
+                "table of transitions, or of what it visits alone) pass max_entries=None"
             )
 
     @cached_property
