@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from named import LEARNERS, NATURES, WORLDS
 
+from omdpd.cli.first_use import runs_of
 from omdpd.experiments import first_use
+from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
 from omdpd.solvers.compiled.announce import ANNOUNCER
 from omdpd.solvers.compiled.cache import kernel_folder
@@ -50,3 +52,14 @@ def test_the_command_says_where_the_code_is_kept():
     command = [Path(sys.executable).with_name("omdpd"), "warm-up", "--learners", "Uniform"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert str(kernel_folder().parent.parent) in said.replace("\n", "")
+
+
+def test_everything_ahead_includes_what_large_problems_call():
+    """A learner that keeps large problems by a graph calls other functions there, and is noted apart."""
+    runs = runs_of(Registry.installed(), ["ProximalOMDPD.standard", "Uniform"])
+    kinds = [(run.learner.name, run.learner.settings.get("layout")) for run in runs]
+    assert (
+        kinds
+        == [("ProximalOMDPD.standard", None)] * 2 + [("ProximalOMDPD.standard", "graph")] * 2 + [("Uniform", None)] * 2
+    )
+    assert len({first_use._note(run) for run in runs}) == len(runs)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 
@@ -18,6 +20,18 @@ from omdpd.solvers.compiled.cache import cache_folder, kernel_folder
 NATURES = ("noisy", "pool")
 
 
+def runs_of(registry: Registry, names: Sequence[str]) -> list[RunSpec]:
+    """A run of every kind of these learners; one that large problems are kept by a graph for is two kinds."""
+    runs = []
+    for name in names:
+        fields = registry.type("learners", name).__struct_fields__
+        for settings in ({}, {"layout": "graph"}) if "layout" in fields else ({},):
+            learner = registry.spec("learners", name, settings)
+            for nature in NATURES:
+                runs.append(msgspec.structs.replace(registry.run("cyclic", nature, name, 3, 0), learner=learner))
+    return runs
+
+
 def warm_up(
     learners: Annotated[str, typer.Option(help="Comma-separated learners; everything there is if empty.")] = "",
 ) -> None:
@@ -28,14 +42,9 @@ def warm_up(
         console.print(line, highlight=False, soft_wrap=True)
 
     names = names_of(learners)
-    runs: list[RunSpec] = [
-        registry.run("cyclic", nature, name, 3, 0)
-        for name in names or registry.complete("learners")
-        for nature in NATURES
-    ]
     if not names:
         warmup.warm_up(say)
-    compile_for(runs, say)
+    compile_for(runs_of(registry, names or registry.complete("learners")), say)
     kept = kernel_folder()
     size = 0 if kept is None else sum(file.stat().st_size for file in kept.rglob("*") if file.is_file())
     where = "is kept nowhere: no cache folder can be written" if kept is None else f"is in {cache_folder()}"

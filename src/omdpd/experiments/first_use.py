@@ -47,7 +47,8 @@ def compile_for(runs: Iterable[RunSpec], say: Say) -> None:
 
 def _note(run: RunSpec) -> str:
     """What runs that call the same functions have in common."""
-    return f"{run.learner.name}-{run.nature.name}"
+    layout = run.learner.settings.get("layout") or ""
+    return f"{run.learner.name}-{run.nature.name}" + (f"-{layout}" if layout else "")
 
 
 def _play(run: RunSpec) -> None:
