@@ -65,7 +65,9 @@ def against_episodes(summary: Summary, sides: Sequence[str], scale: float = 1.0)
             at, means = [line.episodes for line in lines], [line.mean(side) or 0.0 for line in lines]
             axes.plot(at, means, color=colour, linestyle=dashes, marker=marker, label=name)
             for line in lines:
-                axes.plot([line.episodes] * len(line.seeds), line.numbers[side], ".", color=colour, alpha=0.5)
+                values = line.values(side)
+                if values is not None:
+                    axes.plot([line.episodes] * len(values), values, ".", color=colour, alpha=0.5)
 
     return panels(summary, sides, fill, scale)
 
