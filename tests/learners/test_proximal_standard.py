@@ -16,6 +16,7 @@ from omdpd.beliefs.sharing import shared_beliefs
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.learners.proximal_steps import prices_of
 from omdpd.learners.surrogate import Stepping, Weighting
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
@@ -115,14 +116,13 @@ def test_the_dial_raises_the_tables_in_proportion(kind):
 
 @pytest.mark.parametrize("cost", [-0.01, 0.01])
 def test_the_bonus_sees_high_prices_only_of_revealed_tables_that_are_not_met(cost):
-    learner = ProximalOMDPD.standard()
-    before, state = play(learner, cmdp_of(3), "full", 5)[-2:]
+    before, state = play(ProximalOMDPD.standard(), cmdp_of(3), "full", 5)[-2:]
     held = tuple(kept.meet(np.full((H, S, A), cost)) for kept in (TableMemory(1),) * I)
     dear = replace(state, multipliers=np.array([30.0, 90.0]) * state.eta, memory=held)
-    found = learner._prices(dear, before.q)
+    found = prices_of(dear, before.q, 10.0)
     assert np.allclose(found, [2.5, 7.5] if cost < 0.0 else [30.0, 90.0], rtol=1e-12, atol=0.0)
     cheap = replace(dear, multipliers=np.array([3.0, 6.0]) * state.eta)
-    assert np.allclose(learner._prices(cheap, before.q), [3.0, 6.0], rtol=1e-12, atol=0.0)
+    assert np.allclose(prices_of(cheap, before.q, 10.0), [3.0, 6.0], rtol=1e-12, atol=0.0)
 
 
 def test_the_margin_is_counted_in_no_violation():

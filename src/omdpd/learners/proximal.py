@@ -37,7 +37,7 @@ from omdpd.beliefs.confidence import (
 )
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.layouts import Layout, RowPolicy, inherited
-from omdpd.beliefs.margins import EXCEEDED, Caution
+from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.shared_rows import Scores, SharedRows
 from omdpd.beliefs.sharing import Evidence, SharedKernel
@@ -49,17 +49,19 @@ from omdpd.learners.proximal_steps import (
     Ground,
     Representation,
     State,
+    caution_after,
     first_occupancy,
     largest_growth,
     layout_for,
     nothing_seen,
     order_on_graph,
+    prices_of,
 )
 from omdpd.learners.surrogate import Stepping, Surrogate, Weighting, distance, flow, inexactness, kernel_move
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.compiled.products import add_violation, dot, largest_dot
+from omdpd.solvers.compiled.products import add_violation, dot
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Kernel, Region
@@ -240,7 +242,7 @@ class ProximalOMDPD:
         """Steps 3-6 for the episode just played, then 1-2 for the next."""
         setting, region, k = state.setting, state.believed.region, state.k + 1
         q = flow(region, state.q)
-        caution = None if state.caution is None else _after_episode(state.caution, state, feedback)
+        caution = caution_after(state, feedback)
         memory, observed = state.memory, state.believed.counted_cost
         if isinstance(feedback, FullFeedback):  # step 3
             observed = feedback.cost.reshape(-1, *state.q.shape)
@@ -260,7 +262,7 @@ class ProximalOMDPD:
         layout = representations.layout_of(setting, counts)
         parent = layout.parents(region) if layout is not None and isinstance(region, Graph) else None
         caution = None if caution is None else caution.inherited(parent)
-        prices = Prices(self._prices(state, q), inherited(state.predicted.hinges.tables, parent))
+        prices = Prices(prices_of(state, q, self.weighting.w0), inherited(state.predicted.hinges.tables, parent))
         believed, shared = self._believe(setting, counts, layout, k, evidence, prices, caution)
         if not (still and now.eta == state.eta):  # step 2
             weights, capped = self._weights(setting, k + 1, V, now.eta, capped)
@@ -329,19 +331,6 @@ class ProximalOMDPD:
         weights = np.minimum(wanted, MAX_WEIGHT / eta)
         return weights, capped or wanted.tolist() != weights.tolist()
 
-    def _prices(self, state: State, q: Floats) -> Floats:
-        """What the last plan would pay for a little more of each cost, (J,), as the next bonus sees it.
-
-        A plan that meets every revealed table as it is has found a safe way, and pays for its margin at most what a
-        violation is worth to begin with, in all: a bonus in units of a price of hundreds makes the next price as high.
-        """
-        prices = state.multipliers / state.eta
-        if state.caution is None or state.setting.feedback == "bandit" or not prices.sum() > self.weighting.w0:
-            return prices
-        if max(largest_dot(kept.stack, q) for kept in state.memory if kept.tables) > EXCEEDED * state.setting.horizon:
-            return prices
-        return prices * (self.weighting.w0 / prices.sum())
-
     def _correct(self, state: State, memory: tuple[TableMemory, ...], weights: Floats) -> Corrected:
         """Steps 5 and 6: q_hat_{k+1} from the surrogate that was met, and the step size from the surprise.
 
@@ -397,12 +386,3 @@ class ProximalOMDPD:
             raise InvalidInputError(
                 "layout is 'graph', but only estimators with one kernel made of counts can be laid out on one"
             )
-
-
-def _after_episode(caution: Caution, state: State, feedback: Feedback) -> Caution:
-    """What margins depend on after an episode: the plan just played, whether it had room, how new its tables were."""
-    excess = state.predicted.excess(flow(state.believed.region, state.q))
-    caution = caution.after_plan(state.q, excess, state.setting.horizon, isinstance(feedback, FullFeedback))
-    if not isinstance(feedback, FullFeedback):
-        return caution
-    return caution.after_tables(state.memory, feedback.cost.reshape(-1, *state.q.shape))

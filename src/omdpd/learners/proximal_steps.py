@@ -10,18 +10,19 @@ import numpy as np
 from omdpd.beliefs.confidence import EmpiricalEstimator, Estimate, KnownModel
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.layouts import uniform_rows
-from omdpd.beliefs.margins import Caution
+from omdpd.beliefs.margins import EXCEEDED, Caution
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.shared_rows import Scores, SharedRows, lifted_rows
 from omdpd.beliefs.sharing import Evidence, SharedKernel
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.beliefs.visits import Order, Visits
 from omdpd.learners.start import uniform_occupancy
-from omdpd.learners.surrogate import Surrogate, matching, remembered_tables
+from omdpd.learners.surrogate import Surrogate, flow, matching, remembered_tables
 from omdpd.problem.arrays import Floats
 from omdpd.problem.records import quick
-from omdpd.problem.setting import Setting
+from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.memory import lift_by_size
+from omdpd.solvers.compiled.products import largest_dot
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
 from omdpd.solvers.regions import Region
@@ -128,6 +129,31 @@ class Ground(NamedTuple):
         lifted = np.empty(tables.shape)
         lift_by_size(tables, scale, lifted)
         return lifted
+
+
+def caution_after(state: State, feedback: Feedback) -> Caution | None:
+    """What margins depend on after an episode: the plan just played, whether it had room, how new its tables were."""
+    if state.caution is None:
+        return None
+    revealed, excess = isinstance(feedback, FullFeedback), state.predicted.excess(flow(state.believed.region, state.q))
+    caution = state.caution.after_plan(state.q, excess, state.setting.horizon, revealed)
+    if not isinstance(feedback, FullFeedback):
+        return caution
+    return caution.after_tables(state.memory, feedback.cost.reshape(-1, *state.q.shape))
+
+
+def prices_of(state: State, q: Floats, w0: float) -> Floats:
+    """What the last plan q would pay for a little more of each cost, (J,), as the next bonus sees it.
+
+    A plan that meets every revealed table as it is has found a safe way, and pays for its margin at most what a
+    violation is worth to begin with, w0 in all: a bonus in units of a price of hundreds makes the next price as high.
+    """
+    prices = state.multipliers / state.eta
+    if state.caution is None or state.setting.feedback == "bandit" or not prices.sum() > w0:
+        return prices
+    if max(largest_dot(kept.stack, q) for kept in state.memory if kept.tables) > EXCEEDED * state.setting.horizon:
+        return prices
+    return prices * (w0 / prices.sum())
 
 
 def layout_for(estimator: object, setting: Setting, wanted: Representation | None = None) -> Representation:
