@@ -3,9 +3,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from instances import bandit, random_cmdp, revealed
 from named import LEARNERS
+from typing_extensions import TypeAliasType
 
 from omdpd.learners.protocol import stored_classes
 from omdpd.play.scene import informed
@@ -62,6 +64,16 @@ def test_numpy_scalars_become_plain_numbers():
 def test_what_may_come_back_is_read_off_the_type_hints():
     assert classes_of(Branch, "it") == CLASSES
     assert classes_of(tuple[int, Leaf | None], "it") == {"Leaf": Leaf}
+
+
+def test_a_name_for_a_type_is_what_it_stands_for():
+    # As NumPy's own names of arrays are from 2.5 on, which needs Python 3.12.
+    leaves = TypeAliasType("leaves", tuple[Leaf, ...] | None)
+    assert classes_of(tuple[int, leaves], "it") == {"Leaf": Leaf}
+    table = TypeAliasType("table", npt.NDArray[np.float64])
+    assert classes_of(tuple[table, npt.ArrayLike | None], "it") == {}
+    with pytest.raises(InvalidInputError, match="cannot be stored"):
+        classes_of(TypeAliasType("bag", set), "it")
 
 
 @pytest.mark.parametrize("hint", [dict, list[int], object, Callable, set])

@@ -19,8 +19,8 @@ from omdpd.problem.arrays import InvalidInputError
 Tree = Any  # JSON
 # What a tree holds as it is.
 PLAIN = (bool, int, float, str, NoneType, np.ndarray, np.generic)
-# What may be given for an array; what is kept is the array that was made of it.
-ARRAY_LIKE = get_args(npt.ArrayLike)
+# What may be given for an array (a union; from NumPy 2.5 on its name); what is kept is the array that was made of it.
+ARRAY_LIKE = (npt.ArrayLike, *get_args(npt.ArrayLike))
 
 # Metadata of a field that is not stored while it is None: what was stored, or named by a hash, before there was such a
 # field stays as it was.
@@ -86,6 +86,8 @@ def classes_of(hint: Any, where: str) -> dict[str, type]:
 def _collect(hint: Any, where: str, found: dict[str, type]) -> None:
     if isinstance(hint, TypeVar):
         hint = hint.__bound__
+    if hint not in ARRAY_LIKE:
+        hint = _named_type(hint)
     origin = get_origin(hint) or hint
     if origin in (Union, UnionType, tuple):
         for part in get_args(hint):
@@ -102,6 +104,13 @@ def _collect(hint: Any, where: str, found: dict[str, type]) -> None:
             f"{where} is of type {getattr(hint, '__name__', hint)}, which cannot be stored; what can: numbers, "
             "strings, arrays, tuples, and dataclasses of them"
         )
+
+
+def _named_type(hint: Any) -> Any:
+    """What a name made by ``type Name = ...`` stands for; NumPy's `NDArray` is one from 2.5 on."""
+    while hasattr(named := get_origin(hint) or hint, "__value__"):
+        hint = named.__value__
+    return hint
 
 
 def _plain(hint: Any, origin: Any) -> bool:
