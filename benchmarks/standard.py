@@ -2,8 +2,8 @@
 
 Bars: ratios of means to `ProximalOMDPD.cautious` over paired runs, with a paired bootstrap 90 % interval; a bar fails
 when the whole interval lies on the wrong side.  With --dials every dial is turned instead, one at a time, and the
-regret/violation frontier is printed.  Numbers are kept under results/standard and reused, unless --fresh.  With
---markdown the tables of docs/dials.md are printed.
+regret/violation frontier is printed, for the natures that are named after it (all if none is).  Numbers are kept under
+results/standard and reused, unless --fresh.  With --markdown the tables of docs/dials.md are printed.
 """
 
 from __future__ import annotations
@@ -135,11 +135,11 @@ def bar_rows(results: Results) -> list[tuple[str, ...]]:
     return lines
 
 
-def dial_rows(results: Results, learners: Sequence[str]) -> list[tuple[str, ...]]:
+def dial_rows(results: Results, learners: Sequence[str], names: Sequence[str]) -> list[tuple[str, ...]]:
     """One line per nature and setting: the frontier."""
     lines = []
-    for nature in (*NATURE_NAMES, "together"):
-        natures = NATURE_NAMES if nature == "together" else (nature,)
+    for nature in (*names, "together"):
+        natures = names if nature == "together" else (nature,)
         for learner in learners:
             means = [results.each(learner, natures, key).mean() for key in ("regret", "violation", "lagrangian_regret")]
             ratios = [results.ratio(learner, natures, key) for key in ("regret", "violation", "lagrangian_regret")]
@@ -170,12 +170,12 @@ def bar_table(results: Results) -> list[tuple[str, ...]]:
     return lines
 
 
-def dial_table(results: Results, learners: Sequence[str]) -> list[tuple[str, ...]]:
+def dial_table(results: Results, learners: Sequence[str], names: Sequence[str]) -> list[tuple[str, ...]]:
     """Regret / violation / Lagrangian regret: one line per setting, one column per nature, after a head."""
     keys = ("regret", "violation", "lagrangian_regret")
-    lines: list[tuple[str, ...]] = [("", *(f"`{nature}`" for nature in NATURE_NAMES))]
+    lines: list[tuple[str, ...]] = [("", *(f"`{nature}`" for nature in names))]
     for learner in learners:
-        each = ([results.each(learner, (nature,), key).mean() for key in keys] for nature in NATURE_NAMES)
+        each = ([results.each(learner, (nature,), key).mean() for key in keys] for nature in names)
         lines.append((learner, *("{:.0f} / {:.1f} / {:.0f}".format(*means) for means in each)))
     return lines
 
@@ -191,15 +191,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", help="FIRST:COUNT, e.g. 100:30")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--dials", action="store_true", help="turn every dial instead of checking the bars")
+    parser.add_argument("--dials", nargs="*", choices=NATURE_NAMES, help="turn every dial, under these natures")
     parser.add_argument("--episodes", type=int, default=K)
     parser.add_argument("--fresh", action="store_true", help="play again what was played")
     parser.add_argument("--markdown", action="store_true", help="print the table of docs/dials.md")
     options = parser.parse_args()
     start, count = (int(part) for part in options.seeds.split(":"))
     seeds = range(start, start + count)
-    learners = list(LEARNER_OF) if options.dials else [THEIRS, OURS]
-    grid = [(learner, nature, seed) for seed in seeds for nature in NATURE_NAMES for learner in learners]
+    turned, natures = options.dials is not None, options.dials or NATURE_NAMES
+    learners = list(LEARNER_OF) if turned else [THEIRS, OURS]
+    grid = [(learner, nature, seed) for seed in seeds for nature in natures for learner in learners]
     jobs = [Job(*names, options.episodes) for names in grid]
     if options.fresh:
         for job in jobs:
@@ -211,11 +212,11 @@ def main() -> int:
             found[futures[future]] = future.result()
     results = Results(found, seeds)
     if options.markdown:
-        print_markdown(dial_table(results, learners) if options.dials else bar_table(results))
+        print_markdown(dial_table(results, learners, natures) if turned else bar_table(results))
         return 0
-    if options.dials:
+    if turned:
         heads = ("nature", "setting", "regret; ratio", "violation; ratio", "Lagrangian regret; ratio", "stuck")
-        lines = dial_rows(results, learners)
+        lines = dial_rows(results, learners, natures)
     else:
         heads, lines = ("nature", "what", "measured (90 %)", "limit", "holds"), bar_rows(results)
     shown = Table(title=f"{OURS} against {THEIRS} on instances {start} to {start + count - 1}, K = {options.episodes}")
@@ -224,9 +225,9 @@ def main() -> int:
     for line in lines:
         shown.add_row(*line)
     Console(width=150).print(shown)
-    name = "dials" if options.dials else "bars"
+    name = "dials" if turned else "bars"
     write_atomically(FOLDER / f"{name}-{start}-{count}.json", json.dumps([heads, *lines], indent=1).encode())
-    return 0 if options.dials or all(line[-1] == "yes" for line in lines) else 1
+    return 0 if turned or all(line[-1] == "yes" for line in lines) else 1
 
 
 if __name__ == "__main__":
