@@ -1,9 +1,11 @@
 """Print a table of docs/comparison.md from what `omdpd compare` left in a folder, and put its figures beside the page.
 
     python tools/comparison.py results/compare random_dirichlet noisy
+    python tools/comparison.py results/compare garnet noisy 10
 
-Tables are named "WORLD NATURE" (means, ranks and paired differences of one place), "growth" (the leaders at other
-numbers of episodes) or "choices" (the settings chosen, and how they were chosen).
+Tables are named "WORLD NATURE" (means, ranks and paired differences of one place; with a number, of so many learners
+and ours), "growth" (the leaders at other numbers of episodes) or "choices" (the settings chosen, and how they were
+chosen).
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
-FIGURES = {"plane.png": "comparison.png"}
+FIGURES = {"plane.png": "comparison.png", "frontier.png": "frontiers.png"}
+OURS = ("OMDPD.", "ProximalOMDPD.")
 
 
 def lines(file: Path) -> list[dict[str, str]]:
@@ -27,8 +30,8 @@ def number(text: str, digits: int = 0, sign: bool = False) -> str:
     return "-" if text == "" else f"{float(text):{'+' if sign else ''}.{digits}f}"
 
 
-def of_place(folder: Path, world: str, nature: str) -> str:
-    """Means, rank and paired differences of every learner at one place, best first."""
+def of_place(folder: Path, world: str, nature: str, most: int | None = None) -> str:
+    """Means, rank and paired differences of every learner at one place, best first; or of the first and ours."""
     ranks = [row for row in lines(folder / "ranks.csv") if (row["world"], row["nature"]) == (world, nature)]
     means = {
         row["learner"]: row for row in lines(folder / "table.csv") if (row["world"], row["nature"]) == (world, nature)
@@ -40,7 +43,7 @@ def of_place(folder: Path, world: str, nature: str) -> str:
     }
     head = "| learner | regret | strong violation | rank (95 %) | regret - yardstick's | violation - yardstick's |\n"
     body = []
-    for rank in ranks:
+    for rank in [row for i, row in enumerate(ranks) if most is None or i < most or row["learner"].startswith(OURS)]:
         name, mean = rank["learner"], means[rank["learner"]]
         cells = [
             f"{number(mean[key])} ± {number(mean.get(f'{key}_half', ''))}" for key in ("regret", "violation")
@@ -84,8 +87,8 @@ def filled(name: str, folder: Path) -> str:
     """The numbers of one place of the page."""
     if name in ("growth", "choices"):
         return {"growth": growth, "choices": choices}[name](folder)
-    world, nature = name.split(" ")
-    return of_place(folder, world, nature)
+    world, nature, *most = name.split(" ")
+    return of_place(folder, world, nature, int(most[0]) if most else None)
 
 
 def main() -> None:
