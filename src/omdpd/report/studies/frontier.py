@@ -10,7 +10,7 @@ from omdpd.experiments.spec import LearnerSpec, RunSpec
 from omdpd.experiments.tuning import RANGES, multiplied, turned
 from omdpd.learners.factors import FACTORS, Factor
 from omdpd.report.canvas import new_figure
-from omdpd.report.figures import LOOK
+from omdpd.report.figures import LOOK, STYLES, Style
 from omdpd.report.studies.cells import markdown, mean_cell
 from omdpd.report.studies.drawing import styles_by_name
 from omdpd.report.studies.study import Size, Study, Summary, learner, nature, runs_of
@@ -38,7 +38,7 @@ def dial_of(name: str) -> Factor:
 
 
 def positions(name: str) -> list[LearnerSpec]:
-    """The learner at five positions of its dial, the middle one as it comes."""
+    """The learner at five positions of its dial, the middle one as it comes (where it comes with a value)."""
     dial = dial_of(name)
     low, high = RANGES[dial.role]
     multiples = [*np.geomspace(low, 1.0, 3), *np.geomspace(1.0, high, 3)[1:]]
@@ -92,18 +92,23 @@ def draw(summary: Summary) -> Figure:
         figure = new_figure(11.0, 5.4)
         for axes, (met, names) in zip(figure.subplots(1, len(LEARNERS)), LEARNERS.items(), strict=True):
             for name in names:
-                _line(axes, summary, met, name, style[name])
+                _line(axes, summary, met, name, style[name], hollow=list(style).index(name) >= len(STYLES))
             axes.set(title=met, xlabel="regret", ylabel="strong violation", xscale="log")
             axes.set_yscale("symlog", linthresh=1.0)
+            axes.set_ylim(bottom=-0.1)
             axes.legend(fontsize=7, frameon=False)
     return figure
 
 
-def _line(axes: Axes, summary: Summary, met: str, name: str, style: tuple[str, str, str]) -> None:
+def _line(axes: Axes, summary: Summary, met: str, name: str, style: Style, hollow: bool) -> None:
+    """One learner; there are more of them than styles, so the later ones have hollow markers and dotted lines."""
     colour, dashes, marker = style
     lines = [summary.along(met, spec.label)[0] for spec in positions(name)]
     points = [(line.mean("regret") or 0.0, line.mean("violation") or 0.0) for line in lines]
-    axes.plot(*zip(*points, strict=True), color=colour, linestyle=dashes, marker=marker, linewidth=0.9, label=name)
+    axes.plot(
+        *zip(*points, strict=True), color=colour, linestyle=":" if hollow else dashes, marker=marker,
+        fillstyle="none" if hollow else "full", linewidth=0.9, label=name,
+    )  # fmt: skip
     axes.plot(*points[len(points) // 2], color=colour, marker="o", markersize=9, fillstyle="none")
 
 
@@ -111,7 +116,7 @@ FRONTIER = Study(
     "frontier",
     "What does each learner trade as its dial turns?",
     "A dial is the setting that a learner declares for its margin on cost, or else for its step "
-    "(`learners/factors.py`), at five positions; the middle one is its default (ringed in the figure). ● marks "
+    "(`learners/factors.py`), at five positions; the middle one is ringed in the figure. ● marks "
     "positions that no other position of anybody beats in both means.",
     Size((500,), 3),
     Size((20,), 1),
