@@ -81,8 +81,7 @@ wheel-check: $(VENV)/.dev
 # The comparison of all learners (half an hour), and its tables and figures into docs/comparison.md; the prose is ours.
 .PHONY: comparison
 comparison: $(VENV)/.base
-	$(BIN)/omdpd compare --out results/compare
-	$(BIN)/python tools/page_numbers.py renew "random_dirichlet noisy" "random_dirichlet pool" "random_dirichlet adaptive"
+	$(BIN)/python tools/page_numbers.py renew docs/comparison.md
 
 # The studies (`omdpd study` lists them), and their tables and figures into docs/studies; the readings are ours.
 # Resumable: runs that are finished are in results/studies.  `make study NAME=growth` renews one, `make studies` all.

@@ -2,7 +2,7 @@
 
     python tools/page_numbers.py            # say which numbers were made by other code than this
     python tools/page_numbers.py renew      # make the cheap ones again
-    python tools/page_numbers.py renew NAME # make these again, however long it takes
+    python tools/page_numbers.py renew NAME # make these again, however long it takes (docs/PAGE.md: all of a page)
     python tools/page_numbers.py adopt NAME # keep what the page shows: somebody has just put it there by hand
     python tools/page_numbers.py adopt NAME VERSION DATE  # the same for what was made before anything was recorded
 
@@ -169,14 +169,16 @@ def printed(command: str, root: Path = ROOT) -> str:
     return done.stdout
 
 
-def renew(entry: Entry, root: Path = ROOT) -> None:
-    """Run an entry's commands, keep what they printed, and put it into the page."""
+def renew(entry: Entry, root: Path = ROOT, ran: dict[str, str] | None = None) -> None:
+    """Run an entry's commands, keep what they printed, and put it into the page; not what `ran` before already."""
+    ran = {} if ran is None else ran
     if entry.by_hand:
         sys.exit(f"{entry.name} is copied by hand from what `{entry.command}` shows; then say `adopt {entry.name}`")
     inputs = entry.prints(root)
-    text = printed(entry.command, root)
+    if entry.command not in ran:
+        ran[entry.command] = printed(entry.command, root)
     if entry.place:
-        keep(entry, printed(entry.table, root) if entry.table else text, root)
+        keep(entry, printed(entry.table, root) if entry.table else ran[entry.command], root)
     if entry.reduced is not None and entry.reduced.recorded:
         entry.file(".reduced.md", root).write_text(printed(entry.reduced.command, root))
     record(entry, now(), inputs, root)
@@ -214,13 +216,22 @@ def adopt(entry: Entry, when: Sequence[str] = (), root: Path = ROOT) -> None:
         record(entry, now(), entry.prints(root), root)
 
 
+def chosen(found: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
+    """The entries of these names, or of pages that are named so; without a name the cheap ones."""
+    known = {entry.name for entry in found} | {entry.page for entry in found}
+    if unknown := [name for name in names if name not in known]:
+        sys.exit(f"{MANIFEST} has no entry and no page {unknown[0]!r}")
+    return [entry for entry in found if ({entry.name, entry.page} & set(names) if names else entry.cheap)]
+
+
 def main(words: Sequence[str]) -> int:
     """Say what has changed, or renew, or adopt."""
     known = {entry.name: entry for entry in entries()}
     match words:
         case ["renew", *names]:
-            for entry in [known[name] for name in names] or [entry for entry in known.values() if entry.cheap]:
-                renew(entry)
+            ran: dict[str, str] = {}
+            for entry in chosen(list(known.values()), names):
+                renew(entry, ran=ran)
                 print(f"renewed {entry.name} of {entry.page}", flush=True)
         case ["adopt", name, *when] if len(when) in (0, 2):
             adopt(known[name], when)

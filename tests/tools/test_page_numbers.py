@@ -4,7 +4,7 @@ import pytest
 
 from agreement import agree, disagreements
 from marked import places
-from page_numbers import ROOT, Reduced, adopt, entries, fingerprint, main, notices, printed, renew
+from page_numbers import ROOT, Entry, Reduced, adopt, chosen, entries, fingerprint, main, notices, printed, renew
 
 ENTRIES = entries()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
@@ -130,6 +130,24 @@ def test_a_fingerprint_depends_on_names_and_contents(tmp_path):
     assert fingerprint(tmp_path) == two
     with pytest.raises(FileNotFoundError, match=r"names .* as an input"):
         fingerprint(tmp_path / "c")
+
+
+def test_entries_are_chosen_by_name_by_page_or_for_being_cheap():
+    a, b, c = (
+        Entry(name, page, "x", (), cheap=name == "c") for name, page in (("a", "p.md"), ("b", "p.md"), ("c", "q.md"))
+    )
+    assert chosen([a, b, c], ["p.md"]) == [a, b]
+    assert chosen([a, b, c], ["b", "q.md"]) == [b, c]
+    assert chosen([a, b, c], []) == [c]
+    with pytest.raises(SystemExit, match="no page 'r'"):
+        chosen([a, b, c], ["r"])
+
+
+def test_what_two_tables_share_is_run_once(repository):
+    (entry,) = entries(repository)
+    ran = {entry.command: "| a |\n|---|\n| 7 |"}
+    renew(entry, repository, ran)
+    assert "| 7 |" in (repository / "page.md").read_text()
 
 
 def test_a_word_that_is_no_command_is_answered_with_those_that_are(capsys):
