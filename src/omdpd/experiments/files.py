@@ -42,7 +42,7 @@ MAX_TRIED_ENTRIES = 2**23
 
 STARTER = """\
 # An experiment: every world with every nature, learner and seed.  Run it with:  omdpd run {file}
-# Lists of values are grids: kappa = [0.0, 0.02, 0.05] below makes three learners.
+# Lists of values are grids: z = [0.0, 1.0] below makes two learners.
 
 episodes = 3000          # K, episodes per run
 seeds = 5                # how many seeds; each seed is a world of its own
