@@ -73,6 +73,11 @@ def test_histories_are_drawn_into_one_file(tmp_path):
     assert "a title" in text
 
 
+def test_one_history_needs_no_list_to_be_drawn():
+    figure = plot(run(world(), Uniform(), n_episodes=5))
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["Uniform"]
+
+
 def test_plots_that_cannot_be_drawn_are_refused(tmp_path):
     cmdp = world()
     with pytest.raises(InvalidInputError, match="list of histories is empty"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from omdpd.report.canvas import new_figure
+from omdpd.report.canvas import new_figure, plain_ticks
 
 
 def test_a_figure_is_its_picture() -> None:
@@ -18,3 +18,23 @@ def test_showing_it_imports_no_pyplot() -> None:
     show = "from omdpd.report.canvas import new_figure; new_figure(1, 1)._repr_png_()"
     code = f"import sys; {show}; print('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def ticks(limit: float) -> list[str]:
+    """The labels of a symmetric logarithmic axis from 0 to a limit, drawn."""
+    figure = new_figure(3.0, 2.0)
+    axes = figure.subplots()
+    axes.set_yscale("symlog", linthresh=10.0)
+    axes.set_ylim(0.0, limit)
+    plain_ticks(axes.yaxis)
+    figure.canvas.draw()
+    return [label.get_text() for label in axes.get_yticklabels()]
+
+
+def test_an_axis_of_small_numbers_has_round_ticks() -> None:
+    assert ticks(5.97976) == ["0", "1", "2", "3", "4", "5", "6"]
+    assert ticks(60.0) == ["0", "10", "20", "30", "40", "50", "60"]
+
+
+def test_an_axis_of_large_numbers_keeps_its_powers_of_ten() -> None:
+    assert any("10^{2}" in label for label in ticks(600.0))

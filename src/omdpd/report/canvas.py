@@ -7,6 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Dots per inch of what a notebook shows; files have their own.
@@ -17,6 +18,20 @@ def new_figure(width: float, height: float) -> Figure:
     """An empty figure of this size in inches, laid out by constraints."""
     figure: Figure = _shown()(figsize=(width, height), layout="constrained")
     return figure
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Give a symmetric logarithmic axis that shows fewer than two powers of ten ordinary ticks.
+
+    Powers of ten alone would leave it with one label or none, and below its linear part with its two ends, unrounded.
+    """
+    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
+
+    ends = [abs(end) for end in axis.get_view_interval()]
+    if max(ends) < 100.0:
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(ScalarFormatter())
+        axis.set_minor_locator(NullLocator())
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from omdpd.play.history import History
 from omdpd.play.monitor import Monitor
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
-from omdpd.report.canvas import new_figure
+from omdpd.report.canvas import new_figure, plain_ticks
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
 from omdpd.report.monitors import draw_monitor
 from omdpd.report.pictures import draw_policy
@@ -94,6 +94,8 @@ def draw(
             right.set(title="cumulative regret (0: the best policy safe in every episode)")
             if floor is not None:
                 _floor(left, floor)
+            plain_ticks(left.yaxis)
+            plain_ticks(right.yaxis)
             if all(c.regret is None for c in group):
                 _nothing_to_regret(right, floor)
         figure.suptitle(title)
@@ -149,12 +151,12 @@ def floors_of(experiment: Experiment) -> dict[str, float]:
 
 
 def plot(
-    histories: Sequence[History] | Policy | Monitor,
+    histories: Sequence[History] | History | Policy | Monitor,
     file: str | Path | None = None,
     title: str = "",
     spread: Spread = "interval",
 ) -> Figure:
-    """Draw cumulative violation and regret of some histories, a policy as a heat map, or a monitored run.
+    """Draw cumulative violation and regret of one history or of some, a policy as a heat map, or a monitored run.
 
     The figure is returned; with a file it is written too, whose ending chooses the format (png, svg, pdf).  Histories
     with one label and nature are seeds of one curve; around their mean stands its 95 % interval (from three seeds on).
@@ -166,7 +168,7 @@ def plot(
         if title:
             figure.suptitle(title)
     else:
-        figure = _histories(histories, title, spread)
+        figure = _histories([histories] if isinstance(histories, History) else histories, title, spread)
     if file is not None:
         write_figure(figure, Path(file))
     return figure
@@ -230,6 +232,7 @@ def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], na
     axes.set_ylim(len(ranked) - 0.4, -1.0)
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_xlim(0.0, 1.2 * axes.get_xlim()[1])
+    plain_ticks(axes.xaxis)
     axes.grid(axis="y", color="#e3e3e3", linewidth=0.6)
     budgets = dict.fromkeys(c.budget for c in ranked if c.budget)
     told = f", budget {next(iter(budgets))}" if len(budgets) == 1 else ""

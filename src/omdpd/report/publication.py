@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omdpd.report.canvas import plain_ticks
 from omdpd.report.curves import Band, Curves
 from omdpd.report.figures import Spread, panel, save, styles_of
 from omdpd.report.tables import exponent_cell, latex_text
@@ -52,6 +53,8 @@ def draw_paper(curves: Sequence[Curves], width: float, spread: Spread = "interva
             under.set_yscale("symlog", linthresh=10.0)
             if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
                 under.set_ylim(0.0, None)
+            plain_ticks(over.yaxis)
+            plain_ticks(under.yaxis)
             if all(c.regret is None for c in group):
                 under.text(0.5, 0.5, "nobody is safe", ha="center", va="center", transform=under.transAxes)
                 under.set_axis_off()
