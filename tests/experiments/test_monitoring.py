@@ -113,6 +113,14 @@ def test_the_command_prints_every_inequality_and_draws(tmp_path):
     assert figure.exists()
 
 
+def test_a_narrow_terminal_folds_words_and_cuts_no_number(tmp_path):
+    record = stored(tmp_path, spec_of())
+    result = CliRunner().invoke(app, ["monitor", str(record.path)], env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    assert "100.0%" in result.output
+    assert "…" not in result.output
+
+
 def test_a_loaded_run_is_monitored(tmp_path):
     spec = spec_of("ProximalOMDPD.cautious")
     found = load_run(stored(tmp_path, spec).path).monitor()

@@ -15,6 +15,9 @@ from omdpd.experiments.registry import run_of
 from omdpd.play.monitor import HEAD, Monitor
 from omdpd.report.loaded import load_run
 
+# What may be folded in a narrow terminal; numbers never are, because a number that is cut says something else.
+WORDS = ("inequality", "in", "verdict")
+
 
 def monitor(
     folder: Annotated[Path, typer.Argument(help="The folder of a run (results/NAME/runs/ID), finished or not.")],
@@ -42,8 +45,11 @@ def monitor(
 
 def _show(console: Console, found: Monitor) -> None:
     """The table, the notes below it, each once, and the split of the losses."""
-    name, *others = HEAD
-    table = Table(Column(name, no_wrap=True), *others, "note", box=None)
+    columns = [
+        Column(title, no_wrap=title not in WORDS, justify="left" if title in WORDS else "right")
+        for title in (*HEAD, "note")
+    ]
+    table = Table(*columns, box=None)
     notes: list[str] = []
     for line, each in zip(found.table, found, strict=True):
         text = each.note or each.reason or ""
