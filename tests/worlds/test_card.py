@@ -74,6 +74,7 @@ def test_costs_and_values_are_shown_in_natural_units():
     # half the steps may be paid for: 1.5, and a litre is worth 1/30
     assert card.value == pytest.approx(1.5)
     text = "\n".join(card.lines())
+    assert "Slater gap                       3.000000 as learners see costs (45 in your units)" in text
     assert "litres: budget 45; least possible 0, reward-optimal 90, 50.0 % of the way" in text
     assert "one more unit of budget earns 0.0333333; learners see costs and budget divided by 15" in text
 

@@ -98,6 +98,15 @@ class ProblemCard:
         ]
         return facts_html(self.name, facts, table_html(head, rows))
 
+    @property
+    def _gap_units(self) -> str:
+        """That the gap is of rescaled costs, where they are; of one constraint it is also known in the user's units."""
+        scales = [constraint.scale for constraint in self.constraints]
+        if all(scale == 1.0 for scale in scales):
+            return ""
+        own = f" ({self.slater_gap * scales[0]:.6g} in your units)" if len(scales) == 1 else ""
+        return f" as learners see costs{own}"
+
     def lines(self) -> list[str]:
         """The card for a person."""
         H, S, A = self.shape
@@ -111,7 +120,9 @@ class ProblemCard:
         else:
             lost = self.free_value - self.value
             text.append(f"best safe value                  {self.value:.6f} (the constraints cost {lost:.6f})")
-        text.append(f"Slater gap                       {self.slater_gap:.6f}{_gap_meaning(self.slater_gap)}")
+        text.append(
+            f"Slater gap                       {self.slater_gap:.6f}{self._gap_units}{_gap_meaning(self.slater_gap)}"
+        )
         for constraint in self.constraints:
             text += _constraint_lines(constraint, self.feasible)
         if self.scenarios:
