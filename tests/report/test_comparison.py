@@ -89,3 +89,12 @@ def test_learners_are_compared_on_a_problem_of_ones_own_in_memory():
 def test_a_comparison_of_worlds_by_name_draws_each_seed_anew():
     found = omdpd.compare(["random_dirichlet"], [omdpd.Uniform()], seeds=2, episodes=5)
     assert found.records[0]["regret"] != found.records[1]["regret"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "learner", "wrong"),
+    [("paradox", "Unifrm", "learner 'Unifrm'"), ("paradx", "Uniform", "world 'paradx'")],
+)
+def test_a_name_that_is_none_is_refused_whatever_stands_beside_it(problem, learner, wrong):
+    with pytest.raises(InvalidInputError, match=f"^there is no {wrong}; there are "):
+        omdpd.compare([problem, "cyclic"], ["OptCMDP", learner], seeds=1, episodes=5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,11 +68,13 @@ def compare(
     positive_integer("seeds", seeds)
     positive_integer("episodes", episodes)
     named(NATURES, nature, "nature")
+    worlds, players = _labelled(problems, "problem"), _labelled(learners, "learner")
+    _know_names(worlds.values(), players.values())
     tasks = [
         (label, problem, name, learner, nature, episodes, seed)
-        for label, problem in _labelled(problems, "problem").items()
+        for label, problem in worlds.items()
         for seed in range(seeds)
-        for name, learner in _labelled(learners, "learner").items()
+        for name, learner in players.items()
     ]
     with executor("local", min(jobs, len(tasks)) or 1) as workers:
         answers = [future.result() for future in [workers.submit(_play, *task) for task in tasks]]
@@ -81,6 +83,17 @@ def compare(
     if not records:
         raise InvalidInputError("no learner suits these problems: " + "; ".join(left_out))
     return Comparison(records, left_out)
+
+
+def _know_names(problems: Iterable[Any], learners: Iterable[Any]) -> None:
+    """Refuse a name that is none before anything is played: a typing error is no learner that does not fit."""
+    registry = Registry.installed()
+    for world in problems:
+        if isinstance(world, str):
+            registry.spec("worlds", world)
+    for learner in learners:
+        if isinstance(learner, str):
+            registry.spec("learners", learner)
 
 
 def _labelled(given: Any, what: str) -> dict[str, Any]:
