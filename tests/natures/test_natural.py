@@ -60,3 +60,8 @@ def test_a_world_without_scenarios_says_what_to_do():
         natural.make(cmdp, 0)
     with pytest.raises(InvalidInputError, match="switching is 'daily'"):
         natural.make(streaming.make(), 0, "daily")
+
+
+def test_no_scenarios_at_all_are_refused():
+    with pytest.raises(InvalidInputError, match="with_scenarios needs at least one cost table"):
+        streaming.make().with_scenarios({})

@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from omdpd.problem.arrays import InvalidInputError, as_law, as_table, policy_table, positive_integer, within
+from omdpd.problem.arrays import InvalidInputError, as_law, as_table, numbers, policy_table, positive_integer, within
 
 
 def test_a_row_that_does_not_sum_to_one_is_named_with_its_sum():
@@ -46,6 +46,11 @@ def test_a_wrong_number_of_axes_names_the_axes_that_are_needed():
 def test_an_empty_axis_is_refused_even_where_any_length_is_accepted():
     with pytest.raises(InvalidInputError, match=r"length 0 along its action axis \(axis 1\)"):
         as_table("reward", np.zeros((2, 0)), ["state", "action"], [None, None])
+
+
+def test_a_number_in_words_is_called_text():
+    with pytest.raises(InvalidInputError, match=r"^budget is not an array of numbers: it holds text$"):
+        numbers("budget", "2 euros")
 
 
 @pytest.mark.parametrize("value", ["abc", [[1.0, 2.0], [3.0]], [object()]])

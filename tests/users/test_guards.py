@@ -147,6 +147,10 @@ def test_a_missing_verb_a_class_and_a_stranger_are_refused_with_a_sentence():
             start(OMDPD)
         with pytest.raises(InvalidInputError, match="NoneType has no init"):
             start(None)
+        with pytest.raises(InvalidInputError, match=r"learner is the function OMDPD.tuned, .*: write OMDPD.tuned\(\)"):
+            start(OMDPD.tuned)
+        with pytest.raises(InvalidInputError, match=r"learner is the name 'Uniform', but must be an object"):
+            start("Uniform")
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", True])

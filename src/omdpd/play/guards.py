@@ -9,6 +9,7 @@ rows.  The estimate is rough, and said to be.
 
 from __future__ import annotations
 
+import inspect
 import time
 import tracemalloc
 import warnings
@@ -65,6 +66,14 @@ def as_learner(learner: Any) -> Learner[Any]:
         raise InvalidInputError(
             f"learner is the class {learner.__name__}, but must be an object: {learner.__name__}(), or a preset of it"
         )
+    if isinstance(learner, str):
+        raise InvalidInputError(
+            f"learner is the name {learner!r}, but must be an object, as ProximalOMDPD.standard() is: "
+            "names stand in experiment files and in compare"
+        )
+    if inspect.isroutine(learner):
+        name = learner.__qualname__
+        raise InvalidInputError(f"learner is the function {name}, but must be what it returns: write {name}()")
     for verb in VERBS:
         if not callable(getattr(learner, verb, None)):
             name = type(learner).__name__

@@ -73,7 +73,8 @@ def numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
     if array.dtype.kind not in "fiubO":
-        raise InvalidInputError(f"{name} is not an array of numbers: it holds {array.dtype}")
+        held = "text" if array.dtype.kind in "US" else array.dtype
+        raise InvalidInputError(f"{name} is not an array of numbers: it holds {held}")
     if array.dtype.kind == "O":
         if any(isinstance(item, str | bytes | complex) for item in array.flat):
             raise InvalidInputError(f"{name} is not an array of numbers: it holds text")

@@ -222,6 +222,8 @@ class CMDP:
         They keep the budgets.  Where one of them leaves [-1, 1] per step, the constraint is divided once more, here
         and in the means, so that all of them share one scale.
         """
+        if not costs:
+            raise InvalidInputError("with_scenarios needs at least one cost table")
         H, S, A = self.shape
         axes = ["scenario", "constraint", "step", "state", "action"]
         stacked = _stacked([_cost_with_steps(cost, (H, S, A)) for cost in costs.values()], H)
@@ -302,7 +304,8 @@ def _with_steps(
         )
     wanted = shape[1:] if once and reward.ndim == 2 else shape
     if reward.shape != wanted:
-        raise InvalidInputError(f"reward has shape {reward.shape}, but transition asks for {shape}")
+        shapes = f"{shape} or {shape[1:]}" if once else f"{shape}"
+        raise InvalidInputError(f"reward has shape {reward.shape}, but transition asks for {shapes}")
     if cost.ndim == 4 and cost.shape[1] not in (0, shape[0]):
         raise InvalidInputError(f"cost has length {cost.shape[1]} along its step axis (axis 1), but needs {shape[0]}")
     if not once:
