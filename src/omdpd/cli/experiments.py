@@ -267,14 +267,14 @@ def _print_plan(console: Console, experiment: Experiment, runs: Sequence[RunSpec
 
 
 def _trial(spec: RunSpec) -> float:
-    """Seconds a run will take, from its first few episodes."""
+    """Seconds of processor time a run will take, from its first few episodes (whatever else this machine is doing)."""
     scene = scene_of(spec)
     n = min(TRIAL_EPISODES, spec.episodes)
-    began = time.perf_counter()
+    began = time.process_time()
     for count, _ in enumerate(play(scene, first(scene), np.random.default_rng(0), lambda k: False), 1):
         if count == n:
             break
-    return (time.perf_counter() - began) / n * spec.episodes
+    return (time.process_time() - began) / n * spec.episodes
 
 
 def _finished(folder: Path) -> list[dict[str, Any]]:
