@@ -16,7 +16,7 @@ from omdpd.storage.run_folder import RunFolder
 K = 40
 
 
-def spec_of(learner="OMDPD.tuned", nature="noisy", episodes=K):
+def spec_of(learner="OMDPD.tuned", nature="noisy", episodes=K, **more):
     world = {"name": "random_dirichlet", "n_states": 3, "n_actions": 2, "horizon": 3}
     content = {
         "world": world,
@@ -24,6 +24,7 @@ def spec_of(learner="OMDPD.tuned", nature="noisy", episodes=K):
         "learner": {"name": learner},
         "episodes": episodes,
         "seed": 1,
+        **more,
     }
     return run_of(content, Registry.installed())
 
@@ -126,6 +127,21 @@ def test_a_loaded_run_is_monitored(tmp_path):
     found = load_run(stored(tmp_path, spec).path).monitor()
     assert len(found.rows) == K
     assert found["violation split"].held
+
+
+@pytest.mark.parametrize("learner", ["ProximalOMDPD.standard", "ProximalOMDPD.cautious"])
+def test_a_run_whose_learner_is_not_told_how_long_it_is_is_monitored_as_it_was_played(tmp_path, learner):
+    """Weights grow with max(k, 256) in the place of K, and Lemma 2 is about that potential."""
+    spec = spec_of(learner, episodes_known=False)
+    loaded = load_run(stored(tmp_path, spec).path)
+    assert loaded.stored.spec == spec
+    found = loaded.monitor()
+    assert found.rows.column("value") == loaded.rows["value"].to_pylist()
+    w0, gamma = 10.0 if "standard" in learner else 1.0, 16 / np.sqrt(3 * 256)
+    violation = found.losses.optimisation_violation  # one constraint: V itself
+    assert violation[-1] > 0.0
+    assert found["potential"].left == pytest.approx(w0 / gamma * np.expm1(gamma * violation))
+    assert found["potential"].held
 
 
 def test_runs_that_cannot_be_monitored_are_refused_with_the_reason(tmp_path):

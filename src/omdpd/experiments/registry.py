@@ -211,9 +211,7 @@ def run_of(content: Mapping[str, Any], registry: Registry) -> RunSpec:
     """A run from decoded TOML or JSON; errors of its settings are msgspec's."""
     plain = msgspec.convert(content, PlainRun)
     world, nature, learner = (registry.parse(kind, table) for kind, table in plain.parts)
-    return RunSpec(
-        world, nature, learner, plain.episodes, plain.seed, plain.record, plain.policies, plain.episodes_known
-    )
+    return plain.run(world, nature, learner)
 
 
 class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -232,6 +230,12 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def parts(self) -> tuple[tuple[Kind, dict[str, Any]], ...]:
         """World, nature and learner with their kinds."""
         return ("worlds", self.world), ("natures", self.nature), ("learners", self.learner)
+
+    def run(self, world: WorldSpec, nature: NatureSpec, learner: LearnerSpec) -> RunSpec:
+        """The run with its parts as somebody knows them."""
+        return RunSpec(
+            world, nature, learner, self.episodes, self.seed, self.record, self.policies, self.episodes_known
+        )
 
 
 @cache

@@ -71,7 +71,8 @@ class Potential:
 
     def see(self, before: State, after: State) -> None:
         """One more episode."""
-        setting, weighting, k = self.truth.setting, self.learner.weighting, after.k
+        # Phi is that of the learner's own setting, which may not say how many episodes there are.
+        setting, weighting, k = before.setting, self.learner.weighting, after.k
         if after.capped:
             self._phi.end(CUT_OFF)
         potential = weighting.potential(setting, k)

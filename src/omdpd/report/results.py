@@ -203,8 +203,7 @@ class StoredSpec:
         world, nature, learner = self.parts
         if world is None or nature is None or learner is None:
             return None
-        plain = self.plain
-        return RunSpec(world, nature, learner, plain.episodes, plain.seed, plain.record, plain.policies)
+        return self.plain.run(world, nature, learner)
 
 
 def stored_spec(file: Path, content: Mapping[str, Any]) -> StoredSpec:
