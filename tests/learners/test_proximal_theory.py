@@ -9,7 +9,7 @@ from instances import bandit, forward, random_cmdp, random_policy, revealed
 
 from omdpd.beliefs.confidence import EmpiricalEstimator
 from omdpd.learners.proximal import ProximalOMDPD, State
-from omdpd.learners.surrogate import Stepping, Weighting
+from omdpd.learners.surrogate import Stepping, Weighting, kernel_move
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.programs import best_policy
 
@@ -141,6 +141,28 @@ def test_the_certificate_holds_with_revealed_tables_whether_or_not_they_fit_the_
         assert np.all(gained[alive] <= said.regret + 1e-9)
         assert state.V.max() <= said.violation + 1e-9
     assert alive.any()
+
+
+@pytest.mark.parametrize("lagged", [True, False])
+def test_what_margins_below_zero_forgive_is_added_to_the_certificate(lagged):
+    """sum_i w_i x_i <= sum_i w_i [lifted_i.q]^+ + what is added: without it Phi(V) is not paid for."""
+    # Every surprise slows the steps, so that none is in `drift` too.
+    learner, cmdp = ProximalOMDPD.standard(lagged=lagged, patient=False), binding_world(7)
+    rng, table = np.random.default_rng(12), cmdp.excess
+    state = learner.init(cmdp.setting(K, "full"))
+    state = replace(state, caution=replace(state.caution, share=-1.0))
+    charged = paid = 0.0
+    for _ in range(30):
+        before = state
+        state = learner.update(before, revealed(rng, cmdp, learner.policy(before), table))
+        moved = kernel_move(before.believed.region, state.believed.region, None) / state.eta
+        weights = before.weights if lagged else learner.weighting.potential(state.setting, state.k).slope(state.V)
+        paid += float(weights @ (state.V - before.V))
+        penalty = learner.observed_surrogate(before, state).hinges.value(before.q)
+        charged += penalty + state.drift - before.drift - moved
+        assert paid <= charged + 1e-9
+    assert -1.0 < state.caution.share < 0.0
+    assert paid > 1.0
 
 
 def test_a_run_of_an_earlier_version_goes_on_without_a_certificate():

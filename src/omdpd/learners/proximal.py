@@ -51,6 +51,7 @@ from omdpd.learners.proximal_steps import (
     State,
     caution_after,
     first_occupancy,
+    forgiven,
     largest_growth,
     layout_for,
     nothing_seen,
@@ -254,7 +255,7 @@ class ProximalOMDPD:
         weights, capped = state.weights, state.capped
         if not (still or self.weighting.lagged):
             weights, capped = self._weights(setting, k, V, state.eta, capped)
-        now = self._correct(state, memory, weights)  # steps 5 and 6
+        now = self._correct(state, memory, weights, V)  # steps 5 and 6
         counts = representations.counts_after(state.counts, feedback)  # step 1 for the next episode
         evidence = (
             None if state.evidence is None else representations.evidence_after(state.evidence, state.counts, feedback)
@@ -331,17 +332,19 @@ class ProximalOMDPD:
         weights = np.minimum(wanted, MAX_WEIGHT / eta)
         return weights, capped or wanted.tolist() != weights.tolist()
 
-    def _correct(self, state: State, memory: tuple[TableMemory, ...], weights: Floats) -> Corrected:
+    def _correct(self, state: State, memory: tuple[TableMemory, ...], weights: Floats, V: Floats) -> Corrected:
         """Steps 5 and 6: q_hat_{k+1} from the surrogate that was met, and the step size from the surprise.
 
-        With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.
+        With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.  V is the
+        violation with this episode's.
         """
         m, eta, q, H, region = state.predicted, state.eta, state.q, state.setting.horizon, state.believed.region
         same = memory is state.memory or all(
             after.same_as(before) for after, before in zip(memory, state.memory, strict=True)
         )
         if same and (weights is state.weights or np.array_equal(weights, state.weights)):
-            return Corrected(q, eta, state.multipliers, state.log, state.inexactness, state.drift)
+            drift = None if state.drift is None else state.drift + forgiven(state, m, weights, flow(region, q), V)
+            return Corrected(q, eta, state.multipliers, state.log, state.inexactness, drift)
         ground = self._ground(state)
         f = ground.surrogate(self.estimator, memory, weights)
         step = ground.step(f)
@@ -351,10 +354,10 @@ class ProximalOMDPD:
         surprise = max(surprise - (distance(region, q_hat, q) + distance(region, q, state.q_hat)) / eta, 0.0)
         charged = self.stepping.charges(memory)
         slower = surprise / (H * self.stepping.c_prime) if charged else 0.0
+        owed = forgiven(state, f, weights, x, V) + (0.0 if charged else surprise)
         return Corrected(
             q_hat, 1.0 / (1.0 / eta + slower), step.multipliers, state.log.after(step),
-            state.inexactness + inexactness(step, H, eta),
-            state.drift if charged or state.drift is None else state.drift + surprise,
+            state.inexactness + inexactness(step, H, eta), None if state.drift is None else state.drift + owed,
         )  # fmt: skip
 
     def _ground(self, state: State) -> Ground:

@@ -41,9 +41,9 @@ class State:
     """Everything carried from one episode to the next; `k` episodes have been seen, and q is played in the next.
 
     `drift` is what a believed kernel that moves has added to the certificate so far, together with surprises that did
-    not slow the steps (None in a run that an earlier version began: nothing is certified then).  `evidence` and
-    `caution` belong to estimators that share between steps.  `planned_violation` is sum_j max_i of what V_i grew by in
-    episode j (None in such a run too).
+    not slow the steps and what margins below zero forgave (None in a run that an earlier version began: nothing is
+    certified then).  `evidence` and `caution` belong to estimators that share between steps.  `planned_violation` is
+    sum_j max_i of what V_i grew by in episode j (None in such a run too).
     """
 
     setting: Setting
@@ -154,6 +154,16 @@ def prices_of(state: State, q: Floats, w0: float) -> Floats:
     if max(largest_dot(kept.stack, q) for kept in state.memory if kept.tables) > EXCEEDED * state.setting.horizon:
         return prices
     return prices * (w0 / prices.sum())
+
+
+def forgiven(state: State, f: Surrogate, weights: Floats, q: Floats, V: Floats) -> float:
+    """By how much the penalty of f at the plan q is less than sum_i w_i x_i, where x = V - state.V.
+
+    The certificate takes it for at least that, which it is unless the margins in its hinges are below zero.
+    """
+    if state.caution is None or state.caution.share >= 0.0:
+        return 0.0
+    return max(float(weights @ (V - state.V)) - f.hinges.value(q), 0.0)
 
 
 def layout_for(estimator: object, setting: Setting, wanted: Representation | None = None) -> Representation:
