@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.report.results import grouped, growth_of, summaries
+from tables import pair
 
 PAGE = Path(__file__).parents[1] / "docs" / "suite.md"
 LEARNER = "ProximalOMDPD.standard"
@@ -23,10 +24,9 @@ MAX_EXPONENT, TINY, MAX_SHARE = 0.75, 0.001, 0.02
 
 def cell(group: Sequence[Mapping[str, Any]]) -> str:
     """The numbers of one world and nature, from the summaries of its runs."""
-    regret, violation = (float(np.mean([run[key] for run in group])) for key in ("regret", "violation"))
     exponent, share = growth(group)
     late = f"{exponent:.2f}, {100.0 * share:.1f} %"
-    return f"{short(regret)} / {short(violation)}; " + (f"**{late}**" if misses(exponent, share) else late)
+    return f"{pair(group)}; " + (f"**{late}**" if misses(exponent, share) else late)
 
 
 def growth(group: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
@@ -39,11 +39,6 @@ def growth(group: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
 def misses(exponent: float, share: float) -> bool:
     """Whether a bar is missed."""
     return (exponent >= MAX_EXPONENT and share >= TINY) or share >= MAX_SHARE
-
-
-def short(number: float) -> str:
-    """Two digits or so."""
-    return f"{number:.1f}" if abs(number) < 10.0 else f"{number:.0f}"
 
 
 def with_column(text: str, head: str, cells: Mapping[tuple[str, str], str]) -> str:

@@ -2,12 +2,11 @@
 
     first                        README's first example, played as it stands there; also draws its figure
     paper FOLDER                 regret / strong violation by nature and learner, of what `omdpd paper` left in a folder
-    suite FOLDER                 the same by world and nature, with growth, of what `omdpd suite` left
     departures [DIVISOR]         what each departure from the paper is worth, with so many times fewer episodes
     facts                        what is known about every world
     large [WORLD ...]            worlds of thousands of states: optimum, sizes, processor time
 
-`paper` and `suite` also take EPISODES:SEEDS (and names of worlds) instead of a folder, and play that in memory.
+`paper` also takes EPISODES:SEEDS instead of a folder, and plays that in memory.
 """
 
 from __future__ import annotations
@@ -24,13 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from omdpd.cli.suites import SUITE_LEARNERS, SUITE_NATURES
 from omdpd.experiments.executors import InProcess
-from omdpd.experiments.experiment import named_experiment, paper_experiment, run_experiment, suitable_runs
+from omdpd.experiments.experiment import paper_experiment, run_experiment, suitable_runs
 from omdpd.experiments.files import load_experiment
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment
-from omdpd.report.results import grouped, growth_of, mean_of, summaries, with_early
+from omdpd.report.results import grouped, mean_of, summaries, with_early
 from omdpd.solvers.planning import best_plan
 from omdpd.solvers.sweeps import occupancy_under
 from omdpd.storage.run_folder import RunFolder
@@ -95,26 +93,6 @@ def paper(words: Sequence[str]) -> str:
     gap = max(record["max_gap"] for record in records)
     line = f"{solves} solves, {failures} failed; largest relative duality gap {gap:.1e}."
     return f"{_crossed(records, lambda record: record['nature'], 'costs', pair)}\n\n{line}"
-
-
-def suite(words: Sequence[str]) -> str:
-    """Worlds and natures down, learners across; after regret / violation the exponent and the last tenth."""
-    if ":" in words[0]:
-        episodes, seeds = (int(part) for part in words[0].split(":"))
-        names = words[1:], SUITE_NATURES.split(","), SUITE_LEARNERS.split(",")
-        records = played(named_experiment(Registry.installed(), *names, episodes, seeds))
-    else:
-        records = summaries(Path(words[0]))
-    return _crossed(records, lambda record: f"`{record['world']}`, {record['nature']}", "world, nature", _suite_cell)
-
-
-def _suite_cell(group: Sequence[Mapping[str, Any]]) -> str:
-    found = growth_of(group, "violation")
-    growth = 0.0 if found is None or found.exponent is None else found.exponent
-    share = float(np.mean([record["late_violation"] / record["horizon"] for record in group]))
-    late = f"{growth:.2f}, {100 * share:.1f} %"
-    missed = (growth >= 0.75 and share >= 0.001) or share >= 0.02
-    return f"{pair(group)}; {f'**{late}**' if missed else late}"
 
 
 def _crossed(
@@ -225,7 +203,7 @@ def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 WHICH: dict[str, Callable[[Sequence[str]], str]] = {
-    "first": first, "paper": paper, "suite": suite, "departures": departures, "facts": facts, "large": large,
+    "first": first, "paper": paper, "departures": departures, "facts": facts, "large": large,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import pytest
 
-from suite_column import cell, misses, short, with_column
+from suite_column import cell, misses, with_column
+from tables import number
 
 PAGE = """# Title
 
@@ -45,7 +46,7 @@ def test_fast_growth_of_almost_nothing_is_no_miss_and_two_per_cent_always_is():
 
 
 def test_small_numbers_keep_a_decimal():
-    assert [short(x) for x in (-3.25, 0.0, 9.94, 10.4)] == ["-3.2", "0.0", "9.9", "10"]
+    assert [number(x) for x in (-3.25, 0.0, 9.94, 9.96, 10.4)] == ["-3.2", "0.0", "9.9", "10", "10"]
 
 
 def test_only_the_column_of_the_learner_changes():
