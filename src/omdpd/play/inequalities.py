@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +86,11 @@ class Inequality:
         return f"Inequality({self.name}, {self.where}, {self.verdict}: {left:.4g} beside {right:.4g})"
 
 
+def _numbers() -> array[float]:
+    """Eight bytes a number: two dozen inequalities of a million episodes would be gigabytes in lists."""
+    return array("d")
+
+
 @dataclass
 class Track:
     """Both sides as they come in, episode by episode; `ended` says why the inequality ceased to apply, if it did."""
@@ -94,15 +100,15 @@ class Track:
     statement: str
     note: str = ""
     single: bool = False
-    left: list[float] = field(default_factory=list)
-    right: list[float] = field(default_factory=list)
+    left: array[float] = field(default_factory=_numbers)
+    right: array[float] = field(default_factory=_numbers)
     ended: str | None = None
 
     def add(self, left: float, right: float) -> None:
         """Both sides after one more episode."""
         if self.ended is None:
-            self.left.append(float(left))
-            self.right.append(float(right))
+            self.left.append(left)
+            self.right.append(right)
 
     def end(self, why: str) -> None:
         """From now on it says nothing; the first reason counts."""
