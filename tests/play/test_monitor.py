@@ -221,6 +221,13 @@ def test_what_a_lemma_needs_and_a_learner_does_not_do_is_said():
     assert "needs" not in found["optimism, Term 1"].note
 
 
+@pytest.mark.parametrize("nature", ["fixed", "pool"])
+def test_the_remark_is_proved_for_costs_that_do_not_change(nature):
+    found = monitor(world(1), OMDPD.theory(known_model=True), nature, 5)["constant regret"]
+    assert ("costs that do not change" in found.note) == (nature == "pool")
+    assert found.applies
+
+
 def test_where_no_policy_is_safe_what_needs_one_does_not_apply():
     found = monitor(world(), OMDPD.tuned(), "independent", K)
     assert found.comparator.policy is None

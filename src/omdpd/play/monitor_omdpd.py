@@ -177,6 +177,8 @@ class Theorem:
         self._tracks = []
         for name, where, text, right in rows:
             missing = [] if "5.12" in where else _steps(learner) + _constants(learner, where.startswith("Remark"))
+            if where.startswith("Remark") and truth.setting.feedback == "full":
+                missing.append("costs that do not change")
             track = Track(name, where, text, "; ".join(filter(None, (_needs(missing), trivial(right, truth)))))
             if truth.occupancy is None and "violation" not in name:
                 track.end(NO_COMPARATOR)
