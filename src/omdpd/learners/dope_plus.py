@@ -14,7 +14,8 @@ kernel, stochastic rewards and costs; tighter optimism and pessimism than DOPE's
 being a function of the kernel that the program chooses; no violation in any episode; a regret of
 O~(H^2.5 S sqrt(AK) / room).  Ours: all formulas above.  E is concave, so its tangent, taken at the occupancy of the
 plan in play under p_hat (spread.q at least 1/k), is nowhere below it; what a row adds is at most 2 H, the distance of
-two values; variances under two kernels of the box are taken for one another; there is no first phase, since a program
+two values; in the second term of E values are taken to be within H of their mean, where signed costs may be 2 H away;
+variances under two kernels of the box are taken for one another; there is no first phase, since a program
 without a solution plays the baseline; E is multiplied by `transition_scale`, as the box is; rewards and costs as in
 `DOPE`.
 """
