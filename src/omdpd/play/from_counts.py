@@ -42,7 +42,7 @@ def episodes_of_counts(
     >>> visits = np.array([[[3.0]], [[3.0]]])  # two steps, one state, one action, three episodes
     >>> moves = np.array([[[[3.0]]], [[[0.0]]]])
     >>> logged = episodes_of_counts(Setting(2, 1, 1), visits, moves, visits / 3.0, -visits)
-    >>> len(logged), sum(episode.rewards[0] for episode in logged)
+    >>> len(logged), float(sum(episode.rewards[0] for episode in logged))
     (3, 1.0)
     """
     H, S, A = setting.shape
@@ -59,11 +59,11 @@ def episodes_of_counts(
     rng = np.random.default_rng(seed)
     states, actions = _paths(rng, n, moves)
     rewards = as_table("reward_sum", reward_sum, list(ROW), [H, S, A])
-    met = [_shared_out(rng, "reward_sum", rewards, n, setting.reward_range or (0.0, 1.0), states, actions)]
+    observed = [_shared_out(rng, "reward_sum", rewards, n, setting.reward_range or (0.0, 1.0), states, actions)]
     for i in range(setting.n_constraints):
-        met.append(_shared_out(rng, f"cost_sum[{i}]", costs[i], n, _cost_range(setting, i), states, actions))
+        observed.append(_shared_out(rng, f"cost_sum[{i}]", costs[i], n, _cost_range(setting, i), states, actions))
     return [
-        BanditFeedback(Trajectory(states[k], actions[k]), met[0][k], np.array([each[k] for each in met[1:]]))
+        BanditFeedback(Trajectory(states[k], actions[k]), observed[0][k], np.array([each[k] for each in observed[1:]]))
         for k in range(len(states))
     ]
 
