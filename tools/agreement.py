@@ -21,13 +21,13 @@ def disagreements(kept: str, found: str, tolerance: float, columns: Sequence[str
     before, now = rows(kept), rows(found)
     if not now:
         return ["there is no row"]
-    told = [f"there is no row {row!r}" for row in now if row not in before]
+    sentences = [f"there is no row {row!r}" for row in now if row not in before]
     for row in now.keys() & before.keys():
         for column in columns or now[row]:
             left, right = before[row][column], now[row][column]
             if not agree(left, right, tolerance):
-                told.append(f"{row}, {column}: {left!r} was kept, {right!r} found")
-    return told
+                sentences.append(f"{row}, {column}: {left!r} was kept, {right!r} found")
+    return sentences
 
 
 def agree(left: str, right: str, tolerance: float) -> bool:

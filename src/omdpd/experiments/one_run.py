@@ -40,8 +40,8 @@ def scene_of(spec: RunSpec, metrics: Mapping[str, Metric] | None = None) -> Scen
     cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
     nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
     learner = informed(as_learner(spec.learner.build()), cmdp, nature.feedback)
-    told = spec.episodes_known is not False
-    return Scene(cmdp, nature, learner, spec.episodes, metrics or {}, seed_of(spec.stream(3)), told)
+    episodes_known = spec.episodes_known is not False
+    return Scene(cmdp, nature, learner, spec.episodes, metrics or {}, seed_of(spec.stream(3)), episodes_known)
 
 
 def run(

@@ -99,10 +99,10 @@ class Monitor:
 
     def __repr__(self) -> str:
         applied = sum(each.applies for each in self.inequalities)
-        said = f"{applied - len(self.failed)} of {applied} inequalities held"
+        held = f"{applied - len(self.failed)} of {applied} inequalities held"
         idle = len(self.inequalities) - applied
         rest = f", {idle} {'does' if idle == 1 else 'do'} not apply" if idle else ""
-        return f"Monitor({self.label}, {self.nature}, {len(self.rows)} episodes: {said}{rest})"
+        return f"Monitor({self.label}, {self.nature}, {len(self.rows)} episodes: {held}{rest})"
 
     def _repr_html_(self) -> str:
         """The table in a notebook, with what has to be known to read it."""

@@ -94,11 +94,11 @@ def tuned(summary: Summary) -> str:
 def mirror(summary: Summary) -> str:
     """The mirror step less the linear program with the same beliefs, place by place."""
     rows = []
-    for met in PLACES:
-        ours, program = (summary.along(met, name)[-1] for name in (STANDARD, "PlanLP"))
+    for nature_name in PLACES:
+        ours, program = (summary.along(nature_name, name)[-1] for name in (STANDARD, "PlanLP"))
         for side in ("regret", "violation"):
             mine, other = ours.values(side), program.values(side)
-            rows.append([met, side, mean_cell(mine), mean_cell(other), difference_cell(mine, other)])
+            rows.append([nature_name, side, mean_cell(mine), mean_cell(other), difference_cell(mine, other)])
     return markdown(["costs", "of", f"`{STANDARD}`", "`PlanLP`", "difference"], rows, 2)
 
 
@@ -107,17 +107,17 @@ def _table(summary: Summary, variants: tuple[Variant, ...]) -> str:
     rows = []
     for variant in variants:
         cells = []
-        for met in NATURES:
+        for nature_name in NATURES:
             line, base = (
-                summary.along(met, variant.learner.label)[-1],
-                summary.along(met, variants[0].learner.label)[-1],
+                summary.along(nature_name, variant.learner.label)[-1],
+                summary.along(nature_name, variants[0].learner.label)[-1],
             )
             for side in ("regret", "violation"):
                 same = variant is variants[0]
                 mine = line.values(side)
                 cells.append(mean_cell(mine) if same else difference_cell(mine, base.values(side)))
         rows.append([variant.words, *cells])
-    sides = [f"{side}, `{met}`" for met in NATURES for side in ("regret", "violation")]
+    sides = [f"{side}, `{nature_name}`" for nature_name in NATURES for side in ("regret", "violation")]
     return markdown(["change", *sides], rows, 1)
 
 
@@ -129,18 +129,18 @@ def draw(summary: Summary) -> Figure:
         figure = new_figure(12.0, 0.2 * (len(OF_STANDARD) + len(OF_TUNED)) + 2.0)
         grid = figure.subplots(2, 4, sharey="row", height_ratios=(len(OF_STANDARD), len(OF_TUNED)))
         for row, (name, variants) in zip(grid, ((STANDARD, OF_STANDARD), (TUNED, OF_TUNED)), strict=True):
-            places = [(met, side) for met in NATURES for side in ("regret", "violation")]
-            for axes, (met, side) in zip(row, places, strict=True):
-                _differences(axes, summary, variants, met, side)
-                axes.set_title(f"{met}: {side}", fontsize=9)
+            places = [(nature_name, side) for nature_name in NATURES for side in ("regret", "violation")]
+            for axes, (nature_name, side) in zip(row, places, strict=True):
+                _differences(axes, summary, variants, nature_name, side)
+                axes.set_title(f"{nature_name}: {side}", fontsize=9)
             row[0].set_ylabel(name)
     return figure
 
 
-def _differences(axes: Axes, summary: Summary, variants: tuple[Variant, ...], met: str, side: str) -> None:
-    base = summary.along(met, variants[0].learner.label)[-1].values(side)
+def _differences(axes: Axes, summary: Summary, variants: tuple[Variant, ...], nature_name: str, side: str) -> None:
+    base = summary.along(nature_name, variants[0].learner.label)[-1].values(side)
     for place, variant in enumerate(variants[1:]):
-        mine = summary.along(met, variant.learner.label)[-1].values(side)
+        mine = summary.along(nature_name, variant.learner.label)[-1].values(side)
         if mine is not None and base is not None:
             half = half_width(mine - base)
             error = 0.0 if half is None else float(half)

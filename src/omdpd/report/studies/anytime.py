@@ -9,13 +9,13 @@ import msgspec
 from omdpd.experiments.spec import RunSpec
 from omdpd.report.studies.cells import difference_cell, markdown, mean_cell
 from omdpd.report.studies.drawing import against_episodes
-from omdpd.report.studies.study import UNTOLD, Size, Study, Summary, learner, nature, runs_of
+from omdpd.report.studies.study import K_UNKNOWN, Size, Study, Summary, learner, nature, runs_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NATURES = ("noisy", "pool")
-TOLD = ("ProximalOMDPD.standard", "ProximalOMDPD.cautious", "SinhaVaze")
+LEARNERS = ("ProximalOMDPD.standard", "ProximalOMDPD.cautious", "SinhaVaze")
 # Who plays without being told, for each of them: the learner itself, or its published answer to an unknown K.
 INSTEAD = {"SinhaVaze": "SinhaVaze.anytime"}
 
@@ -23,27 +23,27 @@ INSTEAD = {"SinhaVaze": "SinhaVaze.anytime"}
 def runs(size: Size) -> list[RunSpec]:
     """Every learner told K, and not told."""
     natures = [nature(name) for name in NATURES]
-    told = runs_of(natures, [learner(name) for name in TOLD], size)
-    others = runs_of(natures, [learner(INSTEAD.get(name, name)) for name in TOLD], size)
-    return [*told, *(msgspec.structs.replace(run, episodes_known=False) for run in others)]
+    known = runs_of(natures, [learner(name) for name in LEARNERS], size)
+    others = runs_of(natures, [learner(INSTEAD.get(name, name)) for name in LEARNERS], size)
+    return [*known, *(msgspec.structs.replace(run, episodes_known=False) for run in others)]
 
 
-def untold(name: str) -> str:
+def not_knowing(name: str) -> str:
     """The label of the learner that is not told K."""
-    return f"{INSTEAD.get(name, name)}{UNTOLD}"
+    return f"{INSTEAD.get(name, name)}{K_UNKNOWN}"
 
 
 def numbers(summary: Summary) -> str:
     """Both, and the paired difference."""
     rows = []
-    for met in NATURES:
-        for name in TOLD:
-            for line in summary.along(met, name):
-                other = summary.line(met, untold(name), line.episodes)
+    for nature_name in NATURES:
+        for name in LEARNERS:
+            for line in summary.along(nature_name, name):
+                other = summary.line(nature_name, not_knowing(name), line.episodes)
                 for side in ("regret", "violation"):
                     known, unknown = line.values(side), other.values(side)
                     cells = [mean_cell(known), mean_cell(unknown), difference_cell(unknown, known)]
-                    rows.append([met, f"`{name}`", str(line.episodes), side, *cells])
+                    rows.append([nature_name, f"`{name}`", str(line.episodes), side, *cells])
     return markdown(["costs", "learner", "K", "of", "K known", "K unknown", "difference"], rows, 2)
 
 

@@ -58,10 +58,10 @@ def measured(summary: Summary) -> str:
     price = float(np.mean(prices(summary.lines[0].seeds)))
     rows = []
     for line in (line for line in summary.lines if line.learner == THEORY.label):
-        told = theorem_numbers(replace(PAPER_SIZE, n_episodes=line.episodes))
+        constants = theorem_numbers(replace(PAPER_SIZE, n_episodes=line.episodes))
         rows.append([
-            str(line.episodes), f"{told.alpha:.2g}", f"{told.beta:.2g}", f"{penalty(line):.2g}",
-            f"{told.penalty:.2g}", number(price), mean_cell(line.values("late_violation")),
+            str(line.episodes), f"{constants.alpha:.2g}", f"{constants.beta:.2g}", f"{penalty(line):.2g}",
+            f"{constants.penalty:.2g}", number(price), mean_cell(line.values("late_violation")),
         ])  # fmt: skip
     head = [
         "K",
@@ -108,9 +108,9 @@ def reached(episodes: int, violation: float) -> float:
     >>> f"{reached(10**6, 5.0):.1e}"
     '5.9e-04'
     """
-    told = theorem_numbers(replace(PAPER_SIZE, n_episodes=episodes))
-    lam = np.array([told.alpha * violation * episodes])
-    return float(Potential(told.beta, told.beta).slope(lam)[0])
+    constants = theorem_numbers(replace(PAPER_SIZE, n_episodes=episodes))
+    lam = np.array([constants.alpha * violation * episodes])
+    return float(Potential(constants.beta, constants.beta).slope(lam)[0])
 
 
 def penalty(line: Line) -> float:
@@ -144,9 +144,9 @@ def draw(summary: Summary) -> Figure:
             colour, dashes, _ = style[str(line.episodes)]
             curve = line.curve
             if curve is not None:
-                told = {"color": colour, "linestyle": dashes, "label": f"K = {line.episodes}"}
-                left.plot(curve.episodes, curve.weight, **told)
-                right.plot(curve.episodes, curve.violation, **told)
+                look = {"color": colour, "linestyle": dashes, "label": f"K = {line.episodes}"}
+                left.plot(curve.episodes, curve.weight, **look)
+                right.plot(curve.episodes, curve.violation, **look)
         left.axhline(price, color="#000000", linewidth=0.8)
         left.text(1.0, price, "shadow price", va="bottom", fontsize=8)
         left.set(title="penalty", xlabel="episodes", xscale="log", yscale="log")

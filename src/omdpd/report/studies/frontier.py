@@ -49,31 +49,33 @@ def runs(size: Size) -> list[RunSpec]:
     """Every learner at every position."""
     return [
         run
-        for met, names in LEARNERS.items()
+        for nature_name, names in LEARNERS.items()
         for name in names
-        for run in runs_of([nature(met)], positions(name), size)
+        for run in runs_of([nature(nature_name)], positions(name), size)
     ]
 
 
 def numbers(summary: Summary) -> str:
     """Regret and violation at every position of every dial; what no other position of anybody beats is marked."""
     rows = []
-    for met, names in LEARNERS.items():
-        best = undominated(summary, met)
+    for nature_name, names in LEARNERS.items():
+        best = undominated(summary, nature_name)
         for name in names:
             dial = dial_of(name)
             for spec in positions(name):
-                (line,) = summary.along(met, spec.label)
+                (line,) = summary.along(nature_name, spec.label)
                 mark = " ●" if spec.label in best else ""
                 cells = [mean_cell(line.values(key)) for key in ("regret", "violation")]
-                rows.append([met, f"`{name}`", f"{dial.setting} = {multiplied(spec, dial):g}{mark}", *cells])
+                rows.append([nature_name, f"`{name}`", f"{dial.setting} = {multiplied(spec, dial):g}{mark}", *cells])
     return markdown(["costs", "learner", "dial", "regret", "strong violation"], rows, 3)
 
 
-def undominated(summary: Summary, met: str) -> set[str]:
+def undominated(summary: Summary, nature_name: str) -> set[str]:
     """The labels whose mean regret and violation no other one beats in both."""
     points = {
-        line.learner: (line.mean("regret"), line.mean("violation")) for line in summary.lines if line.nature == met
+        line.learner: (line.mean("regret"), line.mean("violation"))
+        for line in summary.lines
+        if line.nature == nature_name
     }
     known = {label: (r, v) for label, (r, v) in points.items() if r is not None and v is not None}
     return {
@@ -90,20 +92,20 @@ def draw(summary: Summary) -> Figure:
     style = styles_by_name([name for names in LEARNERS.values() for name in names])
     with rc_context(LOOK):
         figure = new_figure(11.0, 5.4)
-        for axes, (met, names) in zip(figure.subplots(1, len(LEARNERS)), LEARNERS.items(), strict=True):
+        for axes, (nature_name, names) in zip(figure.subplots(1, len(LEARNERS)), LEARNERS.items(), strict=True):
             for name in names:
-                _line(axes, summary, met, name, style[name], hollow=list(style).index(name) >= len(STYLES))
-            axes.set(title=met, xlabel="regret", ylabel="strong violation", xscale="log")
+                _line(axes, summary, nature_name, name, style[name], hollow=list(style).index(name) >= len(STYLES))
+            axes.set(title=nature_name, xlabel="regret", ylabel="strong violation", xscale="log")
             axes.set_yscale("symlog", linthresh=1.0)
             axes.set_ylim(bottom=-0.1)
             axes.legend(fontsize=7, frameon=False)
     return figure
 
 
-def _line(axes: Axes, summary: Summary, met: str, name: str, style: Style, hollow: bool) -> None:
+def _line(axes: Axes, summary: Summary, nature_name: str, name: str, style: Style, hollow: bool) -> None:
     """One learner; there are more of them than styles, so the later ones have hollow markers and dotted lines."""
     colour, dashes, marker = style
-    lines = [summary.along(met, spec.label)[0] for spec in positions(name)]
+    lines = [summary.along(nature_name, spec.label)[0] for spec in positions(name)]
     points = [(line.mean("regret") or 0.0, line.mean("violation") or 0.0) for line in lines]
     axes.plot(
         *zip(*points, strict=True), color=colour, linestyle=":" if hollow else dashes, marker=marker,

@@ -30,9 +30,9 @@ def numbers(summary: Summary) -> str:
     """Regret and violation at every number of episodes."""
     rows = [
         [line.nature, f"`{line.learner}`", str(line.episodes), *(mean_cell(line.values(key)) for key in SIDES)]
-        for met in summary.natures
-        for name in summary.learners(met)
-        for line in summary.along(met, name)
+        for nature_name in summary.natures
+        for name in summary.learners(nature_name)
+        for line in summary.along(nature_name, name)
     ]
     return markdown(["costs", "learner", "K", "regret", "strong violation"], rows, 2)
 
@@ -40,12 +40,12 @@ def numbers(summary: Summary) -> str:
 def exponents(summary: Summary) -> str:
     """The exponents between neighbouring numbers of episodes, and over all of them."""
     rows = []
-    for met in summary.natures:
-        for name in summary.learners(met):
-            lines = summary.along(met, name)
+    for nature_name in summary.natures:
+        for name in summary.learners(nature_name):
+            lines = summary.along(nature_name, name)
             for side in SIDES:
                 found = [exponent(early, late, side) for early, late in spans(lines)]
-                rows.append([met, f"`{name}`", side, *found])
+                rows.append([nature_name, f"`{name}`", side, *found])
     lengths = sorted({line.episodes for line in summary.lines})
     return markdown(["costs", "learner", "of", *(f"{a} to {b}" for a, b in spans(lengths))], rows, 3)
 

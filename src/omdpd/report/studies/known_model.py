@@ -45,9 +45,9 @@ def numbers(summary: Summary) -> str:
             line.nature, f"`{line.learner}`", str(line.episodes), *(mean_cell(line.values(key)) for key in SIDES),
             number(line.mean("late_violation")), number(bound(line.episodes)),
         ]
-        for met in summary.natures
-        for name in summary.learners(met)
-        for line in summary.along(met, name)
+        for nature_name in summary.natures
+        for name in summary.learners(nature_name)
+        for line in summary.along(nature_name, name)
     ]  # fmt: skip
     head = ["costs", "learner", "K", "regret", "strong violation", "violation of a late episode", "2 (1 + √L) SAH"]
     return markdown(head, rows, 2)

@@ -30,7 +30,7 @@ FIRST_SEED = 6000
 # Points of a curve in a summary: enough for a figure with a logarithmic axis.
 POINTS = 40
 # What is said after a learner's name where it was not told how many episodes there are.
-UNTOLD = ", K unknown"
+K_UNKNOWN = ", K unknown"
 # What is kept of every run, seed by seed.
 KEPT = ("regret", "violation", "lagrangian_regret", "late_violation")
 
@@ -155,8 +155,8 @@ def runs_of(
     """Every nature with every learner, number of episodes (all of the size if None) and seed, in the paper's world."""
     world = Registry.installed().spec("worlds", WORLD)
     return [
-        RunSpec(world, met, played, K, seed, policies="none")
-        for met in natures
+        RunSpec(world, nature_spec, played, K, seed, policies="none")
+        for nature_spec in natures
         for K in (size.episodes if episodes is None else episodes)
         for played in learners
         for seed in size.seeds_at(K)
@@ -169,7 +169,7 @@ def summarised(
     """The summary of a study's finished runs (`records` in the order of `specs`), whose folders are in `folder`."""
     groups: dict[tuple[str, str, int], list[tuple[RunSpec, Mapping[str, Any]]]] = {}
     for spec, record in zip(specs, records, strict=True):
-        name = spec.learner.label + (UNTOLD if spec.episodes_known is False else "")
+        name = spec.learner.label + (K_UNKNOWN if spec.episodes_known is False else "")
         groups.setdefault((spec.nature.label, name, spec.episodes), []).append((spec, record))
     lines = [_line(key, group, folder if study.curves else None) for key, group in groups.items()]
     minutes = round(sum(record["seconds"] for record in records) / 60.0, 1)
