@@ -214,6 +214,19 @@ def test_what_cannot_be_counts_of_episodes_is_refused_by_its_entry(name, place, 
         from_counts(counts, **{name: wrong})
 
 
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"cost_sum": "much"}, "cost_sum"),
+        ({"cost_sum": [[1.0], [2.0, 3.0]]}, "cost_sum"),
+        ({"seed": -1}, "seed is -1, but must be"),
+    ],
+)
+def test_what_is_no_table_or_no_seed_is_refused_in_a_sentence(changed, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        from_counts(counts_of(logs(3)), **changed)
+
+
 def test_counts_hold_no_cost_tables():
     with pytest.raises(InvalidInputError, match="only a setting with bandit feedback"):
         from_counts(counts_of(logs(3)), world().setting(100, "full"))

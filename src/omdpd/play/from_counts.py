@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, InvalidInputError, as_table, refuse_where, within
+from omdpd.problem.arrays import Floats, InvalidInputError, as_table, refuse_where, whole_number, within
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 
 ROW = ("step", "state", "action")
@@ -53,10 +53,9 @@ def episodes_of_counts(
     n = _whole("visits", visits, ROW, (H, S, A))
     moves = _whole("transitions", transitions, (*ROW, "next state"), (H, S, A, S))
     _check_flow(n, moves)
-    table = np.asarray(cost_sum, dtype=np.float64)
-    per_constraint = table[None] if table.ndim == 3 else table
-    costs = as_table("cost_sum", per_constraint, ["constraint", *ROW], [setting.n_constraints, H, S, A])
-    rng = np.random.default_rng(seed)
+    axes, shape = ["constraint", *ROW], [setting.n_constraints, H, S, A]
+    costs = as_table("cost_sum", [cost_sum] if _is_one_table(cost_sum) else cost_sum, axes, shape)
+    rng = np.random.default_rng(whole_number("seed", seed, 0))
     states, actions = _paths(rng, n, moves)
     rewards = as_table("reward_sum", reward_sum, list(ROW), [H, S, A])
     observed = [_shared_out(rng, "reward_sum", rewards, n, setting.reward_range or (0.0, 1.0), states, actions)]
@@ -66,6 +65,14 @@ def episodes_of_counts(
         BanditFeedback(Trajectory(states[k], actions[k]), observed[0][k], np.array([each[k] for each in observed[1:]]))
         for k in range(len(states))
     ]
+
+
+def _is_one_table(values: npt.ArrayLike) -> bool:
+    """Whether the axis of the constraints was left out; what is no array at all is refused by whoever reads it."""
+    try:
+        return np.ndim(values) == 3
+    except ValueError:
+        return False
 
 
 def _whole(name: str, values: npt.ArrayLike, axes: tuple[str, ...], shape: tuple[int, ...]) -> Floats:
