@@ -54,7 +54,7 @@ def episodes_of_counts(
     moves = _whole("transitions", transitions, (*ROW, "next state"), (H, S, A, S))
     _check_flow(n, moves)
     axes, shape = ["constraint", *ROW], [setting.n_constraints, H, S, A]
-    costs = as_table("cost_sum", [cost_sum] if _is_one_table(cost_sum) else cost_sum, axes, shape)
+    costs = as_table("cost_sum", _per_constraint(cost_sum), axes, shape)
     rng = np.random.default_rng(whole_number("seed", seed, 0))
     states, actions = _paths(rng, n, moves)
     rewards = as_table("reward_sum", reward_sum, list(ROW), [H, S, A])
@@ -67,12 +67,12 @@ def episodes_of_counts(
     ]
 
 
-def _is_one_table(values: npt.ArrayLike) -> bool:
-    """Whether the axis of the constraints was left out; what is no array at all is refused by whoever reads it."""
+def _per_constraint(values: npt.ArrayLike) -> npt.ArrayLike:
+    """The same with the axis of the constraints, if it was left out; what is no array is left to whoever reads it."""
     try:
-        return np.ndim(values) == 3
+        return np.asarray(values)[None] if np.ndim(values) == 3 else values
     except ValueError:
-        return False
+        return values
 
 
 def _whole(name: str, values: npt.ArrayLike, axes: tuple[str, ...], shape: tuple[int, ...]) -> Floats:
