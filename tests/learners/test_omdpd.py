@@ -257,6 +257,7 @@ def test_without_what_the_lemma_needs_there_is_no_certificate():
         OMDPD.tuned(),
         OMDPD.tuned(nested=True, hint="as-printed"),
         OMDPD.tuned(nested=True, divergence="kl"),
+        OMDPD.tuned(nested=True, diameter=2.9),  # less than H
     ):
         assert learner.report(learner.init(setting)).certificate is None
     nested = OMDPD.tuned(nested=True)

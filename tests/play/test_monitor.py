@@ -219,6 +219,8 @@ def test_what_a_lemma_needs_and_a_learner_does_not_do_is_said():
         assert needed in found["surrogate regret"].note
     assert "the theorem's alpha and w0 and beta_root" in found["regret"].note
     assert "needs" not in found["optimism, Term 1"].note
+    narrow = monitor(world(1), OMDPD.theory(nested=True, diameter=0.5 * H), "noisy", 5)
+    assert narrow["surrogate regret"].note == "not proved here: it needs C of at least H, no less than any distance"
 
 
 @pytest.mark.parametrize("nature", ["fixed", "pool"])

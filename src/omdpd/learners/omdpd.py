@@ -260,11 +260,13 @@ class OMDPD:
     def _certificate(self, state: State) -> Certificate | None:
         """3.5 sqrt C (sqrt E_k + 1) >= alpha sum_j r~_j.(q* - q_j) + sum_i Phi(lam_i), to the accuracy of the solves.
 
-        The lemma takes the last gradient for the prediction, Euclidean steps, and sets that only shrink: q_k was chosen
-        in Q_{k-1}, where q_hat_{k+1} must lie too.  Without these there is no certificate.
+        The lemma takes the last gradient for the prediction, Euclidean steps, C no less than any distance, and sets
+        that only shrink: q_k was chosen in Q_{k-1}, where q_hat_{k+1} must lie too.  Without these there is no
+        certificate.
         """
         shrinks = self.nested or isinstance(self.estimator, KnownModel)
-        proved = isinstance(self.hint, LastGradient) and self.divergence is Divergence.EUCLIDEAN and shrinks
+        euclidean = self.divergence is Divergence.EUCLIDEAN and state.diameter >= state.setting.horizon
+        proved = isinstance(self.hint, LastGradient) and euclidean and shrinks
         if not proved or state.saturations:
             return None
         bound = surrogate_bound(state.diameter, state.variation)

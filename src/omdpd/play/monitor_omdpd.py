@@ -111,7 +111,7 @@ class Chain:
             "sum_j f_j(q_j) - f_j(q*) <= sum_j <grad_j, q_j - q*>",
         )  # fmt: skip
         self._surrogate = Track(
-            "surrogate regret", "Lemma 5.8", f"sum_j <grad_j, q_j - q*> <= {lemma}", _needs(_steps(learner))
+            "surrogate regret", "Lemma 5.8", f"sum_j <grad_j, q_j - q*> <= {lemma}", _needs(_steps(learner, truth))
         )
         self._variation = Track(
             "gradient variation", "Lemma 5.9", "sqrt E_k <= 2 alpha (1 + sqrt L) sqrt(6SAHk) (1 + sum_i Phi'(lam_i))"
@@ -176,7 +176,9 @@ class Theorem:
         unknown = "the remark is about a known model, and this learner estimates its own"
         self._tracks = []
         for name, where, text, right in rows:
-            missing = [] if "5.12" in where else _steps(learner) + _constants(learner, where.startswith("Remark"))
+            missing = (
+                [] if "5.12" in where else _steps(learner, truth) + _constants(learner, where.startswith("Remark"))
+            )
             if where.startswith("Remark") and truth.setting.feedback == "full":
                 missing.append("costs that do not change")
             track = Track(name, where, text, "; ".join(filter(None, (_needs(missing), trivial(right, truth)))))
@@ -217,7 +219,7 @@ def _needs(missing: list[str]) -> str:
     return f"not proved here: it needs {', '.join(missing)}" if missing else ""
 
 
-def _steps(learner: OMDPD) -> list[str]:
+def _steps(learner: OMDPD, truth: Truth) -> list[str]:
     """What Lemma 5.8 takes for granted of the steps and this learner does not do."""
     missing = []
     if not (learner.nested or isinstance(learner.estimator, KnownModel)):
@@ -226,6 +228,8 @@ def _steps(learner: OMDPD) -> list[str]:
         missing.append("the last gradient as the prediction")
     if learner.divergence is not Divergence.EUCLIDEAN:
         missing.append("Euclidean steps")
+    elif learner.diameter is not None and learner.diameter < truth.setting.horizon:
+        missing.append("C of at least H, no less than any distance")
     return missing
 
 
