@@ -67,7 +67,7 @@ docs-serve: docs
 # `make stale` says which tables were made by other code than this.
 .PHONY: numbers stale
 numbers: $(VENV)/.dev
-	$(BIN)/python tools/page_numbers.py renew $(WHICH)
+	$(BIN)/python tools/page_numbers.py renew $(if $(WHICH),"$(WHICH)")
 
 stale: $(VENV)/.dev
 	@$(BIN)/python tools/page_numbers.py
