@@ -292,6 +292,10 @@ def test_other_observations_need_a_state_each():
         Task(Boxed(), 4, 2.0, state_of=lambda x: int(x[0]), n_states=2).play(
             ALWAYS_MOVE[:5, :4], np.random.default_rng(0)
         )
+    for answer in (0.5, float("nan"), "left", [0, 1], None):
+        with pytest.raises(InvalidInputError, match=r"state_of gives .* for the observation .*, but must give a whole"):
+            Task(Boxed(), 4, 2.0, state_of=lambda x, answer=answer: answer, n_states=3).state(np.array([0.0]))
+    assert Task(Boxed(), 4, 2.0, state_of=lambda x: x, n_states=3).state(np.array([2.0])) == 2
 
 
 # ---- out ----

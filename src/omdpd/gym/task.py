@@ -270,10 +270,20 @@ class Task:
         """The state of an observation, refused if there is none of its number."""
         S = self.sizes[0]
         start = int(getattr(self.env.observation_space, "start", 0)) if self.state_of is None else 0
-        s = int(observation) - start if self.state_of is None else int(self.state_of(observation))
+        s = int(observation) - start if self.state_of is None else _whole(self.state_of(observation), observation)
         if not 0 <= s < S:
             raise InvalidInputError(f"the observation {observation!r} is state {s}, but states go from 0 to {S - 1}")
         return s
+
+
+def _whole(state: Any, observation: Any) -> int:
+    """The number that `state_of` gave, refused if it is not whole: cut, all that is near 0 would be in state 0."""
+    found = np.asarray(state)
+    if found.size != 1 or found.dtype.kind not in "iubf" or not float(found.flat[0]).is_integer():
+        raise InvalidInputError(
+            f"state_of gives {state!r} for the observation {observation!r}, but must give a whole number"
+        )
+    return int(found.flat[0])
 
 
 def _refuse_vector(env: Any) -> None:
