@@ -29,7 +29,7 @@ def test_without_a_name_it_lists_the_studies_with_their_questions():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("growht",), "there is no study 'growht'; there are known-model, constants"),
+        (("growht",), "there is no study 'growht' (did you mean 'growth'?); there are known-model, constants"),
         (("growth", "--seeds", 0), "--seeds is 0, but must be"),
         (("growth", "--jobs", -1), "--jobs is -1, but must not be negative"),
     ],

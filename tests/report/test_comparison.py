@@ -96,5 +96,5 @@ def test_a_comparison_of_worlds_by_name_draws_each_seed_anew():
     [("paradox", "Unifrm", "learner 'Unifrm'"), ("paradx", "Uniform", "world 'paradx'")],
 )
 def test_a_name_that_is_none_is_refused_whatever_stands_beside_it(problem, learner, wrong):
-    with pytest.raises(InvalidInputError, match=f"^there is no {wrong}; there are "):
+    with pytest.raises(InvalidInputError, match=f"^there is no {wrong} .*; there are "):
         omdpd.compare([problem, "cyclic"], ["OptCMDP", learner], seeds=1, episodes=5)

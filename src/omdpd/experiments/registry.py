@@ -44,7 +44,7 @@ from omdpd.experiments.spec import (
 )
 from omdpd.learners import ALIASES, LEARNERS
 from omdpd.natures import NATURES
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, guess
 from omdpd.storage.provenance import installed_version
 from omdpd.storage.sealed import FORMAT
 from omdpd.worlds import WORLDS
@@ -146,7 +146,8 @@ class Registry:
         """The type of spec that a name stands for, or a sentence with the names there are."""
         if not isinstance(name, str) or name not in self.sources[kind]:
             there = ", ".join(self.sources[kind])
-            raise UnknownNameError(f"there is no {kind[:-1]} {_shown(name)}; there are {there}")
+            meant = guess(name, self.sources[kind]) if isinstance(name, str) else ""
+            raise UnknownNameError(f"there is no {kind[:-1]} {_shown(name)}{meant}; there are {there}")
         source = self.sources[kind][name]
         return _spec_type(kind, name, source.load(kind, name), source.plugin)
 

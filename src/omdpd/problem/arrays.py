@@ -5,8 +5,9 @@ One axis order everywhere: ``(h, s, a, s')``, zero-based; constraints come first
 
 from __future__ import annotations
 
+import difflib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -227,5 +228,16 @@ def as_policy(name: str, value: npt.ArrayLike, shape: tuple[int, int, int] | Non
 def named(table: Mapping[str, T], name: str, kind: str) -> T:
     """Look a name up, or say which names there are."""
     if name not in table:
-        raise InvalidInputError(f"there is no {kind} {name!r}; there are {', '.join(table)}")
+        raise InvalidInputError(f"there is no {kind} {name!r}{guess(name, table)}; there are {', '.join(table)}")
     return table[name]
+
+
+def guess(name: str, names: Iterable[str]) -> str:
+    """What somebody may have meant by a name that is none, as a part of the sentence that says so; empty if unknown.
+
+    >>> guess("Unifrm", ["Uniform", "OptCMDP"])
+    " (did you mean 'Uniform'?)"
+    """
+    by_lower = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+    return f" (did you mean {by_lower[near[0]]!r}?)" if near else ""
