@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 # Dots per inch of what a notebook shows; files have their own.
 NOTEBOOK_DPI = 96
+# Ticks between powers of ten, on both sides of zero.
+DECADE = [-50.0, -20.0, -10.0, -5.0, 0.0, 5.0, 10.0, 20.0, 50.0]
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -21,17 +23,20 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """Give a symmetric logarithmic axis that shows fewer than two powers of ten ordinary ticks.
+    """Give a symmetric logarithmic axis that shows fewer than two powers of ten ordinary numbers for ticks.
 
     Powers of ten alone would leave it with one label or none, and below its linear part with its two ends, unrounded.
     """
-    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarFormatter
 
-    ends = [abs(end) for end in axis.get_view_interval()]
-    if max(ends) < 100.0:
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-        axis.set_major_formatter(ScalarFormatter())
-        axis.set_minor_locator(NullLocator())
+    limit = max(abs(end) for end in axis.get_view_interval())
+    if limit >= 100.0:
+        return
+    # Even steps would crowd the logarithmic part.
+    even = limit <= 15.0
+    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]) if even else FixedLocator(DECADE))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_locator(NullLocator())
 
 
 @functools.cache

@@ -51,7 +51,7 @@ const omdpd = {};
   omdpd.tick = (x) => omdpd.number(x);
   omdpd.withHalf = (pair) => {
     if (!pair) return "–";
-    return pair[1] === null ? `${omdpd.number(pair[0], 3)} (one run)` : `${omdpd.number(pair[0], 3)} ± ${omdpd.number(pair[1], 2)}`;
+    return pair[1] === null ? `${omdpd.number(pair[0], 3)} (no interval)` : `${omdpd.number(pair[0], 3)} ± ${omdpd.number(pair[1], 2)}`;
   };
   omdpd.seconds = (s) => {
     if (s === null || s === undefined) return "–";
