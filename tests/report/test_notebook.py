@@ -41,7 +41,9 @@ def test_a_history_is_shown_with_two_curves():
 
 
 def test_a_study_is_shown_with_its_groups(study_folder):
-    text = checked(load_study(study_folder)._repr_html_())
+    study = load_study(study_folder)
+    assert repr(study) == f"Study({study_folder}: 18 finished)"
+    text = checked(study._repr_html_())
     assert "18 finished" in text
     assert text.count("<tr>") == 1 + 1 + 6
 

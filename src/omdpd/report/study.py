@@ -40,7 +40,7 @@ Part = dict[str, Any]
 GroupKey = tuple[str, str, str]
 
 
-@dataclass
+@dataclass(repr=False)
 class Study:
     """The runs of a folder, and the parts made of them."""
 
@@ -72,17 +72,23 @@ class Study:
             parts[f"policies-{i}"] = self.policies(i, chosen)
         return parts | {"comparison": self.comparison()}
 
+    def __repr__(self) -> str:
+        return f"Study({self.folder}: {self._states()})"
+
+    def _states(self) -> str:
+        """How many runs are finished, and so on, in words."""
+        states = Counter(row["state"] for row in self.progress()["runs"])
+        return ", ".join(f"{n} {state}" for state, n in states.items()) or "no runs"
+
     def _repr_html_(self) -> str:
         """The study in a notebook: its runs and the final numbers of every group."""
-        states = Counter(row["state"] for row in self.progress()["runs"])
-        told = {"runs": ", ".join(f"{n} {state}" for state, n in states.items()) or "none"}
         rows = []
         for i, key in enumerate(self.groups()):
             end = self.group(i).get("end") or {}
             cells = (end.get(name) for name in ("violation", "regret"))
             rows.append((*key, *("-" if c is None else f"{c[0]:.4g}" + _half(c[1]) for c in cells)))
         head = ("world", "nature", "learner", "strong violation", "regret")
-        return facts_html(f"study {self.folder.name}", told, table_html(head, rows))
+        return facts_html(f"study {self.folder.name}", {"runs": self._states()}, table_html(head, rows))
 
     def ordered(self) -> list[RunView]:
         """The runs that can be named, in the order of the experiment."""
