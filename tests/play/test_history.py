@@ -57,6 +57,8 @@ def test_own_metrics_stand_in_every_row():
 
 
 def test_an_unknown_nature_and_no_episodes_are_refused():
+    with pytest.raises(InvalidInputError, match="nature is 300, but must be the name of a nature or one of your own"):
+        run(world(), Uniform(), 300)
     with pytest.raises(InvalidInputError, match="there is no nature 'calm'; there are fixed, "):
         run(world(), Uniform(), "calm")
     with pytest.raises(InvalidInputError, match="n_episodes is 0"):

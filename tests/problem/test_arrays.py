@@ -51,6 +51,8 @@ def test_an_empty_axis_is_refused_even_where_any_length_is_accepted():
 def test_a_number_in_words_is_called_text():
     with pytest.raises(InvalidInputError, match=r"^budget is not an array of numbers: it holds text$"):
         numbers("budget", "2 euros")
+    with pytest.raises(InvalidInputError, match=r"^budget is not an array of numbers: it holds text$"):
+        as_table("budget", ["2 euros"], ["constraint"], [1])
 
 
 @pytest.mark.parametrize("value", ["abc", [[1.0, 2.0], [3.0]], [object()]])

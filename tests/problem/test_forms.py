@@ -72,6 +72,8 @@ def test_the_action_may_come_first_if_that_is_said():
     by_step = np.repeat(swapped[None], H, axis=0)
     rewards, costs = np.repeat(REWARD[None], H, axis=0), np.repeat(COST[:, None], H, axis=1)
     assert np.array_equal(CMDP.from_arrays(by_step, rewards, costs, axes="HASS").transition, made(p).transition)
+    with pytest.raises(InvalidInputError, match="axes is 'ssa', but must be one of SAS, ASS, HSAS, HASS"):
+        made(swapped, axes="ssa")
     with pytest.raises(InvalidInputError, match="transition has 3 axes, but axes='HASS' names 4"):
         made(p, axes="HASS")
 

@@ -18,7 +18,7 @@ from omdpd.play.policy import Policy
 from omdpd.play.rows import Row, Rows
 from omdpd.play.scene import Metric, Scene, informed
 from omdpd.play.units import Units
-from omdpd.problem.arrays import Floats, named
+from omdpd.problem.arrays import Floats, InvalidInputError, named
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import LINES, curve_svg, facts_html
 
@@ -147,6 +147,8 @@ def scene_in_memory(
     nature_stream, own = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 3))
     if isinstance(nature, str):
         name, picked = nature, named(NATURES, nature, "nature")(cmdp, seed_of(nature_stream))
+    elif not hasattr(nature, "feedback"):
+        raise InvalidInputError(f"nature is {nature!r}, but must be the name of a nature or one of your own")
     else:
         name, picked = type(nature).__name__, nature
     informed_learner = informed(as_learner(learner), cmdp, picked.feedback)

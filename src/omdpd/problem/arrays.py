@@ -42,8 +42,9 @@ def as_table(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequen
     >>> as_table("reward", [[0.5, 1.0]], ["state", "action"], [1, None]).shape
     (1, 2)
     """
+    given = numbers(name, value)
     try:
-        array = np.array(numbers(name, value), dtype=np.float64, order="C")
+        array = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
     if array.ndim != len(axes):

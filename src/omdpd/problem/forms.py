@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,8 @@ LawFunction = Callable[[int, int], Any]
 
 def read_laws(transition: Any, sizes: tuple[int, int], horizon: int | None, axes: Axes | None) -> tuple[Laws, bool]:
     """The laws that were given, and whether for one step; `sizes` are (S, A), as the reward has them."""
+    if axes is not None and axes not in get_args(Axes):
+        raise InvalidInputError(f"axes is {axes!r}, but must be one of {', '.join(get_args(Axes))}")
     if isinstance(transition, SparseLaws | DenseLaws):
         return _of_laws(transition, sizes, horizon), transition.stationary
     if _is_sparse(transition):
