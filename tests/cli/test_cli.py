@@ -116,6 +116,15 @@ def test_a_mistake_ends_with_one_sentence_and_exit_code_two(tmp_path, words, sen
     assert sentence in said.stderr
 
 
+@pytest.mark.parametrize(("option", "wrong"), [("--on", "mars"), ("--jobs", "-1")])
+def test_a_dry_run_refuses_what_the_run_would_refuse(tmp_path, option, wrong):
+    assert omdpd("new", "sweep.toml", cwd=tmp_path).returncode == 0
+    said = omdpd("run", "sweep.toml", "--dry-run", option, wrong, cwd=tmp_path)
+    assert said.returncode == 2
+    assert said.stdout == ""
+    assert wrong in said.stderr
+
+
 def test_an_unknown_command_or_option_ends_with_exit_code_two_and_no_traceback(tmp_path):
     for words in (["nonsense"], ["paper", "--nonsense"], ["paper", "--episodes", "many"]):
         said = omdpd(*words, cwd=tmp_path)

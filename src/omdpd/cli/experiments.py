@@ -118,10 +118,10 @@ def run(
     experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem
     runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *_shard(shard))
+    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
     if dry_run:
         _print_plan(Console(), experiment, runs)
         return
-    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
     if shard is None:
         _play_and_print(Console(), experiment, folder, plan)
     else:
