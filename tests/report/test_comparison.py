@@ -98,3 +98,7 @@ def test_a_comparison_of_worlds_by_name_draws_each_seed_anew():
 def test_a_name_that_is_none_is_refused_whatever_stands_beside_it(problem, learner, wrong):
     with pytest.raises(InvalidInputError, match=f"^there is no {wrong} .*; there are "):
         omdpd.compare([problem, "cyclic"], ["OptCMDP", learner], seeds=1, episodes=5)
+
+
+def test_the_flips_of_twelve_seeds_are_counted_not_drawn():
+    assert sign_flip_p(np.arange(1.0, 13.0)) == 2.0 ** (1 - 12)
