@@ -158,3 +158,25 @@ def test_a_world_without_a_large_size_is_refused(tmp_path):
     said = omdpd("suite", "--large", "--worlds", "paradox", "--out", tmp_path / "out")
     assert said.returncode != 0
     assert "there is no large world 'paradox'; there are garnet, streaming" in " ".join(said.stderr.split())
+
+
+def test_differences_are_in_the_units_of_the_means(tmp_path):
+    words = [
+        "compare",
+        "--worlds",
+        "inventory",
+        "--natures",
+        "noisy",
+        "--learners",
+        "Uniform,GreedyLP",
+        "--episodes",
+        12,
+    ]
+    done = omdpd(
+        *words, "--seeds", 3, "--tries", 1, "--no-long", "--jobs", 1, "--against", "Uniform", "--out", tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    means = {line["learner"]: float(line["violation"]) for line in lines(tmp_path / "table.csv")}
+    (apart,) = (float(line["mean"]) for line in lines(tmp_path / "differences.csv") if line["metric"] == "violation")
+    assert apart == pytest.approx(means["GreedyLP"] - means["Uniform"], rel=1e-9)
+    assert json.loads((tmp_path / "summary.json").read_text())[0]["cost_scale"] != [1.0]

@@ -47,6 +47,7 @@ from omdpd.report.frontiers import draw_frontiers
 from omdpd.report.planes import draw_plane
 from omdpd.report.results import grouped
 from omdpd.report.tables import formatted, print_table
+from omdpd.report.units import in_user_units
 from omdpd.storage.atomic import make_folder, write_atomically
 
 # The learner that paired differences are taken to unless another one is named.
@@ -246,16 +247,20 @@ def _write_choices(out: Path, lines: Sequence[TryLine], choices: Sequence[Choice
 
 
 def _report(console: Console, records: Sequence[Mapping[str, Any]], against: str, out: Path) -> None:
-    """Tables, paired differences and ranks, on the terminal and as files."""
+    """Tables, paired differences and ranks, on the terminal and as files, in the user's units.
+
+    Ranks add regret and violation, which only learners' own units, each between 0 and 1 per step, make comparable.
+    """
     plain = [{**record, "learner": record["learner"].split("(")[0]} for record in records]
     print_table(console, plain)
-    found, places = differences(plain, against), ranks(plain)
+    shown = [in_user_units(record) for record in plain]
+    found, places = differences(shown, against), ranks(plain)
     console.print(_shown(found, against))
     for style, ending in (("markdown", "md"), ("csv", "csv"), ("latex", "tex")):
         write_atomically(out / f"table.{ending}", formatted(plain, style).encode())
     write_atomically(out / "differences.csv", tidy_csv(found).encode())
     write_atomically(out / "ranks.csv", tidy_csv(places).encode())
-    save(draw_plane(plain, "each learner with its own best settings: means and 95 % intervals"), out, "plane")
+    save(draw_plane(shown, "each learner with its own best settings: means and 95 % intervals"), out, "plane")
     console.print(f"Tables, figures and numbers: {out}", highlight=False)
 
 
@@ -324,7 +329,7 @@ def _report_growth(console: Console, records: Sequence[Mapping[str, Any]], out: 
     for name in ("world, nature", "learner", "K", "regret", "violation"):
         shown.add_column(name, no_wrap=True)
     lines = []
-    for (world, nature, learner), group in grouped(records).items():
+    for (world, nature, learner), group in grouped([in_user_units(record) for record in records]).items():
         for episodes in sorted({record["episodes"] for record in group}):
             here = [record for record in group if record["episodes"] == episodes]
             regrets = [record["regret"] for record in here]
