@@ -305,8 +305,8 @@ def _play_leaders(
     with playing(console, wanted, out / "long", plan) as (workers, watch):
         played = run_all(wanted, out / "long" / "runs", workers, watch, None, plan.shared_disk)
     write_summaries(played, out / "long")
-    leaders = {(r["nature"], r["learner"]) for r in played}
-    same = [r for r in records if r["world"] == world.label and (r["nature"], r["learner"]) in leaders]
+    leaders = {(r["nature"], r["learner"], r["seed"]) for r in played}
+    same = [r for r in records if r["world"] == world.label and (r["nature"], r["learner"], r["seed"]) in leaders]
     _report_growth(console, [*played, *same], out)
 
 
