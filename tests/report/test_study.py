@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from omdpd.experiments import executor, load_experiment, run_experiment
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.comparison import compared
 from omdpd.report.html import data_text, page
@@ -226,3 +227,28 @@ def test_the_vendored_libraries_are_as_pinned():
     tool = Path(__file__).parents[2] / "tools" / "vendor.py"
     said = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True, check=False)
     assert said.stdout.strip() == "vendored files: as pinned", said.stderr
+
+
+def test_a_study_is_in_the_users_units(tmp_path):
+    toml = tmp_path / "stock.toml"
+    toml.write_text(
+        'episodes = 6\nseeds = 3\nworlds = [{name = "inventory"}]\nnatures = [{name = "noisy"}]\n'
+        'learners = [{name = "Uniform"}, {name = "GreedyLP"}]\n'
+    )
+    with executor("local", jobs=1) as workers:
+        run_experiment(load_experiment(toml), tmp_path / "out", workers)
+    records = json.loads((tmp_path / "out" / "summary.json").read_text())
+    (scale,) = records[0]["cost_scale"]
+    assert scale > 2.0
+    study = load_study(tmp_path / "out")
+    for i, (_, _, learner) in enumerate(study.groups()):
+        expected = scale * np.mean([r["violation"] for r in records if r["learner"] == learner])
+        shown = study.group(i)
+        assert shown["end"]["violation"][0] == pytest.approx(expected, rel=1e-3)
+        assert shown["violation"]["mean"][-1] == pytest.approx(expected, rel=1e-3)
+    means = {
+        n: scale * np.mean([r["violation"] for r in records if r["learner"] == n]) for n in ("Uniform", "GreedyLP")
+    }
+    (family,) = (f for f in study.comparison()["families"] if (f["metric"], f["baseline"]) == ("violation", "GreedyLP"))
+    (row,) = family["rows"]
+    assert row["mean"] == pytest.approx(means["Uniform"] - means["GreedyLP"], rel=1e-3)

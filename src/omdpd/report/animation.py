@@ -93,7 +93,7 @@ def _track(study: Study, view: RunView) -> Mapping[str, Any] | None:
     if asked is None or cmdp is None:
         return None
     view.read_rows()
-    curves, played = run_curves(view, None), run_policies(view, cmdp)
+    curves, played = run_curves(view, None, study.units(view)), run_policies(view, cmdp)
     plan = study.truths.plan(asked, view.keys, view.episodes)
     if curves is None or played is None:
         return None

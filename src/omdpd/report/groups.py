@@ -18,6 +18,7 @@ from omdpd.report.health import health_of
 from omdpd.report.reading import KNOWN, RunView
 from omdpd.report.results import mean_of
 from omdpd.report.thinning import bucket_maxima, kept_places, written
+from omdpd.report.units import Units, in_user_units
 
 # Stretches of episodes in the strip of violations.
 STRIP = 240
@@ -25,9 +26,10 @@ STRIP = 240
 
 @dataclass(frozen=True, eq=False)
 class RunCurves:
-    """A run's curves over its recorded episodes; `regret` is None where no comparator is known."""
+    """A run's curves over its recorded episodes, in the user's units; `regret` is None where no comparator is known."""
 
     view: RunView
+    units: Units
     seed: int
     episodes: Floats
     regret: Floats | None
@@ -39,25 +41,25 @@ class RunCurves:
         """The first `n` recorded episodes."""
         short = [None if c is None else c[:n] for c in (self.regret, self.weak)]
         return RunCurves(
-            self.view, self.seed, self.episodes[:n], short[0], self.violation[:n], short[1], self.burst[:n]
+            self.view, self.units, self.seed, self.episodes[:n], short[0], self.violation[:n], short[1], self.burst[:n]
         )
 
 
-def run_curves(view: RunView, best: float | None) -> RunCurves | None:
+def run_curves(view: RunView, best: float | None, units: Units) -> RunCurves | None:
     """The curves of a run that has rows, against the value of its comparator."""
     columns = view.columns
     if not columns or view.asked is None:
         return None
-    k, violation = columns["episode"], columns["violation_sum"]
-    regret = None if best is None else k * best - columns["value_sum"]
-    excess = np.maximum(columns["excess"].max(axis=1), 0.0)
+    k, violation = columns["episode"], columns["violation_sum"] * units.cost
+    regret = None if best is None else (k * best - columns["value_sum"]) * units.reward
+    excess = np.maximum(columns["excess"].max(axis=1), 0.0) * units.cost
     steps = np.diff(k, prepend=0.0)
     # Between two recorded episodes of a thinned run only the sum is known: its mean per episode counts too.
     burst = np.maximum(excess, np.diff(violation, prepend=0.0) / steps)
     weak = None
     if len(k) == int(k[-1]):
-        weak = np.maximum(np.cumsum(columns["excess"], axis=0), 0.0).max(axis=1)
-    return RunCurves(view, view.asked.seed, k, regret, violation, weak, burst)
+        weak = np.maximum(np.cumsum(columns["excess"], axis=0), 0.0).max(axis=1) * units.cost
+    return RunCurves(view, units, view.asked.seed, k, regret, violation, weak, burst)
 
 
 def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: str) -> dict[str, Any]:
@@ -149,15 +151,24 @@ def _recorded(runs: Sequence[RunCurves], places: Integers) -> list[dict[str, Any
     made = []
     for name in names:
         columns = [run.view.columns.get(name) for run in runs]
-        full = [c[: len(run.episodes)] for c, run in zip(columns, runs, strict=True) if c is not None]
+        full = [
+            c[: len(run.episodes)] * _unit(name, run.units)
+            for c, run in zip(columns, runs, strict=True)
+            if c is not None
+        ]
         if len(full) == len(runs) and not all(np.isnan(c).all() for c in full):
             made.append({"name": name, "mean": written(np.stack(full).mean(axis=0)[places])})
     return made
 
 
+def _unit(name: str, units: Units) -> float:
+    """What 1 of a recorded column is to the user; a metric of the user's own is as it is."""
+    return {"certified_regret": units.reward, "certified_violation": units.cost}.get(name, 1.0)
+
+
 def _end(runs: Sequence[RunCurves], key: str) -> list[float | None] | None:
     """Mean and half-width of a final number over finished runs; too few runs have no half-width."""
-    records = [run.view.summary for run in runs if run.view.summary is not None]
+    records = [in_user_units(run.view.summary) for run in runs if run.view.summary is not None]
     if not records or any(key not in record for record in records):
         return None
     mean = mean_of(records, key)

@@ -13,6 +13,7 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.report.reading import RunView, array_of, state_of, totals_of
 from omdpd.report.thinning import shares, written
 from omdpd.report.truth import Truths
+from omdpd.report.units import Units
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.programs import Plan
 from omdpd.solvers.sweeps import occupancy_under
@@ -54,11 +55,11 @@ def run_policies(view: RunView, cmdp: CMDP) -> dict[str, Any] | None:
     return value | _visits(view, cmdp, arrays)
 
 
-def snapshot_series(view: RunView, best: float | None) -> dict[str, Any] | None:
+def snapshot_series(view: RunView, best: float | None, units: Units) -> dict[str, Any] | None:
     """Multipliers, solver counts and the two parts of regret at the kept episodes, where a run kept them.
 
     V* - V(pi) = (V* - V~(pi)) + (V~(pi) - V(pi)): what the learner's own belief says is still to be gained, and by
-    how much the belief flatters the policy in play.
+    how much the belief flatters the policy in play, both in the user's units.
     """
     kept = _snapshots(view)
     if "episodes" not in kept:
@@ -70,8 +71,8 @@ def snapshot_series(view: RunView, best: float | None) -> dict[str, Any] | None:
             value[name] = written(column.T if column.ndim > 1 else column)
     believed = kept.get("believed_value")
     if best is not None and believed is not None and not np.isnan(believed).all():
-        value["optimisation"] = written(best - believed)
-        value["estimation"] = written(believed - kept["value"])
+        value["optimisation"] = written((best - believed) * units.reward)
+        value["estimation"] = written((believed - kept["value"]) * units.reward)
     return value
 
 

@@ -29,6 +29,7 @@ from omdpd.report.policies import affordable_runs, optimum, run_policies, snapsh
 from omdpd.report.problems import problem_values
 from omdpd.report.reading import Asked, RunView
 from omdpd.report.truth import Truths
+from omdpd.report.units import Units, in_user_units
 from omdpd.solvers.programs import Plan
 
 # Points of a curve: as many as a wide screen shows, fewer where there are many curves.
@@ -189,12 +190,19 @@ class Study:
 
     def comparison(self) -> Part:
         """Paired differences between learners, of finished runs."""
-        records = [view.summary for view in self.ordered() if view.summary is not None]
+        records = [in_user_units(view.summary) for view in self.ordered() if view.summary is not None]
         return {"families": compared(records)}
 
     def _curves(self, view: RunView) -> RunCurves | None:
         view.read_rows()
-        return run_curves(view, self._best(view))
+        return run_curves(view, self._best(view), self.units(view))
+
+    def units(self, view: RunView) -> Units:
+        """What rewards and costs of a run are to the user: as it says at its end, until then as its world says."""
+        if view.summary is not None:
+            return Units.of(view.summary)
+        cmdp = None if view.asked is None else self.truths.of(view.asked).cmdp
+        return Units() if cmdp is None else Units.of({"reward_range": cmdp.reward_range, "cost_scale": cmdp.cost_scale})
 
     def _best(self, view: RunView) -> float | None:
         """The value of a run's comparator: of a finished one as it found it, else over what it has met so far."""
@@ -219,7 +227,7 @@ class Study:
     def _kept(self, curves: Sequence[RunCurves]) -> Any:
         """Numbers at the kept episodes of the group's first run that kept any."""
         for run in curves:
-            value = snapshot_series(run.view, self._best(run.view))
+            value = snapshot_series(run.view, self._best(run.view), run.units)
             if value is not None:
                 return value | {"seed": run.seed}
         return None

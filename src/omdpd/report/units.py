@@ -9,7 +9,7 @@ is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 IN_REWARDS = ("regret", "regret_positive", "lagrangian_regret", "early_regret")
 IN_COSTS = ("violation", "weak_violation", "late_violation", "early_violation")
@@ -27,11 +27,24 @@ def cost_unit(record: Mapping[str, Any]) -> float | None:
     return float(scales.pop()) if len(scales) == 1 else None
 
 
+class Units(NamedTuple):
+    """What a reward and a cost of 1 are to the user."""
+
+    reward: float = 1.0
+    cost: float = 1.0
+
+    @staticmethod
+    def of(record: Mapping[str, Any]) -> Units:
+        """As a run's summary says; a cost stays as it is where every constraint has its own scale."""
+        return Units(reward_unit(record), cost_unit(record) or 1.0)
+
+
 def in_user_units(record: Mapping[str, Any]) -> dict[str, Any]:
     """A run's summary with regret and violation in the user's units.
 
     >>> in_user_units({"regret": 2.0, "violation": 0.5, "reward_range": [0.0, 10.0], "cost_scale": [8.0]})["violation"]
     4.0
     """
-    units = dict.fromkeys(IN_REWARDS, reward_unit(record)) | dict.fromkeys(IN_COSTS, cost_unit(record) or 1.0)
+    reward, cost = Units.of(record)
+    units = dict.fromkeys(IN_REWARDS, reward) | dict.fromkeys(IN_COSTS, cost)
     return {key: value if key not in units or value is None else value * units[key] for key, value in record.items()}
