@@ -164,9 +164,10 @@ def _dask(jobs: int, address: str | None) -> Iterator[Executor]:
             end_if_importing()
             try:
                 with delaying_interrupts():
+                    # Any free port: without an address Dask takes one port, which a second study would find taken.
                     cluster = LocalCluster(
-                        n_workers=jobs, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, processes=True,
-                        silence_logs=logging.ERROR,
+                        n_workers=jobs, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
+                        scheduler_kwargs={"dashboard": False}, processes=True, silence_logs=logging.ERROR,
                     )  # fmt: skip
             except RuntimeError as error:
                 raise InvalidInputError(

@@ -70,3 +70,8 @@ def test_a_cluster_that_is_started_here_listens_on_the_loopback_address_only():
         everywhere = listening()
         ours = {everywhere[inode] for inode in sockets_of(os.getpid()) if inode in everywhere}
     assert ours == {"0100007F"}
+
+
+def test_a_second_cluster_finds_a_port_of_its_own():
+    with executor("dask", 1) as one, executor("dask", 1) as two:  # a warning would be an error here
+        assert [pool.submit(abs, -1).result(timeout=120) for pool in (one, two)] == [1, 1]
