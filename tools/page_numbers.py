@@ -139,7 +139,7 @@ def fingerprint(path: Path) -> str:
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
     total = hashlib.sha256()
     for file in files:
-        if file.suffix != ".pyc":
+        if "__pycache__" not in file.parts:  # what a compiler left is no source
             total.update(f"{file.relative_to(path).as_posix()}\n".encode() + hashlib.sha256(file.read_bytes()).digest())
     return total.hexdigest()[:16]
 

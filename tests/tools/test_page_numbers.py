@@ -126,7 +126,8 @@ def test_a_fingerprint_depends_on_names_and_contents(tmp_path):
     (tmp_path / "b").write_text("2")
     assert len({one, two, fingerprint(tmp_path)}) == 3
     (tmp_path / "b").write_text("1")
-    (tmp_path / "b.pyc").write_text("left by a compiler")
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "b.nbi").write_text("left by a compiler")
     assert fingerprint(tmp_path) == two
     with pytest.raises(FileNotFoundError, match=r"names .* as an input"):
         fingerprint(tmp_path / "c")
