@@ -15,7 +15,7 @@ from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.report.results import budget_note
 from omdpd.report.statistics import Growth, half_width
 from omdpd.report.thinning import kept_places
-from omdpd.report.units import Units
+from omdpd.report.units import Multiples
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 
@@ -99,7 +99,7 @@ def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str
         if rows is None:
             raise RecordError(f"{folder / summary['run']} has a summary, but no rows")
         episodes = rows["episode"].to_numpy().astype(np.float64)
-        reward, cost = Units() if as_learnt else Units.of(summary)
+        reward, cost = Multiples() if as_learnt else Multiples.of(summary)
         violations.append(cost * rows["violation_sum"].to_numpy())
         if summary["comparator_value"] is not None:
             regrets.append(reward * (episodes * summary["comparator_value"] - rows["value_sum"].to_numpy()))

@@ -18,7 +18,7 @@ from omdpd.report.health import health_of
 from omdpd.report.reading import KNOWN, RunView
 from omdpd.report.results import mean_of
 from omdpd.report.thinning import bucket_maxima, kept_places, written
-from omdpd.report.units import Units, in_user_units
+from omdpd.report.units import Multiples, in_user_units
 
 # Stretches of episodes in the strip of violations.
 STRIP = 240
@@ -29,7 +29,7 @@ class RunCurves:
     """A run's curves over its recorded episodes, in the user's units; `regret` is None where no comparator is known."""
 
     view: RunView
-    units: Units
+    units: Multiples
     seed: int
     episodes: Floats
     regret: Floats | None
@@ -45,7 +45,7 @@ class RunCurves:
         )
 
 
-def run_curves(view: RunView, best: float | None, units: Units) -> RunCurves | None:
+def run_curves(view: RunView, best: float | None, units: Multiples) -> RunCurves | None:
     """The curves of a run that has rows, against the value of its comparator."""
     columns = view.columns
     if not columns or view.asked is None:
@@ -161,7 +161,7 @@ def _recorded(runs: Sequence[RunCurves], places: Integers) -> list[dict[str, Any
     return made
 
 
-def _unit(name: str, units: Units) -> float:
+def _unit(name: str, units: Multiples) -> float:
     """What 1 of a recorded column is to the user; a metric of the user's own is as it is."""
     return {"certified_regret": units.reward, "certified_violation": units.cost}.get(name, 1.0)
 

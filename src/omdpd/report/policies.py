@@ -13,7 +13,7 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.report.reading import RunView, array_of, state_of, totals_of
 from omdpd.report.thinning import shares, written
 from omdpd.report.truth import Truths
-from omdpd.report.units import Units
+from omdpd.report.units import Multiples
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.programs import Plan
 from omdpd.solvers.sweeps import occupancy_under
@@ -55,7 +55,7 @@ def run_policies(view: RunView, cmdp: CMDP) -> dict[str, Any] | None:
     return value | _visits(view, cmdp, arrays)
 
 
-def snapshot_series(view: RunView, best: float | None, units: Units) -> dict[str, Any] | None:
+def snapshot_series(view: RunView, best: float | None, units: Multiples) -> dict[str, Any] | None:
     """Multipliers, solver counts and the two parts of regret at the kept episodes, where a run kept them.
 
     V* - V(pi) = (V* - V~(pi)) + (V~(pi) - V(pi)): what the learner's own belief says is still to be gained, and by

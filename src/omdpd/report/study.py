@@ -29,7 +29,7 @@ from omdpd.report.policies import affordable_runs, optimum, run_policies, snapsh
 from omdpd.report.problems import problem_values
 from omdpd.report.reading import Asked, RunView
 from omdpd.report.truth import Truths
-from omdpd.report.units import Units, in_user_units
+from omdpd.report.units import Multiples, in_user_units
 from omdpd.solvers.programs import Plan
 
 # Points of a curve: as many as a wide screen shows, fewer where there are many curves.
@@ -197,12 +197,16 @@ class Study:
         view.read_rows()
         return run_curves(view, self._best(view), self.units(view))
 
-    def units(self, view: RunView) -> Units:
+    def units(self, view: RunView) -> Multiples:
         """What rewards and costs of a run are to the user: as it says at its end, until then as its world says."""
         if view.summary is not None:
-            return Units.of(view.summary)
+            return Multiples.of(view.summary)
         cmdp = None if view.asked is None else self.truths.of(view.asked).cmdp
-        return Units() if cmdp is None else Units.of({"reward_range": cmdp.reward_range, "cost_scale": cmdp.cost_scale})
+        return (
+            Multiples()
+            if cmdp is None
+            else Multiples.of({"reward_range": cmdp.reward_range, "cost_scale": cmdp.cost_scale})
+        )
 
     def _best(self, view: RunView) -> float | None:
         """The value of a run's comparator: of a finished one as it found it, else over what it has met so far."""

@@ -27,16 +27,16 @@ def cost_unit(record: Mapping[str, Any]) -> float | None:
     return float(scales.pop()) if len(scales) == 1 else None
 
 
-class Units(NamedTuple):
+class Multiples(NamedTuple):
     """What a reward and a cost of 1 are to the user."""
 
     reward: float = 1.0
     cost: float = 1.0
 
     @staticmethod
-    def of(record: Mapping[str, Any]) -> Units:
+    def of(record: Mapping[str, Any]) -> Multiples:
         """As a run's summary says; a cost stays as it is where every constraint has its own scale."""
-        return Units(reward_unit(record), cost_unit(record) or 1.0)
+        return Multiples(reward_unit(record), cost_unit(record) or 1.0)
 
 
 def in_user_units(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,6 +45,6 @@ def in_user_units(record: Mapping[str, Any]) -> dict[str, Any]:
     >>> in_user_units({"regret": 2.0, "violation": 0.5, "reward_range": [0.0, 10.0], "cost_scale": [8.0]})["violation"]
     4.0
     """
-    reward, cost = Units.of(record)
+    reward, cost = Multiples.of(record)
     units = dict.fromkeys(IN_REWARDS, reward) | dict.fromkeys(IN_COSTS, cost)
     return {key: value if key not in units or value is None else value * units[key] for key, value in record.items()}
