@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from omdpd.natures.pool import BLOCK, Switching
-from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.natures.protocol import Safety, episode_choice
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round, Scenarios
 from omdpd.problem.setting import FeedbackKind
@@ -46,7 +46,7 @@ class Natural:
     def _choice(self, k: int) -> int:
         n = len(self.scenarios.tables)
         if self.switching == "random":
-            return int(episode_rng(self.seed, k).integers(n))
+            return episode_choice(self.seed, k, n)
         return (k // BLOCK if self.switching == "blocks" else k) % n
 
 

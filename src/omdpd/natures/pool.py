@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from omdpd.natures.anchor import Anchor
-from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.natures.protocol import Safety, episode_choice
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
@@ -48,7 +48,7 @@ class Pool:
 
     def _choice(self, k: int) -> int:
         if self.switching == "random":
-            return int(episode_rng(self.seed, k).integers(len(self.tables)))
+            return episode_choice(self.seed, k, len(self.tables))
         return (k // BLOCK if self.switching == "blocks" else k) % len(self.tables)
 
 

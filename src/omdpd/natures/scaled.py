@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.natures.protocol import Safety, episode_choice
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
@@ -31,7 +31,7 @@ class Scaled:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """c_k d."""
-        factor = LEVELS[int(episode_rng(self.seed, k).integers(len(LEVELS)))]
+        factor = LEVELS[episode_choice(self.seed, k, len(LEVELS))]
         key = SIGNS.index(float(np.sign(factor)))
         return Round(self.cmdp.reward, factor * self.cmdp.excess, key, self.reward_noise)
 

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from omdpd.natures.pool import BLOCK, BY_CONSTRUCTION, POOL_SIZE, draw_pool
-from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.natures.protocol import Safety, episode_choice
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
@@ -51,7 +51,7 @@ class Unrevealed:
         if self.choosing == "adaptive":
             return int(np.argmax(np.tensordot(self.tables, occupancy, axes=3).max(axis=1)))
         if self.choosing == "random":
-            return int(episode_rng(self.seed, k).integers(len(self.tables)))
+            return episode_choice(self.seed, k, len(self.tables))
         return (k // BLOCK) % len(self.tables)
 
 

@@ -29,6 +29,7 @@ from omdpd.solvers.compiled.options import COMPILED
 from omdpd.solvers.compiled.products import add_violation, dot, largest_dot
 from omdpd.solvers.compiled.sharing import COST_TRUSTS, WEIGHTS, kernel_drift
 from omdpd.solvers.compiled.standard import add_evidence, standard_beliefs
+from omdpd.solvers.compiled.streams import first_below
 from omdpd.solvers.mirror import Hinges, mirror_step
 from omdpd.solvers.programs import vertex_plan
 from omdpd.solvers.regions import Box, Kernel, Region
@@ -118,6 +119,7 @@ def _call_episode(policy: Floats, p: Floats, initial: Floats, q: Floats) -> None
     )  # fmt: skip
     add_violation(np.zeros(1), d, q, 0.0, H)
     at_least(q, q)
+    first_below(0, 0, 2)
     dot(q, q)
     largest_dot(d, q)
     kernel_drift(p, p)
