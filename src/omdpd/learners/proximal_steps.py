@@ -149,11 +149,14 @@ def prices_of(state: State, q: Floats, w0: float) -> Floats:
     violation is worth to begin with, w0 in all: a bonus in units of a price of hundreds makes the next price as high.
     """
     prices = state.multipliers / state.eta
-    if state.caution is None or state.setting.feedback == "bandit" or not prices.sum() > w0:
+    if state.caution is None or state.setting.feedback == "bandit":
+        return prices
+    total = np.add.reduce(prices)
+    if not total > w0:
         return prices
     if max(largest_dot(kept.stack, q) for kept in state.memory if kept.tables) > EXCEEDED * state.setting.horizon:
         return prices
-    return prices * (w0 / prices.sum())
+    return prices * (w0 / total)
 
 
 def forgiven(state: State, f: Surrogate, weights: Floats, q: Floats, V: Floats) -> float:

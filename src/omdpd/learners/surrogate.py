@@ -104,7 +104,7 @@ def remembered_tables(weights: Floats, memory: Sequence[TableMemory]) -> tuple[F
         return None
     if len(kept) == 1:
         w, stack = kept[0]
-        return stack, np.full(len(stack), w)
+        return stack, np.array([w] * len(stack))
     return np.concatenate([stack for _, stack in kept]), np.concatenate([np.full(len(stack), w) for w, stack in kept])
 
 

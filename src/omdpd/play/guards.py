@@ -93,6 +93,8 @@ def played_policy(learner: Learner[Any], state: Any, shape: tuple[int, int, int]
 
 def measured(metrics: Mapping[str, Callable[..., Any]], *episode: Any) -> tuple[float, ...]:
     """The numbers that a user's own metrics give of an episode."""
+    if not metrics:
+        return ()
     return tuple(_number(name, metric(*episode)) for name, metric in metrics.items())
 
 

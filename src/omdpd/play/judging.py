@@ -193,9 +193,10 @@ def optimism_holds(believed: Estimate[Region], transition: Floats, reward: Float
     """Whether a belief is optimistic about the truth: the kernel is in the region, r~ >= r, d~ <= d if estimated."""
     if isinstance(believed.region, Graph):
         return False  # one estimated kernel, and never the true one
-    if not at_least(believed.reward, reward):
+    # The region first: one estimated kernel is not the truth at its first entry already.
+    if not believed.region.contains(transition) or not at_least(believed.reward, reward):
         return False
-    return (cost is None or at_least(cost, believed.cost)) and believed.region.contains(transition)
+    return cost is None or at_least(cost, believed.cost)
 
 
 def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:
