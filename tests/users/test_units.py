@@ -24,6 +24,7 @@ from omdpd import (
     run,
     save_problem,
 )
+from omdpd.cli.experiments import ls
 from omdpd.experiments import load_experiment, run_experiment
 from omdpd.experiments.executors import InProcess
 from omdpd.gym.learning import Task
@@ -261,6 +262,27 @@ def test_constraints_with_scales_of_their_own_stay_as_learners_see_them_and_that
     print_table(Console(file=shown, width=160), records)
     assert note in shown.getvalue()
     assert f"budget {load_curves(folder / 'runs', records)[0].budget}" == note
+    assert note.removeprefix("budget ") in formatted(records, "markdown")
+    assert note.removeprefix("budget ") in formatted(records, "latex")
+    numbers = next(csv.DictReader(io.StringIO(formatted(records, "csv"))))
+    assert (numbers["budget"], numbers["costs_divided_by"]) == ("22.4, 4.5", f"{first:.4g}, {second:.4g}")
+
+
+def test_runs_that_are_not_finished_are_listed_in_the_users_units_too(tmp_path, capsys):
+    p, r, c = tables()
+    cmdp = CMDP.from_arrays(p, r, HOURS * c[1], budget=1.5 * HOURS, horizon=H, rescale=True)
+    (record,), folder = stored(tmp_path, cmdp)
+    ls(folder)
+    finished = capsys.readouterr().out.splitlines()[-1].split()
+    (folder / "runs" / record["run"] / "summary.json").unlink()
+    ls(folder)
+    unfinished = capsys.readouterr().out.splitlines()[-1].split()
+    assert (finished[-4], unfinished[-4]) == ("finished", "unfinished")
+    assert unfinished[-5] == finished[-5] == "12"  # the budget
+    assert unfinished[-1] == finished[-1] == f"{run(cmdp, Uniform(), n_episodes=8).scores.violation:.1f}" != "0.0"
+    (tmp_path / "mine.npz").unlink()  # the world cannot be built any more: what the learner saw is shown
+    ls(folder)
+    assert capsys.readouterr().out.splitlines()[-1].split()[-1] == f"{record['violation']:.1f}"
 
 
 def test_tables_in_single_precision_are_taken_and_that_is_said_once(tmp_path):

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,7 +45,7 @@ from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, stored_runs, summaries
 from omdpd.report.tables import STYLES, aligned, formatted, print_table, printable
-from omdpd.report.units import in_user_units
+from omdpd.report.units import Multiples, in_user_units
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
@@ -154,11 +154,12 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
     rows, failed = [], []
     for stored in stored_runs(folder):
         summary = None if stored.summary is None else in_user_units(stored.summary)
+        measures = stored.measures()
         last = stored.folder.last_rows() if summary is None else None
-        numbers = _last_numbers(last) if summary is None else (summary["regret"], summary["violation"])
+        numbers = _last_numbers(last, measures) if summary is None else (summary["regret"], summary["violation"])
         rows.append((
             stored.folder.path.name, stored.world, stored.nature, stored.learner, str(stored.seed),
-            budget_text([summary or {}]) or "-", stored.state, f"{stored.episodes}/{stored.n_episodes}",
+            budget_text([measures]) or "-", stored.state, f"{stored.episodes}/{stored.n_episodes}",
             *("-" if x is None else f"{x:.1f}" for x in numbers),
         ))  # fmt: skip
         error = stored.folder.error if stored.state == "failed" else None
@@ -289,7 +290,8 @@ def _finished(folder: Path) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: place.get(record["run"], len(order)))
 
 
-def _last_numbers(rows: Any) -> tuple[None, float | None]:
+def _last_numbers(rows: Any, measures: Mapping[str, Any]) -> tuple[None, float | None]:
+    """The violation so far, in the user's units; regret is known at the end."""
     if rows is None or rows.num_rows == 0:
         return None, None
-    return None, float(rows["violation_sum"][-1].as_py())
+    return None, Multiples.of(measures).cost * float(rows["violation_sum"][-1].as_py())

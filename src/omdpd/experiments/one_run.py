@@ -24,6 +24,7 @@ from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, 
 from omdpd.play.rows import Row
 from omdpd.play.scene import Metric, Scene, informed
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 
@@ -142,9 +143,7 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
         "seed": spec.seed,
         "episodes": spec.episodes,
         "horizon": scene.cmdp.shape[0],
-        "budget": (scene.cmdp.budget * scene.cmdp.cost_scale).tolist(),
-        "cost_scale": scene.cmdp.cost_scale.tolist(),
-        "reward_range": list(scene.cmdp.reward_range),
+        **measures_of(scene.cmdp),
         **asdict(result),
         **early_sums(end.totals, best),
         "comparator_value": best.value,
@@ -163,6 +162,15 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
         **_losses(end, best, promised(end.ledger, report, bool(changes_of(scene.nature)))),
         "seconds": end.seconds,
         "run": spec.id,
+    }
+
+
+def measures_of(cmdp: CMDP) -> dict[str, list[float]]:
+    """What a summary says of the user's units: the budgets in them, what costs are divided by, and rewards' range."""
+    return {
+        "budget": (cmdp.budget * cmdp.cost_scale).tolist(),
+        "cost_scale": cmdp.cost_scale.tolist(),
+        "reward_range": list(cmdp.reward_range),
     }
 
 

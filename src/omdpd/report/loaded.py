@@ -86,13 +86,8 @@ class LoadedRun:
 
     def _labels(self) -> Labels:
         """The names of the world's states and actions; none where the world cannot be built here."""
-        spec = self.stored.spec
-        if spec is None:
-            return Labels()
-        try:
-            return spec.world.build(np.random.default_rng(spec.stream(0))).labels
-        except Exception:  # a stranger's world may raise anything, and its policy is shown without names
-            return Labels()
+        cmdp = self.stored.cmdp()
+        return Labels() if cmdp is None else cmdp.labels
 
 
 def load_run(folder: str | Path) -> LoadedRun:

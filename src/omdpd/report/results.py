@@ -12,11 +12,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from omdpd.experiments.one_run import measures_of
 from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
 from omdpd.experiments.spec import Kind, LearnerSpec, NatureSpec, RunSpec, WorldSpec, label_of
 from omdpd.experiments.writer import as_written_now
 from omdpd.play.judging import EXPONENT_START
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
 from omdpd.report.statistics import Growth, half_width
 from omdpd.report.units import cost_unit
 from omdpd.storage.atomic import RecordError
@@ -28,6 +30,8 @@ NUMBERS = (
     "regret", "violation", "weak_violation", "lagrangian_regret", "regret_exponent", "violation_exponent", "failures",
     "seconds", "comparator_value",
 )  # fmt: skip
+# What a summary says of the user's units.
+MEASURES = ("budget", "cost_scale", "reward_range")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,22 @@ class StoredRun:
     state: str
     episodes: int
     summary: dict[str, Any] | None
+
+    def cmdp(self) -> CMDP | None:
+        """The world that it is played in; None where that cannot be built here."""
+        if self.spec is None:
+            return None
+        try:
+            return self.spec.world.build(np.random.default_rng(self.spec.stream(0)))
+        except Exception:  # a stranger's world may raise anything
+            return None
+
+    def measures(self) -> dict[str, Any]:
+        """Budget, scales of costs and range of rewards, as a summary has them before there is one; else nothing."""
+        if self.summary is not None:
+            return {key: self.summary[key] for key in MEASURES if key in self.summary}
+        cmdp = self.cmdp()
+        return {} if cmdp is None else measures_of(cmdp)
 
 
 @dataclass(frozen=True)
@@ -154,9 +174,17 @@ def budget_note(group: Sequence[Mapping[str, Any]]) -> str:
     '66.5, 2; here costs ÷ 13.7, 1'
     """
     budget = budget_text(group)
-    if not budget or all(cost_unit(record) is not None for record in group):
+    divided = divided_text(group)
+    if not budget or not divided:
         return budget
-    return f"{budget}; here costs ÷ {_ranges([record.get('cost_scale') for record in group])}"
+    return f"{budget}; here costs ÷ {divided}"
+
+
+def divided_text(group: Sequence[Mapping[str, Any]]) -> str:
+    """By what costs are divided where every constraint has a scale of its own, one number each; else nothing."""
+    if all(cost_unit(record) is not None for record in group):
+        return ""
+    return _ranges([record.get("cost_scale") for record in group])
 
 
 def _ranges(lists: Sequence[Sequence[float] | None]) -> str:

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.report.results import budget_note, budget_text, grouped, growth_of, mean_of
+from omdpd.report.results import budget_note, budget_text, divided_text, grouped, growth_of, mean_of
 from omdpd.report.statistics import MIN_RUNS, Growth
 from omdpd.report.units import in_user_units
 
@@ -76,7 +76,7 @@ def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:
         return _csv(records)
     head = ["world", "nature", "learner", "runs", "budget", *(title for title, _, _ in COLUMNS)]
     rows = [
-        [*keys, str(len(group)), budget_text(group), *(_cell(group, column, True) for column in COLUMNS)]
+        [*keys, str(len(group)), budget_note(group), *(_cell(group, column, True) for column in COLUMNS)]
         for keys, group in grouped(records).items()
     ]
     if style == "markdown":
@@ -141,17 +141,18 @@ def _budget_note(group: Sequence[Mapping[str, Any]]) -> str:
 def _csv(records: Sequence[Mapping[str, Any]]) -> str:
     """Numbers for a program, with the ends of their intervals in columns of their own; empty if undefined.
 
-    A mean has a half-width, an exponent (whose interval is not symmetric) a low and a high end.
+    A mean has a half-width, an exponent (whose interval is not symmetric) a low and a high end.  Costs are divided by
+    something only where every constraint has a scale of its own: which one exceeded most is said in those units.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = [
         f"{key}{end}" for _, key, _ in COLUMNS for end in (("", "_low", "_high") if key in CURVES else ("", "_half"))
     ]
-    writer.writerow(["world", "nature", "learner", "runs", "budget", *names])
+    writer.writerow(["world", "nature", "learner", "runs", "budget", "costs_divided_by", *names])
     for keys, group in grouped(records).items():
         numbers = [x for _, key, _ in COLUMNS for x in _numbers(group, key)]
-        writer.writerow([*keys, len(group), budget_text(group), *numbers])
+        writer.writerow([*keys, len(group), budget_text(group), divided_text(group), *numbers])
     return text.getvalue()
 
 
