@@ -190,6 +190,23 @@ def test_a_metric_that_gives_no_number_is_refused_by_its_name():
         run(small(), Uniform(), n_episodes=1, metrics={"mine": lambda cmdp, met, policy: "high"})
 
 
+def test_a_session_is_not_kept_in_a_file_and_says_where_it_is(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InvalidInputError, match=r"notes.txt', which is a file, but a session is kept in a folder"):
+        Session.open(tmp_path / "notes.txt", Uniform(), Setting(H, S, A))
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert repr(Session(Uniform(), Setting(H, S, A))) == "Session(Uniform, 0 episodes, in memory)"
+    with Session.open(tmp_path / "kept", Uniform(), Setting(H, S, A)) as session:
+        assert repr(session) == f"Session(Uniform, 0 episodes, in {tmp_path / 'kept'})"
+
+
+def test_a_history_under_a_budget_that_nobody_can_keep_says_why_it_has_no_regret():
+    p, r = np.full((S, A, S), 0.5), np.full((S, A), 0.5)
+    history = run(CMDP.from_arrays(p, r, np.ones((S, A)), budget=0.5, horizon=H), Uniform(), n_episodes=4)
+    assert history.regret is None
+    assert "regret undefined (no policy is safe in every episode), strong violation 10" in repr(history)
+
+
 def test_nothing_can_be_told_to_a_closed_session(tmp_path):
     episode = BanditFeedback(Trajectory([0, 1, 0], [0, 0, 1]), np.zeros(H), np.zeros((1, H)))
     for session in (Session.open(tmp_path, Uniform(), Setting(H, S, A)), Session(Uniform(), Setting(H, S, A))):

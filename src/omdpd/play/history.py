@@ -68,7 +68,8 @@ class History:
         return self.units.span * gap
 
     def __repr__(self) -> str:
-        regret = "no regret" if self.scores.regret is None else f"regret {self.scores.regret:.4g}"
+        unknown = "regret undefined (no policy is safe in every episode)"
+        regret = unknown if self.scores.regret is None else f"regret {self.scores.regret:.4g}"
         violation = f"strong violation {self.scores.violation:.4g}"
         return f"History({self.label}, {self.nature}, {len(self.rows)} episodes: {regret}, {violation})"
 

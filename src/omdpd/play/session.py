@@ -67,6 +67,8 @@ class Session:
         process that died does not hold it.  Use it with ``with``, or call `close`.
         """
         positive_integer("snapshot_every", snapshot_every)
+        if Path(path).exists() and not Path(path).is_dir():
+            raise InvalidInputError(f"path is {str(path)!r}, which is a file, but a session is kept in a folder")
         session = cls(learner, setting, logged=logged)
         # What could not be opened again is refused here, before anything is written or learnt.
         check_storable(learner, session._state)
@@ -87,6 +89,10 @@ class Session:
             raise
         session._journal, session._snapshot_every = journal, snapshot_every
         return session
+
+    def __repr__(self) -> str:
+        where = "in memory" if self._journal is None else f"in {self._journal.path}"
+        return f"Session({type(self.learner).__name__}, {self.episodes} episodes, {where})"
 
     def policy(self) -> Policy:
         """The policy to play in the next episode: probabilities of actions by step and state."""
