@@ -8,13 +8,15 @@ import pytest
 from instances import random_cmdp
 from plain_loop import PlainCounts
 
+from omdpd.beliefs.counts import Counts
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
-from omdpd.play.ledger import Ledger, visit_bounds, within_widths
+from omdpd.play.ledger import Ledger, all_within, visit_bounds, within_widths
 from omdpd.play.loop import first, play
 from omdpd.play.scene import Scene
+from omdpd.solvers.compiled.event import inverse_visits
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 
 H, S, A, I, K = 4, 3, 2, 2, 25  # noqa: E741
@@ -103,6 +105,32 @@ def test_the_event_is_two_sided():
         dear = type(counts)(many.visits, many.transitions, many.reward_sum, many.cost_sum + sign * 1e6)
         assert not within_widths(dear, cmdp, setting)
         assert within_widths(dear, cmdp, cmdp.setting(K, "full"))  # revealed, and so not estimated
+
+
+def test_the_compiled_event_is_the_readable_one():
+    played, seen = scene(), set()
+    cmdp = played.cmdp
+    rng = np.random.default_rng(5)
+    for trial in range(300):
+        # Means that are off by about their width: small and large counts, one table or all of them, some rows unseen.
+        n = np.floor(10.0 ** rng.uniform(0.0, 5.0, (H, S, A))) * (rng.random((H, S, A)) < 0.9)
+        off = 10.0 ** rng.uniform(-1.0, 0.5) * (rng.random(3) < 0.5)
+        width = np.sqrt(12.0 / np.maximum(n, 1.0))
+        moves = rng.multinomial(n.astype(np.int64), cmdp.transition)
+        moves = moves + off[2] * (0.3 * n * rng.random((H, S, A)))[..., None] * np.eye(S)[0]
+        counts = Counts(
+            n, moves, n * (cmdp.reward + off[0] * width * rng.uniform(-1, 1, (H, S, A))),
+            n * (cmdp.excess + off[1] * width * rng.uniform(-1, 1, (I, H, S, A))),
+        )  # fmt: skip
+        for kind in ("bandit", "full"):
+            setting = cmdp.setting(K, kind)
+            expected = within_widths(counts, cmdp, setting)
+            assert all_within(counts, cmdp, setting) == expected, (trial, kind)
+            seen.add((kind, expected))
+        q = rng.random((H, S, A))
+        m = np.maximum(n, 1.0)
+        assert inverse_visits(q, n) == pytest.approx(((q / m).sum(), (q / np.sqrt(m)).sum()), rel=1e-13)
+    assert len(seen) == 4
 
 
 def test_too_many_first_visits_are_no_good_event():

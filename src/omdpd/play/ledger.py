@@ -23,10 +23,12 @@ import numpy as np
 
 from omdpd.beliefs.confidence import DELTA, log_term, log_term_transition, radius
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.learning import counts_after
 from omdpd.learners.protocol import Plan, Promise, Report
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
+from omdpd.solvers.compiled.event import inverse_visits, kernel_within, means_within
 
 # Means that are met exactly differ from the truth by rounding.
 ROUNDING = 1e-9
@@ -52,17 +54,17 @@ class Ledger:
         self, cmdp: CMDP, setting: Setting, plan: Plan, round_: Round, occupancy: Floats, feedback: Feedback
     ) -> Ledger:
         """One more episode, of this true occupancy, that was planned like this."""
-        n = np.maximum(self.counts.visits, 1.0)
+        inverse, inverse_root = inverse_visits(occupancy, self.counts.visits)
         # Costs that are revealed are what they are: nothing was estimated.
         cost = round_.cost if isinstance(feedback, FullFeedback) else plan.cost
         promised = cost.reshape(len(cost), -1) @ plan.occupancy.ravel()
         return Ledger(
-            self.counts.add(feedback),
-            self.inverse + float((occupancy / n).sum()),
-            self.inverse_root + float((occupancy / np.sqrt(n)).sum()),
+            counts_after(self.counts, feedback),
+            self.inverse + inverse,
+            self.inverse_root + inverse_root,
             self.planned_value + float(np.vdot(plan.reward, plan.occupancy)),
             self.planned_violation + max(float(promised.max()), 0.0),
-            self.within and within_widths(self.counts, cmdp, setting),
+            self.within and all_within(self.counts, cmdp, setting),
         )
 
     def good(self, setting: Setting, k: int) -> bool:
@@ -88,6 +90,17 @@ def within_widths(counts: Counts, cmdp: CMDP, setting: Setting) -> bool:
         if np.any(error > width + ROUNDING):
             return False
     return True
+
+
+def all_within(counts: Counts, cmdp: CMDP, setting: Setting) -> bool:
+    """`within_widths`, compiled."""
+    n, L = counts.visits, log_term(setting, 0, DELTA)
+    if not means_within(counts.reward_sum[None], n, np.ascontiguousarray(cmdp.reward)[None], L, ROUNDING):
+        return False
+    estimated = setting.feedback == "bandit"
+    if estimated and not means_within(counts.cost_sum, n, np.ascontiguousarray(cmdp.excess), L, ROUNDING):
+        return False
+    return kernel_within(counts.transitions, cmdp.transition, log_term_transition(setting, 0, DELTA), ROUNDING)
 
 
 def reward_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:

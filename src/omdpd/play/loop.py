@@ -80,11 +80,11 @@ def play(
     setting, changes = cmdp.setting(K, nature.feedback), changes_of(nature)
     # What is estimated is held against the truth; revealed costs are not.
     estimated = cmdp.excess if nature.feedback == "bandit" else None
-    now = start
+    now, report = start, None
     for k in range(start.k, K):
         began = time.perf_counter()
         policy = played_policy(learner, now.learner_state, cmdp.shape)
-        plan = None if now.ledger is None else learner.report(now.learner_state).plan
+        plan = None if now.ledger is None else (report or learner.report(now.learner_state)).plan
         here = world_of(nature, cmdp, k)
         occupancy = occupancy_under(here.laws, policy, here.initial)
         round_ = nature.draw(k, occupancy)
@@ -96,7 +96,7 @@ def play(
         if ledger is not None and plan is not None:
             ledger = ledger.after(cmdp, setting, plan, round_, occupancy, feedback)
         now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began, ledger)
-        row = None
+        row, report = None, None
         if recorded(k + 1):
             report = learner.report(state)
             bound, believed, plans = report.certificate, report.believed, promised(ledger, report, bool(changes))
