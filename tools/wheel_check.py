@@ -1,17 +1,18 @@
 """Build sdist and wheel, look into them, install the wheel into a clean environment elsewhere, use it, and remove it.
 
-    python tools/wheel_check.py [PYTHON]    # `make wheel-check WITH=PYTHON`; a minute or two, most of it pip's
+    python tools/wheel_check.py [PYTHON] [--learners NAMES]    # `make wheel-check WITH=PYTHON`; about three minutes
 
-PYTHON is the interpreter of the clean environment, this one if none is named.
-
-The wheel is built from the sdist, so both are known to be whole.  Whatever the environment needs comes from the package
-index, as for any user.  Compiled kernels are shared with this user's cache: they are keyed by content.
+PYTHON is the interpreter of the clean environment, this one if none is named.  The wheel has machine code, made there
+for the learners named (the default one and Uniform; '' is all of them, as in `make wheel`), and is built from the
+sdist, so both are known to be whole.  Whatever the environment needs comes from the package index, as for any user.
+Compiled code is kept in a folder that is empty at first, and must be so after README's example.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
+import argparse
+import json
+import re
 import sys
 import tarfile
 import tomllib
@@ -21,23 +22,19 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 import omdpd
-from omdpd.solvers.compiled.cache import cache_folder
+from build_wheel import INSIDE, ROOT, add_machine_code, built_wheel, environment, outside, run, unpacked_sdist
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "src" / "omdpd"
+LEARNERS = "ProximalOMDPD.standard,Uniform"
 # The paper's page in the small: two learners, few episodes.
-COMMAND = (
-    "paper --quick --episodes 50 --seeds 1 --learners ProximalOMDPD.standard,Uniform --jobs 1 --report --out quick"
-)
+COMMAND = f"paper --quick --episodes 50 --seeds 1 --learners {LEARNERS} --jobs 1 --report --out quick"
 MADE = ("quick/figure.png", "quick/report.html", "quick/summary.csv")
-
-
-def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
-    """Run a command; what it printed, or an end with what it said."""
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
-    return done.stdout
+# Printed after README's first example: the processor time it took.
+TIMES = """
+import resource
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(f"{used.ru_utime + used.ru_stime:.1f}")
+"""
 
 
 def expected(condition: bool, sentence: str) -> None:
@@ -46,22 +43,20 @@ def expected(condition: bool, sentence: str) -> None:
         sys.exit(f"wheel-check: {sentence}")
 
 
-def built(folder: Path) -> tuple[Path, Path]:
-    """The sdist, and the wheel that is built from it."""
-    run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=folder)
-    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
-    return sdist, wheel
-
-
 def look_into(sdist: Path, wheel: Path) -> None:
-    """Everything of the package is in the wheel and nothing else; its metadata are those of the project."""
+    """Everything of the package is in the wheel, and nothing else but machine code; its metadata are the project's."""
+    code = INSIDE.relative_to("src").as_posix()
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
         (place,) = (name for name in names if name.endswith(".dist-info/METADATA"))
         about = Parser().parsestr(archive.read(place).decode())
+        (described,) = (name for name in names if name.startswith(code) and name.endswith("about.json"))
+        made = {f"{Path(described).parent}/{name}" for name in json.loads(archive.read(described))["files"]}
+    machine_code = {name for name in names if name.startswith(code)}
+    expected(machine_code == made | {described}, "the wheel's machine code is not what about.json says")
     files = (file for file in SOURCES.rglob("*") if file.is_file() and file.suffix != ".pyc")
     wanted = {f"omdpd/{file.relative_to(SOURCES).as_posix()}" for file in files}
-    shipped = {name for name in names if ".dist-info/" not in name}
+    shipped = {name for name in names - machine_code if ".dist-info/" not in name}
     expected(shipped == wanted, f"the wheel and src/omdpd differ in {sorted(shipped ^ wanted)}")
     expected("omdpd/py.typed" in shipped, "py.typed is not in the wheel")
     expected(any(name.endswith("licenses/LICENSE") for name in names), "LICENSE is not in the wheel")
@@ -82,20 +77,29 @@ def look_into(sdist: Path, wheel: Path) -> None:
         expected(name in inside, f"{name} is not in the sdist")
 
 
-def use(wheel: Path, folder: Path, interpreter: str) -> None:
-    """Install the wheel, run a command of it outside the tree, and remove it again without a trace."""
-    run(interpreter, "-m", "venv", "clean", cwd=folder)
-    python, home = folder / "clean" / "bin" / "python", folder / "home"
+def use(wheel: Path, folder: Path, python: Path, everything: bool) -> None:
+    """Install the wheel, use it outside the tree, and remove it again without a trace.
+
+    README's example must compile nothing, and the paper's page neither if the wheel has the code of `everything`.
+    """
+    home, cache = folder / "home", folder / "cache"
     home.mkdir()
-    env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     pip = (python, "-m", "pip", "--disable-pip-version-check")
-    run(*pip, "install", "--quiet", "--only-binary=:all:", wheel, cwd=folder, env=env)
-    env |= {"HOME": str(home), "OMDPD_CACHE_DIR": str(cache_folder())}
+    run(*pip, "install", "--quiet", "--force-reinstall", "--no-deps", wheel, cwd=folder, env=outside())
+    env = outside() | {"HOME": str(home), "OMDPD_CACHE_DIR": str(cache)}
     where = run(python, "-c", "import omdpd; print(omdpd.__file__, omdpd.__version__)", cwd=folder, env=env)
     expected(where.startswith(str(folder.resolve())) and where.strip().endswith(omdpd.__version__), f"imported {where}")
-    run(folder / "clean" / "bin" / "omdpd", *COMMAND.split(), cwd=folder, env=env)
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    seconds = run(python, "-c", example + TIMES, cwd=folder, env=env).split()[-1]
+    compiled = sorted(file.name for file in cache.rglob("*.nbc"))
+    expected(not compiled, f"README's first example compiled {compiled} although machine code came along")
+    print(f"README's first example compiles nothing and takes {seconds} s of processor time")
+    run(python.with_name("omdpd"), *COMMAND.split(), cwd=folder, env=env)
     for file in MADE:
         expected((folder / file).stat().st_size > 1000, f"{file} is nearly empty")
+    compiled = sorted(file.name for file in cache.rglob("*.nbc"))
+    expected(not (compiled and everything), f"the paper's page compiled {compiled} although machine code came along")
+    print(f"the paper's page compiles {len(compiled)} functions")
     size = run("du", "-sm", folder / "clean", cwd=folder).split()[0]
     own = sum(file.stat().st_size for file in (folder / "clean").rglob("omdpd/**/*") if file.suffix != ".pyc")
     run(*pip, "uninstall", "--quiet", "--yes", "omdpd", cwd=folder, env=env)
@@ -104,17 +108,24 @@ def use(wheel: Path, folder: Path, interpreter: str) -> None:
     print(f"installed: {own / 1e6:.1f} MB of our own, {size} MB with all it needs and Python's pip")
 
 
-def main(interpreter: str) -> None:
+def main(interpreter: str, learners: str) -> None:
     """Everything in a temporary folder."""
     with TemporaryDirectory(prefix="wheel-") as name:
         folder = Path(name)
-        sdist, wheel = built(folder)
+        sdist, tree = unpacked_sdist(folder)
+        python = environment(folder / "clean", interpreter, tree)
+        add_machine_code(tree, python, folder / "compiled", learners)
+        wheel = built_wheel(tree, folder)
         look_into(sdist, wheel)
         print(f"{sdist.name}: {sdist.stat().st_size / 1e6:.1f} MB; {wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB")
-        use(wheel, folder, interpreter)
+        use(wheel, folder, python, everything=not learners)
         version = run(interpreter, "--version", cwd=folder).strip()
     print(f"with {version} the wheel installs, makes the paper's page and uninstalls cleanly")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else sys.executable)
+    parser = argparse.ArgumentParser(description="Build a wheel, install it elsewhere, use it and remove it.")
+    parser.add_argument("interpreter", nargs="?", default=sys.executable)
+    parser.add_argument("--learners", default=LEARNERS)
+    given = parser.parse_args()
+    main(given.interpreter, given.learners)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -14,7 +18,9 @@ from omdpd.experiments.first_use import compile_for
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
 from omdpd.solvers import warmup
+from omdpd.solvers.compiled.announce import Say
 from omdpd.solvers.compiled.cache import cache_folder, kernel_folder
+from omdpd.solvers.compiled.shipped import shipped_code
 
 # A nature of either feedback.
 NATURES = ("noisy", "pool")
@@ -42,10 +48,36 @@ def warm_up(
         console.print(line, highlight=False, soft_wrap=True)
 
     names = names_of(learners)
-    if not names:
-        warmup.warm_up(say)
-    compile_for(runs_of(registry, names or registry.complete("learners")), say)
+    if names:
+        compile_for(runs_of(registry, names), say)
+    else:
+        _compile_all(registry, say)
     kept = kernel_folder()
-    size = 0 if kept is None else sum(file.stat().st_size for file in kept.rglob("*") if file.is_file())
     where = "is kept nowhere: no cache folder can be written" if kept is None else f"is in {cache_folder()}"
-    say(f"Compiled code ({size / 1e6:.0f} MB) {where}.")
+    say(f"Compiled code ({_megabytes(kept):.0f} MB) {where}.")
+    brought = shipped_code()
+    if brought is not None:
+        say(f"{_megabytes(brought.folder):.0f} MB came with the package and need not be compiled.")
+
+
+def _compile_all(registry: Registry, say: Say) -> None:
+    """Everything there is; where nothing was compiled yet and there are two cores a second process takes half."""
+    names = list(registry.complete("learners"))
+    help_wanted = not warmup.compiled() and (os.cpu_count() or 1) > 1
+    warmup.warm_up(say)
+    half = len(names) // 2 if help_wanted else len(names)
+    helper = _elsewhere(names[half:]) if help_wanted else None
+    compile_for(runs_of(registry, names[:half]), say)
+    if helper is not None and helper.wait() != 0:
+        compile_for(runs_of(registry, names[half:]), say)
+
+
+def _elsewhere(names: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Another process that compiles what some learners need."""
+    command = [sys.executable, "-m", "omdpd", "warm-up", "--learners", ",".join(names)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | {"OMDPD_QUIET": "1"})
+
+
+def _megabytes(folder: Path | None) -> float:
+    files = [] if folder is None else [file for file in folder.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6

@@ -42,7 +42,7 @@ def compile_for(runs: Iterable[RunSpec], say: Say) -> None:
                         ready.parent.mkdir(exist_ok=True)
                         ready.touch()
     finally:
-        ANNOUNCER.say = None
+        ANNOUNCER.end()
 
 
 def _note(run: RunSpec) -> str:

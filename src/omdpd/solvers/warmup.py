@@ -28,6 +28,7 @@ from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy, poli
 from omdpd.solvers.compiled.options import COMPILED
 from omdpd.solvers.compiled.products import add_violation, dot, largest_dot
 from omdpd.solvers.compiled.sharing import COST_TRUSTS, WEIGHTS, kernel_drift
+from omdpd.solvers.compiled.shipped import brings
 from omdpd.solvers.compiled.standard import add_evidence, standard_beliefs
 from omdpd.solvers.compiled.streams import first_below
 from omdpd.solvers.mirror import Hinges, mirror_step
@@ -60,8 +61,7 @@ def warm_up(say: Callable[[str], None]) -> None:
     try:
         if not compiled():
             ANNOUNCER.say = say
-            say("compiling all kernels: once per user and version, about half a minute on two cores")
-            ANNOUNCER.n_done = max(ANNOUNCER.n_done, 1)  # said already
+            ANNOUNCER.begin("compiling all kernels: once per user and version, a minute or two on two cores")
             if (os.cpu_count() or 1) > 1:
                 quiet = os.environ | {"OMDPD_QUIET": "1"}
                 helper = subprocess.Popen([sys.executable, "-c", ELSEWHERE], stdout=subprocess.DEVNULL, env=quiet)
@@ -69,7 +69,7 @@ def warm_up(say: Callable[[str], None]) -> None:
         if helper is None or helper.wait() != 0:
             call_single()
     finally:
-        ANNOUNCER.say = None
+        ANNOUNCER.end()
         if collecting:
             gc.enable()
 
@@ -83,9 +83,11 @@ def help_out() -> None:
 
 
 def compiled() -> bool:
-    """Whether Numba's cache holds the largest kernel (for this machine and version, as far as names tell)."""
+    """Whether the largest kernel came along, or Numba's cache holds it (for this machine, as far as names tell)."""
+    if not COMPILED:
+        return True
     folder = Path(solve_in.stats.cache_path)
-    return any(folder.glob("solve.solve_in-*.nbi"))
+    return brings("box_step/solve.solve_in-") or any(folder.glob("solve.solve_in-*.nbi"))
 
 
 def call_box() -> None:

@@ -30,17 +30,30 @@ class Announcer(event.Listener):
         self.say = say
         self.depth = self.n_done = 0
         self.collected = True
-        self.began = self.told = 0.0
+        self.announced = self.counting = False
+        self.began = self.counted = 0.0
+
+    def begin(self, line: str) -> None:
+        """Say a line, and count seconds from now on."""
+        self.announced = True
+        self.began = self.counted = time.monotonic()
+        self._tell(line)
+
+    def end(self) -> None:
+        """Say nothing more to whoever was told, and end the line that counts."""
+        self.say = None
+        if self.counting:
+            self.counting = False
+            sys.stderr.write("\n")
 
     def on_start(self, event: Any) -> None:
         """A function is about to be compiled."""
         if not _ours(event):
             return
-        if not self.n_done and not self.depth:
-            self.began = self.told = time.monotonic()
+        if not self.announced:
             where = kernel_folder()
             kept = "not kept" if where is None else f"kept in {where.parent.parent}"
-            self._tell(f"omdpd: compiling what this run needs, once per user and version ({kept})")
+            self.begin(f"omdpd: compiling what this run needs, once per user and version ({kept})")
         if not self.depth:
             # The compiler makes millions of objects that live as long as it does: looking for garbage is a tenth of
             # its time.
@@ -56,9 +69,9 @@ class Announcer(event.Listener):
         self.n_done += 1
         if not self.depth and self.collected:
             gc.enable()
-        if self.say is None and not _quiet() and sys.stderr.isatty() and time.monotonic() - self.told > EVERY:
-            self.told = time.monotonic()
-            sys.stderr.write(f"\romdpd: {self.n_done} functions compiled in {self.told - self.began:.0f} s ")
+        if not _quiet() and sys.stderr.isatty() and time.monotonic() - self.counted > EVERY:
+            self.counting, self.counted = True, time.monotonic()
+            sys.stderr.write(f"\romdpd: {self.n_done} functions compiled in {self.counted - self.began:.0f} s ")
             sys.stderr.flush()
 
     def _tell(self, line: str) -> None:

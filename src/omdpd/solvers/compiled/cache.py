@@ -7,6 +7,8 @@ when a function's own file changed, but not when a function that it calls did.  
 the functions of this folder alone: the fingerprint changes with any of these sources, and depends on their content, not
 on where they lie or when they were unpacked.  What has not been used for a long time is removed.
 
+What came with a wheel is not compiled at all: see `shipped`.
+
 ``OMDPD_CACHE_DIR`` names another place than the user's own cache folder.  Numba's files are pickles, so nobody else may
 be able to write into the folder; where that cannot be had, Numba's own places are used.
 """
@@ -102,6 +104,12 @@ def install() -> None:
     numbas: Any = CompileResultCacheImpl
     if UserLocator not in numbas._locator_classes:
         numbas._locator_classes = [UserLocator, *numbas._locator_classes]
+    from omdpd.solvers.compiled.shipped import shipped_code  # which needs the fingerprint
+
+    if shipped_code() is not None:
+        from omdpd.solvers.compiled import shipped_cache  # Numba's private names, of the version it was made for
+
+        shipped_cache.install()
 
 
 def _ours_alone(folder: Path) -> bool:
