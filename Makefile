@@ -72,11 +72,16 @@ numbers: $(VENV)/.dev
 stale: $(VENV)/.dev
 	@$(BIN)/python tools/page_numbers.py
 
+# Sdist and wheel into dist, the wheel with machine code for WITH (WITH="python3.11 python3.13": for both), so that its users
+# do not compile at first use.
+.PHONY: wheel wheel-check
+wheel: $(VENV)/.dev
+	$(BIN)/python tools/build_wheel.py $(addprefix --with ,$(WITH))
+
 # Sdist and wheel, built, looked into, installed into a clean environment outside the tree (WITH=python3.13: of
-# that Python), used and uninstalled.
-.PHONY: wheel-check
+# that Python), used and uninstalled.  The machine code is that of the default learner (ALL=1: of all).
 wheel-check: $(VENV)/.dev
-	$(BIN)/python tools/wheel_check.py $(WITH)
+	$(BIN)/python tools/wheel_check.py $(WITH) $(if $(ALL),--learners '')
 
 # The comparison of all learners (half an hour), and its tables and figures into docs/comparison.md; the prose is ours.
 .PHONY: comparison
@@ -107,13 +112,16 @@ clean:
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-# The editable build needs its backend; it comes from a wheel like everything else.
+# The editable build needs its backend; it comes from a wheel like everything else.  The solvers are compiled here, with two
+# cores, so that the first run need not; after an edit of theirs they are compiled when they are called.
 $(VENV)/.base: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable .
+	$(BIN)/omdpd warm-up
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[dev]'
+	$(BIN)/omdpd warm-up
 	touch $@ $(VENV)/.base
 
 # Spoil files of every kind at random for SECONDS seconds; what goes wrong is kept in tests/corpus.
