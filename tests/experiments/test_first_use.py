@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from named import LEARNERS, NATURES, WORLDS
 
+from omdpd.cli import first_use as command
 from omdpd.cli.first_use import runs_of
 from omdpd.experiments import first_use
 from omdpd.experiments.registry import Registry
@@ -52,6 +53,32 @@ def test_the_command_says_where_the_code_is_kept():
     command = [Path(sys.executable).with_name("omdpd"), "warm-up", "--learners", "Uniform"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert str(kernel_folder().parent.parent) in said.replace("\n", "")
+
+
+class Helper:
+    """A process that ends with a code."""
+
+    def __init__(self, code):
+        self.code = code
+
+    def wait(self):
+        return self.code
+
+
+@pytest.mark.parametrize(("cores", "code"), [(1, None), (2, 0), (2, 1)])
+def test_everything_is_compiled_whether_or_not_a_second_process_helps(monkeypatch, cores, code):
+    here, there = [], []
+    monkeypatch.setattr(command.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(command.warmup, "compiled", lambda: False)
+    monkeypatch.setattr(command.warmup, "warm_up", lambda say: None)
+    monkeypatch.setattr(command, "runs_of", lambda registry, names: names)
+    monkeypatch.setattr(command, "compile_for", lambda runs, say: here.extend(runs))
+    monkeypatch.setattr(command, "_elsewhere", lambda names: (there.extend(names), Helper(code))[1])
+    registry = Registry.installed()
+    command._compile_all(registry, print)
+    learners = list(registry.complete("learners"))
+    assert there == ([] if cores == 1 else learners[len(learners) // 2 :])
+    assert here + (there if code == 0 else []) == learners
 
 
 def test_everything_ahead_includes_what_large_problems_call():

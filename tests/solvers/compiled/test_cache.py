@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import omdpd
 from omdpd.solvers.compiled import cache
+from omdpd.solvers.compiled.announce import EVERY, Announcer
 from omdpd.solvers.compiled.cache import UserLocator, fingerprint, forget_unused, kernel_folder
 from omdpd.solvers.compiled.flow import greedy_policy
 
@@ -119,3 +121,24 @@ def test_the_place_can_be_named(monkeypatch):
     assert cache.cache_folder() == Path("/somewhere")
     monkeypatch.delenv("OMDPD_CACHE_DIR")
     assert cache.cache_folder().name == "omdpd"
+
+
+class Compiled:
+    """Numba's event about a function of ours."""
+
+    data: ClassVar = {"dispatcher": greedy_policy}
+
+
+def test_a_terminal_is_told_how_many_also_where_a_command_says_so(monkeypatch, capsys):
+    lines = []
+    announcer = Announcer(lines.append)
+    monkeypatch.delenv("OMDPD_QUIET", raising=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    announcer.begin("compiling")
+    announcer.counted -= 2 * EVERY
+    announcer.on_start(Compiled)
+    announcer.on_end(Compiled)
+    announcer.end()
+    assert lines == ["compiling"]
+    assert capsys.readouterr().err == "\romdpd: 1 functions compiled in 0 s \n"
+    assert announcer.say is None

@@ -13,8 +13,9 @@ import pytest
 
 import omdpd
 from build_wheel import INSIDE, PROCESSORS, ROOT, outside
+from omdpd.solvers import warmup
 from omdpd.solvers.compiled import shipped
-from omdpd.solvers.compiled.shipped import About, facts, shipped_code
+from omdpd.solvers.compiled.shipped import About, Code, facts, shipped_code
 
 PACKAGE = Path(omdpd.__file__).parent
 pytestmark = pytest.mark.skipif(platform.machine() not in PROCESSORS, reason="no machine code is made for this kind")
@@ -190,6 +191,14 @@ def test_a_description_that_cannot_be_read_is_passed_over(tmp_path):
         shipped_code.cache_clear()
         assert shipped_code(tmp_path) is None
     shipped_code.cache_clear()
+
+
+def test_warming_up_counts_what_came_along(monkeypatch, tmp_path):
+    code = Code(tmp_path, About(facts(), PROCESSOR, FEATURES, {"box_step/solve.solve_in-1.py3.nbi": ""}))
+    monkeypatch.setattr(shipped, "shipped_code", lambda: code)
+    assert shipped.brings("box_step/solve.solve_in-")
+    assert not shipped.brings("box_step/solve.other-")
+    assert warmup.compiled()
 
 
 def test_a_checkout_has_none():
