@@ -156,7 +156,7 @@ ABLATION = Study(
     "What is each part of the algorithm worth, alone and in the pairs that interact?",
     "The first row has means, the others paired differences to it with 95 % intervals over instances: positive regret "
     "or violation is a loss. * marks intervals without zero; with this many comparisons one in twenty of them is luck.",
-    Size((750,), 3),
+    Size((2000,), 5),
     Size((20,), 3),
     runs,
     {"standard": standard, "tuned": tuned, "mirror": mirror},

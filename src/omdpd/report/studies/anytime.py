@@ -58,7 +58,7 @@ ANYTIME = Study(
     "A learner that is not told K puts max(k, 256) in its place before episode k (`SinhaVaze` has a published answer "
     "of its own, `SinhaVaze.anytime`). Differences are paired by instance, unknown less known, with 95 % intervals; * "
     "marks intervals without zero. Learners whose constants need K, like `OMDPD`, refuse.",
-    Size((500, 2000), 3),
+    Size((500, 2000, 8000), 4),
     Size((20, 40), 3),
     runs,
     {"numbers": numbers},

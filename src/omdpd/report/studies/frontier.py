@@ -120,7 +120,7 @@ FRONTIER = Study(
     "A dial is the setting that a learner declares for its margin on cost, or else for its step "
     "(`learners/factors.py`), at five positions; the middle one is ringed in the figure. ● marks "
     "positions that no other position of anybody beats in both means.",
-    Size((500,), 3),
+    Size((1500,), 5),
     Size((20,), 1),
     runs,
     {"numbers": numbers},

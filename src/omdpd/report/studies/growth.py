@@ -79,7 +79,7 @@ GROWTH = Study(
     "An exponent is the slope of the logarithm of the mean over instances between two numbers of episodes; in brackets "
     "its 95 % bootstrap interval over instances. 0.5 is what the theorems promise, 1 is no learning at all. Every K is "
     "a run of its own, because constants depend on K.",
-    Size((750, 3000, 12_000, 48_000), 3),
+    Size((750, 3000, 12_000, 48_000), 4),
     Size((50, 100, 200), 3),
     runs,
     {"numbers": numbers, "exponents": exponents},
