@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from omdpd.problem.arrays import Floats
 from omdpd.report.statistics import half_width
 
@@ -43,12 +45,17 @@ def mean_cell(values: Floats | None) -> str:
 
 
 def difference_cell(values: Floats | None, base: Floats | None) -> str:
-    """The mean of paired differences with its 95 % interval; starred where that does not hold zero."""
+    """The mean of paired differences with its 95 % interval; starred where that does not hold zero.
+
+    >>> difference_cell(np.array([1510.0, 1520.0, 1518.0]), np.zeros(3)), difference_cell(np.ones(1), np.zeros(1))
+    ('+1516 ± 13 *', '+1')
+    """
     if values is None or base is None:
         return "-"
     apart = values - base
     half, mean = half_width(apart), float(apart.mean())
+    signed = f"{mean:+.0f}" if abs(mean) >= 100 else f"{mean:+.3g}"
     if half is None:
-        return f"{mean:+.3g}"
+        return signed
     star = " *" if abs(mean) > float(half) else ""
-    return f"{mean:+.3g} ± {number(float(half))}{star}"
+    return f"{signed} ± {number(float(half))}{star}"
