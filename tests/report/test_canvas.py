@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from omdpd.report.canvas import new_figure, plain_ticks
+from omdpd.report.canvas import new_figure, plain_log_ticks, plain_ticks
 
 
 def test_a_figure_is_its_picture() -> None:
@@ -39,3 +39,20 @@ def test_an_axis_of_small_numbers_has_round_ticks() -> None:
 
 def test_an_axis_of_large_numbers_keeps_its_powers_of_ten() -> None:
     assert any("10^{2}" in label for label in ticks(600.0))
+
+
+def test_a_logarithmic_axis_of_less_than_a_decade_has_ordinary_numbers():
+    figure = new_figure(4.0, 3.0)
+    axes = figure.subplots()
+    axes.plot([130.0, 260.0], [1.0, 2.0])
+    axes.set_xscale("log")
+    plain_log_ticks(axes.xaxis)
+    figure.canvas.draw()
+    shown = [label.get_text() for label in axes.get_xticklabels() if label.get_text()]
+    assert len(shown) >= 3
+    assert all(text.isdigit() for text in shown)
+    assert not [text for label in axes.get_xticklabels(minor=True) if (text := label.get_text())]
+    axes.set_xlim(10.0, 1000.0)
+    before = axes.xaxis.get_major_locator()
+    plain_log_ticks(axes.xaxis)  # two powers of ten are ticks enough
+    assert axes.xaxis.get_major_locator() is before

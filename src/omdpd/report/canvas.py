@@ -39,6 +39,18 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
 
 
+def plain_log_ticks(axis: Axis) -> None:
+    """Give a logarithmic axis that shows less than a power of ten ordinary numbers for ticks, which do not collide."""
+    from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
+
+    low, high = axis.get_view_interval()
+    if low <= 0.0 or high >= 10.0 * low:
+        return
+    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_formatter(NullFormatter())
+
+
 @functools.cache
 def _shown() -> Any:
     """The class, made when the first figure is: matplotlib takes half a second to import."""

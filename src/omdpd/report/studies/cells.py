@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from omdpd.problem.arrays import Floats
 from omdpd.report.statistics import half_width
 
@@ -47,6 +45,7 @@ def mean_cell(values: Floats | None) -> str:
 def difference_cell(values: Floats | None, base: Floats | None) -> str:
     """The mean of paired differences with its 95 % interval; starred where that does not hold zero.
 
+    >>> import numpy as np
     >>> difference_cell(np.array([1510.0, 1520.0, 1518.0]), np.zeros(3)), difference_cell(np.ones(1), np.zeros(1))
     ('+1516 ± 13 *', '+1')
     """

@@ -9,7 +9,7 @@ import numpy as np
 from omdpd.experiments.spec import LearnerSpec, RunSpec
 from omdpd.experiments.tuning import RANGES, multiplied, turned
 from omdpd.learners.factors import FACTORS, Factor
-from omdpd.report.canvas import new_figure
+from omdpd.report.canvas import new_figure, plain_log_ticks
 from omdpd.report.figures import LOOK, STYLES, Style
 from omdpd.report.studies.cells import markdown, mean_cell
 from omdpd.report.studies.drawing import styles_by_name
@@ -98,6 +98,7 @@ def draw(summary: Summary) -> Figure:
             axes.set(title=nature_name, xlabel="regret", ylabel="strong violation", xscale="log")
             axes.set_yscale("symlog", linthresh=1.0)
             axes.set_ylim(bottom=-0.1)
+            plain_log_ticks(axes.xaxis)
             axes.legend(fontsize=7, frameon=False)
     return figure
 
