@@ -3,10 +3,17 @@
 A row is active where its slack is positive; a state without such a row gets its best one.  With weights w = copies on
 active rows, N_i their sum at state i, pi = w / N and G_pi = I - P_pi (which one sweep inverts), Newton's matrix is
 
-    M = G^T diag(w) G = L L^T + C,   L = G_pi^T N^(1/2),   C = sum_i sum_a w_a (p_a - p_bar)(p_a - p_bar)^T >= 0
+    M = G^T diag(w) G = L L^T + B B^T,   L = G_pi^T N^(1/2),   column a of B = w_a^(1/2) (p_a - p_bar)
 
-with p_bar the mean of p_a under pi.  So I + L^-1 C L^-T has no eigenvalue below one, and is the identity if every state
-has one active row.  The laws of active rows are copied side by side, since every sweep reads them in this order.
+with p_bar the mean of p_a under pi.  Only rows of states with several active ones have a column: the *choices*.  There
+are few of them, since solutions are nearly deterministic, so the system is solved for what it does to the choices,
+
+    M^-1 b = L^-T (r - A z),   (I + A^T A) z = A^T r,   A = L^-1 B,   r = L^-1 b:
+
+conjugate gradients on vectors over choices, of which an iteration is one forward and one backward sweep over the active
+rows.  No eigenvalue is below one.  A sweep keeps F = N^(1/2) (L^-1 b), the flow that a state receives, and turns it
+into v = L^-T N^(-1/2) F in place.  The laws of active rows are copied side by side: every sweep reads them in this
+order.
 """
 
 from __future__ import annotations
@@ -23,19 +30,22 @@ from omdpd.solvers.compiled.options import INNER, SUMS
 
 Short = npt.NDArray[np.int32]
 
+# A squared residual of the choices below this part of |r|^2 is rounding.
+ROUNDING = 1e-30
+
 
 class Active(NamedTuple):
-    """The active rows k of every state (`first`), which rows they are, pi, their laws; N^(-1/2) and N of the states."""
+    """The active rows k of every state (`first`), which rows they are, pi, w^(1/2) and their laws; 1 / N of states."""
 
     first: Short
     row: Short
     share: Floats
+    root: Floats
     spread: Floats
     entries: Short
     successors: Short
     probabilities: Floats
-    root: Floats
-    total: Floats
+    inverse: Floats
 
 
 @njit(**INNER)
@@ -46,20 +56,20 @@ def room_for_active(g: Arrays) -> Active:
         first=np.empty(N + 1, np.int32),
         row=np.empty(R, np.int32),
         share=np.empty(R),
+        root=np.empty(R),
         spread=np.empty(R),
         entries=np.empty(R + 1, np.int32),
         successors=np.empty(E, np.int32),
         probabilities=np.empty(E),
-        root=np.empty(N),
-        total=np.empty(N),
+        inverse=np.empty(N),
     )
 
 
 @njit(**INNER)
 def select_active(g: Arrays, y: Floats, active: Active) -> int:
-    """Fill `active` for the slack y; how many rows there are beyond one per state."""
+    """Fill `active` for the slack y; how many choices there are."""
     N = g.members.size
-    count, n_entries = 0, 0
+    count, n_entries, choices = 0, 0, 0
     for i in range(N):
         active.first[i] = count
         best, total = g.rows[i], 0.0
@@ -76,76 +86,102 @@ def select_active(g: Arrays, y: Floats, active: Active) -> int:
                     active.probabilities[n_entries] = g.probabilities[e]
                     n_entries += 1
                 count += 1
-        active.total[i] = total
-        active.root[i] = 1.0 / np.sqrt(total)
-        for k in range(active.first[i], count):
-            active.share[k] = g.copies[active.row[k]] / total
+        active.inverse[i] = 1.0 / total
+        start = active.first[i]
+        for k in range(start, count):
+            weight = g.copies[active.row[k]]
+            active.share[k], active.root[k] = weight / total, np.sqrt(weight)
+        if count > start + 1:
+            choices += count - start
     active.first[N] = count
     active.entries[count] = n_entries
-    return count - N
+    return choices
 
 
 @njit(**SUMS)
-def flow_residual_in_metric(g: Arrays, active: Active, y: Floats, f: Floats, out: Floats) -> None:
-    """out := L^-1 (mu - G^T (w y)); f is scratch.
+def flow_residual_in_metric(g: Arrays, active: Active, y: Floats, F: Floats) -> None:
+    """F := G_pi^-T (mu - G^T (w y)).
 
     Residual and inverse in one sweep: a row passes on its own flow w y and its share of what its state lacks.
     """
-    f[:] = 0.0
+    F[:] = 0.0
     for i in range(g.mu.size):
-        f[i] = g.mu[i]
+        F[i] = g.mu[i]
     for h in range(g.layers.size - 1):
         spread = 0.0
         for i in range(g.layers[h], g.layers[h + 1]):
-            lack = f[i]
+            lack = F[i]
             for k in range(active.first[i], active.first[i + 1]):
                 r = active.row[k]
                 lack -= g.copies[r] * y[r]
-            out[i] = lack * active.root[i]
+            F[i] = lack
             for k in range(active.first[i], active.first[i + 1]):
                 r = active.row[k]
                 flow = g.copies[r] * y[r] + active.share[k] * lack
                 spread += active.spread[k] * flow
                 for e in range(active.entries[k], active.entries[k + 1]):
-                    f[active.successors[e]] += flow * active.probabilities[e]
-        spread_over_layer(g, spread, f, h + 1)
+                    F[active.successors[e]] += flow * active.probabilities[e]
+        spread_over_layer(g, spread, F, h + 1)
 
 
 @njit(**SUMS)
-def backward(g: Arrays, active: Active, u: Floats, v: Floats, deviation: Floats) -> None:
-    """v := L^-T u, and p_a.v' - p_bar.v' for every active row."""
-    for h in range(g.layers.size - 2, -1, -1):
-        mean = mean_of_layer(g, v, h + 1)
-        for i in range(g.layers[h], g.layers[h + 1]):
-            start, end = active.first[i], active.first[i + 1]
-            bar = 0.0
-            for k in range(start, end):
-                ahead = active.spread[k] * mean
-                for e in range(active.entries[k], active.entries[k + 1]):
-                    ahead += active.probabilities[e] * v[active.successors[e]]
-                deviation[k] = ahead
-                bar += active.share[k] * ahead
-            for k in range(start, end):
-                deviation[k] -= bar
-            v[i] = u[i] * active.root[i] + bar
+def size_in_metric(active: Active, F: Floats) -> float:
+    """|r|^2 = sum_i F_i^2 / N_i."""
+    total = 0.0
+    for i in range(F.size):
+        total += active.inverse[i] * F[i] * F[i]
+    return total
 
 
 @njit(**SUMS)
-def forward(g: Arrays, active: Active, u: Floats, deviation: Floats, f: Floats, out: Floats) -> None:
-    """out := u + L^-1 C v, with the deviations of v = L^-T u; f is scratch."""
-    f[:] = 0.0
+def forward(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
+    """F := G_pi^-T B z: every choice sends its w^(1/2) z along p_a - p_bar."""
+    F[:] = 0.0
+    c = 0
     for h in range(g.layers.size - 1):
         spread = 0.0
         for i in range(g.layers[h], g.layers[h + 1]):
             start, end = active.first[i], active.first[i + 1]
-            arrived, total = f[i], active.total[i]
-            out[i] = u[i] + arrived * active.root[i]
+            arrived, chooses = F[i], end > start + 1
+            if not chooses and arrived == 0.0:
+                continue
+            if chooses:
+                for k in range(start, end):
+                    arrived -= active.root[k] * z[c + k - start]
             for k in range(start, end):
-                flow = active.share[k] * (arrived + total * deviation[k])
+                flow = active.share[k] * arrived
+                if chooses:
+                    flow += active.root[k] * z[c + k - start]
                 spread += active.spread[k] * flow
                 for e in range(active.entries[k], active.entries[k + 1]):
-                    f[active.successors[e]] += flow * active.probabilities[e]
-        spread_over_layer(g, spread, f, h + 1)
+                    F[active.successors[e]] += flow * active.probabilities[e]
+            if chooses:
+                c += end - start
+        spread_over_layer(g, spread, F, h + 1)
+
+
+@njit(**SUMS)
+def backward(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
+    """F := v, which is F_i / N_i + p_bar.v', in place; out := B^T v."""
+    c = out.size
+    for h in range(g.layers.size - 2, -1, -1):
+        mean = mean_of_layer(g, F, h + 1)
+        for i in range(g.layers[h + 1] - 1, g.layers[h] - 1, -1):
+            start, end = active.first[i], active.first[i + 1]
+            chooses, bar = end > start + 1, 0.0
+            if chooses:
+                c -= end - start
+            for k in range(start, end):
+                ahead = active.spread[k] * mean
+                for e in range(active.entries[k], active.entries[k + 1]):
+                    ahead += active.probabilities[e] * F[active.successors[e]]
+                if chooses:
+                    out[c + k - start] = ahead
+                bar += active.share[k] * ahead
+            if chooses:
+                for k in range(start, end):
+                    out[c + k - start] = active.root[k] * (out[c + k - start] - bar)
+            F[i] = F[i] * active.inverse[i] + bar
 
 
 @njit(**SUMS)
@@ -158,57 +194,57 @@ def dot(a: Floats, b: Floats) -> float:
 
 
 class Gradients(NamedTuple):
-    """Vectors over states of the conjugate gradient method, and the deviations of active rows."""
+    """Of one Newton system: F of its right-hand side, and its solution."""
 
-    u: Floats
+    F: Floats
     v: Floats
-    rest: Floats
-    along: Floats
-    image: Floats
-    f: Floats
-    deviation: Floats
 
 
 @njit(**INNER)
-def room_for_gradients(N: int, R: int) -> Gradients:
+def room_for_gradients(N: int) -> Gradients:
     """Uninitialised."""
-    six = np.empty((6, N))
-    return Gradients(six[0], six[1], six[2], six[3], six[4], six[5], np.empty(R))
+    two = np.empty((2, N))
+    return Gradients(two[0], two[1])
 
 
 @njit(**INNER)
-def solve_newton(g: Arrays, active: Active, extra: int, cg: Gradients, tol: float, limit: int) -> int:
-    """v := M^-1 b for `rest` = L^-1 b, to a relative residual `tol` in the metric of L; the number of iterations.
+def solve_newton(g: Arrays, active: Active, choices: int, cg: Gradients, tol: float, limit: int) -> int:
+    """v := M^-1 b for F = G_pi^-T b, to a relative residual `tol` in the metric of L; the number of iterations.
 
-    Conjugate gradients on I + L^-1 C L^-T: an iteration is one backward and one forward sweep.  `rest` is overwritten.
+    What a residual `rest` of the choices leaves of b is A rest.  Its size is |rest|^2 times about the curvature of the
+    last iteration, less one.
     """
-    u, rest, along, image = cg.u, cg.rest, cg.along, cg.image
-    n = 0
-    if extra == 0:
-        u[:] = rest
-    else:
-        u[:] = 0.0
-        along[:] = rest
-        size = dot(rest, rest)
-        wanted = tol * tol * size
-        while size > wanted and n < limit:
-            n += 1
-            backward(g, active, along, cg.v, cg.deviation)
-            forward(g, active, along, cg.deviation, cg.f, image)
-            size = descend(u, rest, along, image, size)
-    backward(g, active, u, cg.v, cg.deviation)
+    F, v = cg.F, cg.v
+    z, rest, along, image = np.zeros(choices), np.empty(choices), np.empty(choices), np.empty(choices)
+    v[:] = F
+    backward(g, active, v, rest)
+    along[:] = rest
+    start, size, curvature, n = size_in_metric(active, F), dot(rest, rest), np.inf, 0
+    while size > ROUNDING * start and size * (curvature - 1.0) > tol * tol * start and n < limit:
+        n += 1
+        forward(g, active, along, v)
+        backward(g, active, v, image)
+        for k in range(choices):
+            image[k] += along[k]
+        bend = dot(along, image)
+        curvature = bend / dot(along, along)
+        size = descend(z, rest, along, image, size, bend)
+    if n > 0:
+        forward(g, active, z, v)
+        for i in range(v.size):
+            v[i] = F[i] - v[i]
+        backward(g, active, v, image)
     return n
 
 
 @njit(**SUMS)
-def descend(u: Floats, rest: Floats, along: Floats, image: Floats, size: float) -> float:
-    """One step of conjugate gradients in place; the new squared residual."""
-    length = size / dot(along, image)
-    left = 0.0
-    for i in range(u.size):
-        u[i] += length * along[i]
+def descend(z: Floats, rest: Floats, along: Floats, image: Floats, size: float, bend: float) -> float:
+    """One step of conjugate gradients in place, whose curvature along.image is `bend`; the new squared residual."""
+    length, left = size / bend, 0.0
+    for i in range(z.size):
+        z[i] += length * along[i]
         rest[i] -= length * image[i]
         left += rest[i] * rest[i]
-    for i in range(u.size):
+    for i in range(z.size):
         along[i] = rest[i] + (left / size) * along[i]
     return left

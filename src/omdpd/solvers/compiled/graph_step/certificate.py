@@ -15,7 +15,7 @@ from __future__ import annotations
 from numba import njit
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.graph_step.active import Active
+from omdpd.solvers.compiled.graph_step.active import Active, size_in_metric
 from omdpd.solvers.compiled.graph_step.problem import Problem
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON, HINGE_SCALE, gap_of_hinge
 from omdpd.solvers.compiled.options import INNER, SUMS
@@ -83,11 +83,9 @@ def hinges_of_slack(problem: Problem, active: Active, y: Floats, u: Floats) -> N
 
 
 @njit(**INNER)
-def expected_gap(problem: Problem, rest: Floats, u: Floats, xi: Floats) -> float:
-    """About what the certificate will say, from the flow residual L^-1 (mu - G^T Q) and the hinges' arguments."""
-    gap = 0.0
-    for i in range(rest.size):
-        gap += 0.5 * rest[i] * rest[i]
+def expected_gap(problem: Problem, active: Active, F: Floats, u: Floats, xi: Floats) -> float:
+    """About what the certificate will say, from the flow residual in its metric and the hinges' arguments."""
+    gap = 0.5 * size_in_metric(active, F)
     for j in range(xi.size):
         gap += gap_of_hinge(u[j], xi[j], problem.W[j])
     return gap

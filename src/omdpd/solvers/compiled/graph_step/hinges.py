@@ -2,11 +2,14 @@
 
 With V eliminated, the step in xi minimises a quadratic over the box of the multipliers.  Its matrix needs, for every
 multiplier that may move, X_j = M^-1 G^T (w d_j) (`lanes`).  A multiplier that its hinge pushes against its bound needs
-none.  The X_j need not be exact: the quadratic is the true model on the space that they and
-the flow step span.
+none.  The X_j need not be exact: the quadratic is the true model on the space that they and the flow step span.  But
+what X_j lacks is added to the curvature, which is small where the solution is nearly deterministic, and too much of it
+makes multipliers creep: it is the measure by which `lanes` stops.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +27,14 @@ Marks = npt.NDArray[np.bool_]
 # Relative size of the proximal term on a multiplier: makes the quadratic definite at a vertex, where no active row is
 # left to carry a change of the hinge; and where none is left for any hinge.
 REGULARISATION, TINY = 1e-12, 1e-30
+
+
+class Memory(NamedTuple):
+    """Of the Newton step before: multipliers, slopes in them, and which of them were free."""
+
+    xi: Floats
+    slope: Floats
+    free: Marks
 
 
 @njit(**INNER)
@@ -81,6 +92,36 @@ def hinge_quadratic(
     for b in range(n):
         for a in range(b):
             T[a, b] = T[b, a]
+
+
+@njit(**INNER)
+def stiffen(T: Floats, slope: Floats, xi: Floats, free: Marks, memory: Memory) -> None:
+    """T *= max(1, (change of the slope).s / s.T s) for the last move s of the multipliers.
+
+    T holds for the rows that are active here.  On the way from the last point others were, and a step by T alone would
+    pass over them and come back, time after time.  The columns of T are those of the free multipliers; moves of others
+    are left out.  Slope and multipliers are remembered.
+    """
+    n, b = 0, 0
+    for j in range(xi.size):
+        n += free[j]
+    s = np.zeros(n)
+    seen, known = 0.0, 0.0
+    for j in range(xi.size):
+        if free[j]:
+            if memory.free[j]:
+                s[b] = xi[j] - memory.xi[j]
+                seen += s[b] * (slope[b] - memory.slope[j])
+            memory.slope[j] = slope[b]
+            b += 1
+        memory.xi[j], memory.free[j] = xi[j], free[j]
+    for a in range(n):
+        for b in range(n):
+            known += s[a] * T[a, b] * s[b]
+    if seen > known > 0.0:
+        for a in range(n):
+            for b in range(n):
+                T[a, b] *= seen / known
 
 
 @njit(**INNER)

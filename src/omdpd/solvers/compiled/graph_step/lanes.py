@@ -14,46 +14,41 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays
-from omdpd.solvers.compiled.graph_step.active import Active, Gradients
+from omdpd.solvers.compiled.graph_step.active import ROUNDING, Active, Gradients
 from omdpd.solvers.compiled.graph_step.hinges import Marks
 from omdpd.solvers.compiled.graph_step.problem import Problem
 from omdpd.solvers.compiled.options import INNER, SUMS
 
 LANES = 4
+# A column is not asked for more than this part of |d_j|^2 in the metric of w: rounding of the curvature it is held to.
+MIN_COLUMN = 1e-13
 
 
 class Lanes(NamedTuple):
-    """As `Gradients`, (N, 4) and (R, 4); empty where there is no multiplier."""
+    """As `Gradients`, (N, 4); empty where there is no multiplier."""
 
-    u: Floats
+    F: Floats
     v: Floats
-    rest: Floats
-    along: Floats
-    image: Floats
-    f: Floats
-    deviation: Floats
 
 
 @njit(**INNER)
-def room_for_lanes(N: int, R: int, m: int) -> Lanes:
+def room_for_lanes(N: int, m: int) -> Lanes:
     """Uninitialised."""
-    if m == 0:
-        N = R = 0
-    six = np.empty((6, N, LANES))
-    return Lanes(six[0], six[1], six[2], six[3], six[4], six[5], np.empty((R, LANES)))
+    two = np.empty((2, N if m > 0 else 0, LANES))
+    return Lanes(two[0], two[1])
 
 
 @njit(**INNER)
 def solve_flow_and_columns(
-    problem: Problem, active: Active, extra: int, free: Marks, n_free: int, cg: Gradients, lanes: Lanes, X: Floats,
-    tol: float, limit: int,
+    problem: Problem, active: Active, choices: int, free: Marks, n_free: int, cg: Gradients, lanes: Lanes, X: Floats,
+    tol: float, column_tol: float, limit: int,
 ) -> int:  # fmt: skip
-    """cg.v := M^-1 b for the flow step, whose L^-1 b is in cg.rest, and X[:, k] := M^-1 G^T (w d_j), j the k-th free.
+    """cg.v := M^-1 b for the flow step, whose F is in cg.F, and X[:, k] := M^-1 G^T (w d_j), j the k-th free.
 
     Returns the iterations of conjugate gradients, each of which serves up to four systems.
     """
     n = 0
-    which = np.empty(LANES, np.int64)
+    which, weight = np.empty(LANES, np.int64), np.empty(LANES)
     for first in range(-1, n_free, LANES):
         which[:] = -1
         k = 0
@@ -62,11 +57,11 @@ def solve_flow_and_columns(
                 if first <= k < first + LANES:
                     which[k - first] = j
                 k += 1
-        load_columns(problem, active, which, lanes.f, lanes.rest)
+        load_columns(problem, active, which, lanes.F, weight)
         if first < 0:
-            for i in range(cg.rest.size):
-                lanes.rest[i, 0] = cg.rest[i]
-        n += solve_lanes(problem.g, active, extra, lanes, tol, limit)
+            for i in range(cg.F.size):
+                lanes.F[i, 0] = cg.F[i]
+        n += solve_lanes(problem.g, active, choices, lanes, weight, tol, column_tol, limit)
         for b in range(LANES):
             if first + b < 0:
                 for i in range(cg.v.size):
@@ -78,179 +73,218 @@ def solve_flow_and_columns(
 
 
 @njit(**INNER)
-def solve_lanes(g: Arrays, active: Active, extra: int, lanes: Lanes, tol: float, limit: int) -> int:
-    """v := M^-1 b in every lane, as `solve_newton`; iterations of the slowest lane."""
-    u, rest, along, image = lanes.u, lanes.rest, lanes.along, lanes.image
-    size, wanted, factor = np.empty(LANES), np.empty(LANES), np.empty(LANES)
-    n, busy = 0, False
-    if extra == 0:
-        u[:] = rest
-    else:
-        u[:] = 0.0
-        along[:] = rest
-        products(rest, rest, size)
-        for b in range(LANES):
-            wanted[b] = tol * tol * size[b]
-            busy = busy or size[b] > wanted[b]
-    while busy and n < limit:
-        n += 1
-        backward_lanes(g, active, along, lanes.v, lanes.deviation)
-        forward_lanes(g, active, along, lanes.deviation, lanes.f, image)
-        products(along, image, factor)
-        # A lane that is there already stays where it is.
-        for b in range(LANES):
-            factor[b] = size[b] / factor[b] if size[b] > wanted[b] else 0.0
-        add_scaled(u, along, factor, 1.0)
-        add_scaled(rest, image, factor, -1.0)
-        for b in range(LANES):
-            factor[b] = size[b]
-        products(rest, rest, size)
+def solve_lanes(
+    g: Arrays, active: Active, choices: int, lanes: Lanes, weight: Floats, tol: float, column_tol: float, limit: int
+) -> int:
+    """v := M^-1 b in every lane, as `solve_newton`; iterations of the slowest lane.
+
+    `weight` is d.(w d) of a column, 0 of another system.  A column x is a means to know what is left of that beyond
+    M, the curvature T = d.(w d) - x.M x of its multiplier, so its error in M is held to a part `column_tol` of T.
+    """
+    z, rest, along, image = np.zeros((4, choices, LANES))
+    size, start, found, curvature = np.zeros(LANES), np.empty(LANES), np.zeros(LANES), np.full(LANES, np.inf)
+    F, v = lanes.F, lanes.v
+    v[:] = F
+    backward_lanes(g, active, v, rest)
+    sizes_in_metric(active, F, start)
+    for b in range(LANES):
+        for k in range(choices):
+            size[b] += rest[k, b] * rest[k, b]
+    n = 0
+    along[:] = rest
+    while n < limit:
         busy = False
         for b in range(LANES):
-            factor[b] = size[b] / factor[b] if size[b] > wanted[b] else 0.0
-            busy = busy or size[b] > wanted[b]
-        turn(along, rest, factor)
-    backward_lanes(g, active, u, lanes.v, lanes.deviation)
+            if weight[b] > 0.0:
+                left = size[b] > max(column_tol * (weight[b] - start[b] + found[b]), MIN_COLUMN * weight[b])
+            else:
+                left = size[b] > ROUNDING * start[b] and size[b] * (curvature[b] - 1.0) > tol * tol * start[b]
+            busy = busy or left
+            if not left:
+                along[:, b] = 0.0
+        if not busy:
+            break
+        n += 1
+        forward_lanes(g, active, along, v)
+        backward_lanes(g, active, v, image)
+        descend_lanes(z, rest, along, image, size, found, curvature)
+    if n > 0:
+        forward_lanes(g, active, z, v)
+        for i in range(v.shape[0]):
+            for b in range(LANES):
+                v[i, b] = F[i, b] - v[i, b]
+        backward_lanes(g, active, v, image)
     return n
 
 
 @njit(**SUMS)
-def load_columns(problem: Problem, active: Active, which: npt.NDArray[np.int64], f: Floats, rest: Floats) -> None:
-    """rest[:, b] := L^-1 G^T (w d_j) with j = which[b], zero where that is negative; f is scratch."""
-    g, d = problem.g, problem.d
+def descend_lanes(
+    z: Floats, rest: Floats, along: Floats, image: Floats, size: Floats, found: Floats, curvature: Floats
+) -> None:
+    """One step of conjugate gradients in place in every lane whose direction is not zero; image lacks the identity.
+
+    `found` grows by what the step adds to A^T r.z.
+    """
     for b in range(LANES):
-        j = which[b]
-        f[:, b] = 0.0
-        for h in range(g.layers.size - 1):
-            spread = 0.0
-            for i in range(g.layers[h], g.layers[h + 1]):
-                have = f[i, b]
-                if j >= 0:
-                    for k in range(active.first[i], active.first[i + 1]):
-                        have += g.copies[active.row[k]] * d[active.row[k], j]
-                rest[i, b] = have * active.root[i]
-                if j >= 0:
-                    for k in range(active.first[i], active.first[i + 1]):
-                        flow = active.share[k] * have - g.copies[active.row[k]] * d[active.row[k], j]
-                        spread += active.spread[k] * flow
-                        for e in range(active.entries[k], active.entries[k + 1]):
-                            f[active.successors[e], b] += flow * active.probabilities[e]
-            if h + 2 < g.layers.size and spread != 0.0:
-                for i in range(g.layers[h + 1], g.layers[h + 2]):
-                    f[i, b] += spread / g.S * g.members[i]
+        norm, bend, left = 0.0, 0.0, 0.0
+        for k in range(z.shape[0]):
+            norm += along[k, b] * along[k, b]
+            bend += along[k, b] * image[k, b]
+        if norm > 0.0:
+            curvature[b] = (bend + norm) / norm
+            length = size[b] / (bend + norm)
+            found[b] += length * size[b]
+            for k in range(z.shape[0]):
+                z[k, b] += length * along[k, b]
+                rest[k, b] -= length * (image[k, b] + along[k, b])
+                left += rest[k, b] * rest[k, b]
+            for k in range(z.shape[0]):
+                along[k, b] = rest[k, b] + (left / size[b]) * along[k, b]
+            size[b] = left
 
 
 @njit(**SUMS)
-def backward_lanes(g: Arrays, active: Active, u: Floats, v: Floats, deviation: Floats) -> None:
-    """v := L^-T u, and p_a.v' - p_bar.v' for every active row, in four lanes."""
-    for h in range(g.layers.size - 2, -1, -1):
-        m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
-        if h + 2 < g.layers.size:
-            for i in range(g.layers[h + 1], g.layers[h + 2]):
-                chance = g.members[i] / g.S
-                m0 += chance * v[i, 0]
-                m1 += chance * v[i, 1]
-                m2 += chance * v[i, 2]
-                m3 += chance * v[i, 3]
+def load_columns(problem: Problem, active: Active, which: npt.NDArray[np.int64], F: Floats, weight: Floats) -> None:
+    """F[:, b] := G_pi^-T G^T (w d_j) with j = which[b], and weight[b] := d_j.(w d_j); zero where that is negative."""
+    g, d = problem.g, problem.d
+    F[:] = 0.0
+    weight[:] = 0.0
+    spread = np.empty(LANES)
+    low, high = 0, LANES
+    while low < LANES and which[low] < 0:
+        low += 1
+    while high > low and which[high - 1] < 0:
+        high -= 1
+    for h in range(g.layers.size - 1):
+        spread[:] = 0.0
         for i in range(g.layers[h], g.layers[h + 1]):
-            b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
             for k in range(active.first[i], active.first[i + 1]):
-                chance = active.spread[k]
-                z0, z1, z2, z3 = chance * m0, chance * m1, chance * m2, chance * m3
-                for e in range(active.entries[k], active.entries[k + 1]):
-                    chance, t = active.probabilities[e], active.successors[e]
-                    z0 += chance * v[t, 0]
-                    z1 += chance * v[t, 1]
-                    z2 += chance * v[t, 2]
-                    z3 += chance * v[t, 3]
-                deviation[k, 0] = z0
-                deviation[k, 1] = z1
-                deviation[k, 2] = z2
-                deviation[k, 3] = z3
-                share = active.share[k]
-                b0 += share * z0
-                b1 += share * z1
-                b2 += share * z2
-                b3 += share * z3
+                r = active.row[k]
+                for b in range(low, high):
+                    flow = g.copies[r] * d[r, which[b]]
+                    F[i, b] += flow
+                    weight[b] += flow * d[r, which[b]]
             for k in range(active.first[i], active.first[i + 1]):
-                deviation[k, 0] -= b0
-                deviation[k, 1] -= b1
-                deviation[k, 2] -= b2
-                deviation[k, 3] -= b3
-            root = active.root[i]
-            v[i, 0] = u[i, 0] * root + b0
-            v[i, 1] = u[i, 1] * root + b1
-            v[i, 2] = u[i, 2] * root + b2
-            v[i, 3] = u[i, 3] * root + b3
+                r = active.row[k]
+                for b in range(low, high):
+                    flow = active.share[k] * F[i, b] - g.copies[r] * d[r, which[b]]
+                    spread[b] += active.spread[k] * flow
+                    for e in range(active.entries[k], active.entries[k + 1]):
+                        F[active.successors[e], b] += flow * active.probabilities[e]
+        if h + 2 < g.layers.size:
+            for b in range(low, high):
+                if spread[b] != 0.0:
+                    for i in range(g.layers[h + 1], g.layers[h + 2]):
+                        F[i, b] += spread[b] / g.S * g.members[i]
 
 
 @njit(**SUMS)
-def forward_lanes(g: Arrays, active: Active, u: Floats, deviation: Floats, f: Floats, out: Floats) -> None:
-    """out := u + L^-1 C v, with the deviations of v = L^-T u, in four lanes; f is scratch."""
-    f[:] = 0.0
+def sizes_in_metric(active: Active, F: Floats, out: Floats) -> None:
+    """out[b] := |r|^2 of every lane, as `size_in_metric`."""
+    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+    for i in range(F.shape[0]):
+        inverse = active.inverse[i]
+        t0 += inverse * F[i, 0] * F[i, 0]
+        t1 += inverse * F[i, 1] * F[i, 1]
+        t2 += inverse * F[i, 2] * F[i, 2]
+        t3 += inverse * F[i, 3] * F[i, 3]
+    out[0], out[1], out[2], out[3] = t0, t1, t2, t3
+
+
+@njit(**SUMS)
+def forward_lanes(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
+    """F := G_pi^-T B z in four lanes, as `forward`."""
+    F[:] = 0.0
+    c = 0
     for h in range(g.layers.size - 1):
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         for i in range(g.layers[h], g.layers[h + 1]):
-            root, total = active.root[i], active.total[i]
-            a0, a1, a2, a3 = f[i, 0], f[i, 1], f[i, 2], f[i, 3]
-            out[i, 0] = u[i, 0] + a0 * root
-            out[i, 1] = u[i, 1] + a1 * root
-            out[i, 2] = u[i, 2] + a2 * root
-            out[i, 3] = u[i, 3] + a3 * root
-            for k in range(active.first[i], active.first[i + 1]):
+            start, end = active.first[i], active.first[i + 1]
+            a0, a1, a2, a3 = F[i, 0], F[i, 1], F[i, 2], F[i, 3]
+            chooses = end > start + 1
+            if not chooses and a0 == 0.0 and a1 == 0.0 and a2 == 0.0 and a3 == 0.0:
+                continue
+            if chooses:
+                for k in range(start, end):
+                    root, n = active.root[k], c + k - start
+                    a0 -= root * z[n, 0]
+                    a1 -= root * z[n, 1]
+                    a2 -= root * z[n, 2]
+                    a3 -= root * z[n, 3]
+            for k in range(start, end):
                 share, uniform = active.share[k], active.spread[k]
-                z0 = share * (a0 + total * deviation[k, 0])
-                z1 = share * (a1 + total * deviation[k, 1])
-                z2 = share * (a2 + total * deviation[k, 2])
-                z3 = share * (a3 + total * deviation[k, 3])
+                z0, z1, z2, z3 = share * a0, share * a1, share * a2, share * a3
+                if chooses:
+                    root, n = active.root[k], c + k - start
+                    z0 += root * z[n, 0]
+                    z1 += root * z[n, 1]
+                    z2 += root * z[n, 2]
+                    z3 += root * z[n, 3]
                 s0 += uniform * z0
                 s1 += uniform * z1
                 s2 += uniform * z2
                 s3 += uniform * z3
                 for e in range(active.entries[k], active.entries[k + 1]):
                     chance, t = active.probabilities[e], active.successors[e]
-                    f[t, 0] += chance * z0
-                    f[t, 1] += chance * z1
-                    f[t, 2] += chance * z2
-                    f[t, 3] += chance * z3
+                    F[t, 0] += chance * z0
+                    F[t, 1] += chance * z1
+                    F[t, 2] += chance * z2
+                    F[t, 3] += chance * z3
+            if chooses:
+                c += end - start
+        if h + 2 < g.layers.size and (s0 != 0.0 or s1 != 0.0 or s2 != 0.0 or s3 != 0.0):
+            for i in range(g.layers[h + 1], g.layers[h + 2]):
+                chance = g.members[i] / g.S
+                F[i, 0] += chance * s0
+                F[i, 1] += chance * s1
+                F[i, 2] += chance * s2
+                F[i, 3] += chance * s3
+
+
+@njit(**SUMS)
+def backward_lanes(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
+    """F := v in place and out := B^T v in four lanes, as `backward`."""
+    c = out.shape[0]
+    for h in range(g.layers.size - 2, -1, -1):
+        m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
         if h + 2 < g.layers.size:
             for i in range(g.layers[h + 1], g.layers[h + 2]):
                 chance = g.members[i] / g.S
-                f[i, 0] += chance * s0
-                f[i, 1] += chance * s1
-                f[i, 2] += chance * s2
-                f[i, 3] += chance * s3
-
-
-@njit(**SUMS)
-def products(one: Floats, two: Floats, out: Floats) -> None:
-    """out[b] := one[:, b].two[:, b]."""
-    t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
-    for i in range(one.shape[0]):
-        t0 += one[i, 0] * two[i, 0]
-        t1 += one[i, 1] * two[i, 1]
-        t2 += one[i, 2] * two[i, 2]
-        t3 += one[i, 3] * two[i, 3]
-    out[0], out[1], out[2], out[3] = t0, t1, t2, t3
-
-
-@njit(**SUMS)
-def add_scaled(target: Floats, source: Floats, factor: Floats, sign: float) -> None:
-    """target[:, b] += sign factor[b] source[:, b]."""
-    t0, t1, t2, t3 = sign * factor[0], sign * factor[1], sign * factor[2], sign * factor[3]
-    for i in range(target.shape[0]):
-        target[i, 0] += t0 * source[i, 0]
-        target[i, 1] += t1 * source[i, 1]
-        target[i, 2] += t2 * source[i, 2]
-        target[i, 3] += t3 * source[i, 3]
-
-
-@njit(**SUMS)
-def turn(along: Floats, rest: Floats, factor: Floats) -> None:
-    """along[:, b] := rest[:, b] + factor[b] along[:, b]."""
-    t0, t1, t2, t3 = factor[0], factor[1], factor[2], factor[3]
-    for i in range(along.shape[0]):
-        along[i, 0] = rest[i, 0] + t0 * along[i, 0]
-        along[i, 1] = rest[i, 1] + t1 * along[i, 1]
-        along[i, 2] = rest[i, 2] + t2 * along[i, 2]
-        along[i, 3] = rest[i, 3] + t3 * along[i, 3]
+                m0 += chance * F[i, 0]
+                m1 += chance * F[i, 1]
+                m2 += chance * F[i, 2]
+                m3 += chance * F[i, 3]
+        for i in range(g.layers[h + 1] - 1, g.layers[h] - 1, -1):
+            start, end = active.first[i], active.first[i + 1]
+            b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
+            chooses = end > start + 1
+            if chooses:
+                c -= end - start
+            for k in range(start, end):
+                chance, share = active.spread[k], active.share[k]
+                z0, z1, z2, z3 = chance * m0, chance * m1, chance * m2, chance * m3
+                for e in range(active.entries[k], active.entries[k + 1]):
+                    chance, t = active.probabilities[e], active.successors[e]
+                    z0 += chance * F[t, 0]
+                    z1 += chance * F[t, 1]
+                    z2 += chance * F[t, 2]
+                    z3 += chance * F[t, 3]
+                if chooses:
+                    n = c + k - start
+                    out[n, 0], out[n, 1], out[n, 2], out[n, 3] = z0, z1, z2, z3
+                b0 += share * z0
+                b1 += share * z1
+                b2 += share * z2
+                b3 += share * z3
+            if chooses:
+                for k in range(start, end):
+                    root, n = active.root[k], c + k - start
+                    out[n, 0] = root * (out[n, 0] - b0)
+                    out[n, 1] = root * (out[n, 1] - b1)
+                    out[n, 2] = root * (out[n, 2] - b2)
+                    out[n, 3] = root * (out[n, 3] - b3)
+            inverse = active.inverse[i]
+            F[i, 0] = F[i, 0] * inverse + b0
+            F[i, 1] = F[i, 1] * inverse + b1
+            F[i, 2] = F[i, 2] * inverse + b2
+            F[i, 3] = F[i, 3] * inverse + b3

@@ -32,8 +32,9 @@ from omdpd.solvers.compiled.graph_step.certificate import (
     gap_of_rows,
     hinges_of_slack,
 )
-from omdpd.solvers.compiled.graph_step.hinges import Marks, hinge_quadratic, hinge_step, mark_free
+from omdpd.solvers.compiled.graph_step.hinges import Marks, Memory, hinge_quadratic, hinge_step, mark_free, stiffen
 from omdpd.solvers.compiled.graph_step.lanes import Lanes, room_for_lanes, solve_flow_and_columns
+from omdpd.solvers.compiled.graph_step.line import Line, change_along_line, line_of, line_search
 from omdpd.solvers.compiled.graph_step.problem import (
     Problem,
     change_of_slack,
@@ -42,12 +43,14 @@ from omdpd.solvers.compiled.graph_step.problem import (
     occupancy_of_slack,
     water_filling,
 )
-from omdpd.solvers.compiled.kernel_step.certificate import EPSILON
 from omdpd.solvers.compiled.options import GLUE, INNER, SUMS
 
-# Relative residual at which conjugate gradients stop, far from the solution and within so many tolerances of it (where
-# a Newton step saved is worth more than gradients); the factor when the gap stalls, and its least value.
-RESIDUAL, LAST_RESIDUAL, NEAR, TIGHTENING, MIN_RESIDUAL = 0.03, 0.003, 1e4, 0.1, 1e-10
+# Relative residual at which conjugate gradients stop far from the solution, and the error of a hinge's curvature there;
+# the factor when the gap stalls, and the least residual.
+RESIDUAL, COLUMN, TIGHTENING, MIN_RESIDUAL = 0.03, 0.5, 0.1, 1e-10
+# Within so many tolerances of the solution, and after a step that held whole, the residual is one that would leave this
+# part of a tolerance, and no less than the last number: a Newton step saved is then worth more than gradients.
+NEAR, LEFT, LAST_RESIDUAL = 1e4, 0.1, 1e-3
 # Iterations of conjugate gradients per solve; only rounding or a hopeless direction asks for more.
 MAX_GRADIENTS = 2000
 # A certificate is computed where it is expected within this many tolerances.
@@ -59,9 +62,6 @@ TRIALS, SHORTER = 4, 0.4
 # The trust region of xi: it shrinks with steps shorter than the first number, by no more than the second, to no less
 # than the third, and grows by the last after a whole or a bent step.
 SHORT, SHRINKAGE, MIN_RADIUS, GROWTH = 0.01, 1e-3, 1e-9, 4.0
-# A whole step may leave the slope this part of its size at 0, a searched one that.  The trials of a search at least
-# halve its interval every third time; this many of them reach 1e-4, and only rounding asks for a shorter step.
-WHOLE_SLOPE, SEARCHED_SLOPE, MAX_SEARCH = 0.3, 0.2, 40
 
 
 class Work(NamedTuple):
@@ -80,6 +80,7 @@ class Work(NamedTuple):
     lanes: Lanes
     X: Floats
     free: Marks
+    memory: Memory
     T: Floats
     u: Floats
     slope: Floats
@@ -116,10 +117,11 @@ def workspace(g: Arrays, m: int) -> Work:
         exact=rows[2],
         q=rows[3],
         active=room_for_active(g),
-        cg=room_for_gradients(N, R),
-        lanes=room_for_lanes(N, R, m),
+        cg=room_for_gradients(N),
+        lanes=room_for_lanes(N, m),
         X=np.empty((N, m)),
         free=np.zeros(m, np.bool_),
+        memory=Memory(np.zeros(m), np.zeros(m), np.zeros(m, np.bool_)),
         T=np.empty((m, m)),
         u=np.empty(m),
         slope=np.empty(m),
@@ -139,13 +141,14 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
     V, y, dy, u = work.V, work.y, work.dy, work.u
     best = Answer(y, V, xi, np.inf, 1.0, 0.0, 0, 0, False)
     residual, radius, least = RESIDUAL, np.inf, np.inf
-    since, steps, gradients, stuck = 0, 0, 0, False
+    since, steps, gradients, stuck, whole = 0, 0, 0, False, False
+    work.memory.free[:] = False
     while True:
-        extra = select_active(g, y, active)
-        flow_residual_in_metric(g, active, y, cg.f, cg.rest)
+        choices = select_active(g, y, active)
+        flow_residual_in_metric(g, active, y, cg.F)
         hinges_of_slack(problem, active, y, u)
         scale = dual_scale(problem, V)
-        expected = expected_gap(problem, cg.rest, u, xi) / scale
+        expected = expected_gap(problem, active, cg.F, u, xi) / scale
         since = 0 if expected < 0.9 * least else since + 1
         least = min(least, expected)
         last = stuck or steps >= limit or since > PATIENCE
@@ -163,14 +166,18 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
             residual = max(residual * TIGHTENING, MIN_RESIDUAL)
             dual_slack(problem, V, xi, y)
         steps += 1
-        wanted = min(residual, LAST_RESIDUAL) if expected < NEAR * tol else residual
-        n, farthest = newton_step(problem, xi, extra, wanted, radius, work)
+        wanted = residual
+        if whole or expected < NEAR * tol:
+            wanted = min(residual, max(np.sqrt(LEFT * tol / expected), LAST_RESIDUAL))
+        n, farthest = newton_step(problem, xi, choices, wanted, radius, work)
         gradients += n
-        step = line_search(g, y, work.dV, dy)
-        bent = step < 1.0 and bend(problem, V, xi, y, step, work)
+        line = line_of(g, y, dy, work.dV, work.exact, work.q)
+        step = line_search(line)
+        whole = step == 1.0
+        bent = not whole and bend(problem, V, xi, y, step, line, work)
         if not bent:
             move(problem.W, V, xi, y, step, work)
-        if step == 1.0 or bent:
+        if whole or bent:
             radius = max(radius, GROWTH * farthest)
         elif step < SHORT and farthest > 0.0:
             radius = max(farthest * max(2.0 * step, SHRINKAGE), MIN_RADIUS)
@@ -183,7 +190,7 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
 
 @njit(**GLUE)
 def newton_step(
-    problem: Problem, xi: Floats, extra: int, residual: float, radius: float, work: Work
+    problem: Problem, xi: Floats, choices: int, residual: float, radius: float, work: Work
 ) -> tuple[int, float]:
     """The Newton direction (dV, dxi, dy) in `work`; the gradient iterations it took, and the largest |dxi_j|."""
     g, active, cg, X = problem.g, work.active, work.cg, work.X
@@ -191,10 +198,14 @@ def newton_step(
     n_free = mark_free(work.u, xi, problem.W, free)
     dxi[:] = 0.0
     if n_free == 0:
-        n = solve_newton(g, active, extra, cg, residual, MAX_GRADIENTS)
+        n = solve_newton(g, active, choices, cg, residual, MAX_GRADIENTS)
     else:
-        n = solve_flow_and_columns(problem, active, extra, free, n_free, cg, work.lanes, X, residual, MAX_GRADIENTS)
+        column = COLUMN if residual >= RESIDUAL else residual * residual
+        n = solve_flow_and_columns(
+            problem, active, choices, free, n_free, cg, work.lanes, X, residual, column, MAX_GRADIENTS
+        )
         hinge_quadratic(problem, active, work.y, cg.v, X, free, n_free, work.T, work.slope)
+        stiffen(work.T, work.slope, xi, free, work.memory)
         farthest = hinge_step(work.T, work.slope, xi, problem.W, free, n_free, radius, dxi)
     set_direction(cg.v, X, free, dxi, work.dV)
     change_of_slack(problem, work.dV, dxi, work.dy)
@@ -205,13 +216,12 @@ def newton_step(
 def set_direction(v: Floats, X: Floats, free: Marks, dxi: Floats, dV: Floats) -> None:
     """dV := -v - sum_j dxi_j X_j, over the free multipliers."""
     for i in range(dV.size):
-        dV[i] = -v[i]
-    k = 0
-    for j in range(dxi.size):
-        if free[j]:
-            for i in range(dV.size):
-                dV[i] -= dxi[j] * X[i, k]
-            k += 1
+        total, k = -v[i], 0
+        for j in range(dxi.size):
+            if free[j]:
+                total -= dxi[j] * X[i, k]
+                k += 1
+        dV[i] = total
 
 
 @njit(**SUMS)
@@ -228,12 +238,17 @@ def move(W: Floats, V: Floats, xi: Floats, y: Floats, step: float, work: Work) -
 
 
 @njit(**INNER)
-def bend(problem: Problem, V: Floats, xi: Floats, y: Floats, step: float, work: Work) -> bool:
-    """Move to a V by water filling with the masses of the linear model, if one of a few lengths beats the line."""
+def bend(problem: Problem, V: Floats, xi: Floats, y: Floats, step: float, line: Line, work: Work) -> bool:
+    """Move to a V by water filling with the masses of the linear model, if one of a few lengths beats the line.
+
+    None shorter than the line's own step does.
+    """
     g = problem.g
-    wanted, noise = change_along_line(g, y, work.dy, work.dV, step)
+    wanted, noise = change_along_line(line, step)
     length = 1.0
     for _ in range(TRIALS):
+        if length < step:
+            break
         masses_of_model(g.copies, work.active, y, work.dy, length, work.mass)
         for j in range(xi.size):
             work.trial_xi[j] = xi[j] + length * work.dxi[j]
@@ -260,21 +275,6 @@ def masses_of_model(copies: Floats, active: Active, y: Floats, dy: Floats, lengt
 
 
 @njit(**SUMS)
-def change_along_line(g: Arrays, y: Floats, dy: Floats, dV: Floats, step: float) -> tuple[float, float]:
-    """theta after the step less theta before it, and its rounding."""
-    total, size = 0.0, 0.0
-    for r in range(y.size):
-        before, after = max(y[r], 0.0), max(y[r] + step * dy[r], 0.0)
-        term = 0.5 * g.copies[r] * (after - before) * (after + before)
-        total += term
-        size += abs(term)
-    for i in range(g.mu.size):
-        total += step * g.mu[i] * dV[i]
-        size += abs(step * g.mu[i] * dV[i])
-    return total, 4.0 * EPSILON * size
-
-
-@njit(**SUMS)
 def change_to(g: Arrays, y: Floats, moved: Floats, V: Floats, moved_V: Floats) -> float:
     """theta at another point less theta here."""
     total = 0.0
@@ -284,49 +284,3 @@ def change_to(g: Arrays, y: Floats, moved: Floats, V: Floats, moved_V: Floats) -
     for i in range(g.mu.size):
         total += g.mu[i] * (moved_V[i] - V[i])
     return total
-
-
-@njit(**INNER)
-def line_search(g: Arrays, y: Floats, dV: Floats, dy: Floats) -> float:
-    """A step in (0, 1] at which the slope has fallen to a fraction of its size at 0; 0 if dy is no descent."""
-    low, high, step = 0.0, 1.0, 0.0
-    start, low_slope, high_slope = 0.0, 0.0, 0.0
-    for k in range(MAX_SEARCH):
-        # Ends first; then the slope is known to change sign: secant steps, and halving every third time.
-        if k == 1:
-            step = high
-        elif k > 1:
-            step = 0.5 * (low + high) if k % 3 == 0 else low - low_slope * (high - low) / (high_slope - low_slope)
-        here, noise = slope_of_theta(g, y, dV, dy, step)
-        if k == 0:
-            start = low_slope = here
-            if not here < noise:
-                return 0.0
-        elif k == 1:
-            high_slope = here
-            if here <= max(-WHOLE_SLOPE * start, noise):
-                return high
-            if start >= 0.0:
-                return 0.0
-        elif abs(here) <= -SEARCHED_SLOPE * start:
-            return step
-        elif here < 0.0:
-            low, low_slope = step, here
-        else:
-            high, high_slope = step, here
-    return low
-
-
-@njit(**SUMS)
-def slope_of_theta(g: Arrays, y: Floats, dV: Floats, dy: Floats, step: float) -> tuple[float, float]:
-    """d theta / d step along (dV, dxi), of which dy is the slack's change, and its rounding."""
-    total, size = 0.0, 0.0
-    for r in range(y.size):
-        moved = max(y[r] + step * dy[r], 0.0)
-        term = g.copies[r] * moved * dy[r]
-        total += term
-        size += abs(term)
-    for i in range(g.mu.size):
-        total += g.mu[i] * dV[i]
-        size += abs(g.mu[i] * dV[i])
-    return total, 4.0 * EPSILON * size
