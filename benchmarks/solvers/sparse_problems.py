@@ -16,8 +16,8 @@ from solvers.sparse_worlds import Layout, SparseWorld, known, seen
 
 # The loop's estimates: log of the number of tables, optimism in rewards, margin in costs; its hinge weight.
 LOG, OPTIMISM, MARGIN, WEIGHT = 20.0, 0.1, 0.02, 20.0
-# What binding tables cost per step under the policy that they are centred at.
-SHORTAGE = 0.1
+# What binding tables cost per step under the policy that they are centred at, and what others save.
+SHORTAGE, ROOM = 0.1, 0.5
 # How often the loop estimates anew while it plays.
 BLOCKS = 8
 
@@ -36,16 +36,16 @@ class SparseProblem(NamedTuple):
         return graph_step(self.graph, self.reference, self.loss, self.eta, self.hinges, tolerance)
 
 
-def of_known_kernel(world: SparseWorld, seed: int, n_hinges: int = 1, binding: bool = False) -> SparseProblem:
+def of_known_kernel(world: SparseWorld, seed: int, n_hinges: int = 1, binding: int = 0) -> SparseProblem:
     """The fourth of four steps under the world's kernel, with rewards that change a little between them.
 
-    The hinges are the world's own, or random ones that bind.
+    The hinge is the world's own, or there are random ones of which so many bind.
     """
     rng, graph = np.random.default_rng(seed), known(world).graph
     reward, cost = np.tile(world.reward, world.H), np.tile(world.cost, world.H)
     arrays = arrays_of(graph)
     q = occupancy_of_shares(arrays, shares_of_occupancy(arrays, np.ones(graph.n_rows)))
-    tables = binding_tables(rng, graph, q, n_hinges) if binding else cost[None]
+    tables = random_tables(rng, graph, q, n_hinges, binding) if binding else cost[None]
     weights, start = np.full(n_hinges, WEIGHT), None
     for _ in range(4):
         loss = -reward + rng.uniform(-0.05, 0.05, graph.n_rows)
@@ -55,10 +55,11 @@ def of_known_kernel(world: SparseWorld, seed: int, n_hinges: int = 1, binding: b
     return problem
 
 
-def binding_tables(rng: np.random.Generator, graph: Graph, q: np.ndarray, m: int) -> np.ndarray:
-    """Random tables, of which most bind: they cost a little under q."""
+def random_tables(rng: np.random.Generator, graph: Graph, q: np.ndarray, m: int, binding: int) -> np.ndarray:
+    """Random tables, of which the first `binding` cost a little under q and the others save more than they can cost."""
     tables = rng.uniform(-1.0, 1.0, (m, graph.n_rows))
-    return tables - (tables @ (graph.copies * q))[:, None] / graph.horizon + SHORTAGE
+    wanted = np.where(np.arange(m) < binding, SHORTAGE, -ROOM)
+    return tables + (wanted - tables @ (graph.copies * q) / graph.horizon)[:, None]
 
 
 def of_loop(world: SparseWorld, episodes: int, pooled: bool, seed: int) -> SparseProblem:

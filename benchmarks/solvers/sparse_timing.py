@@ -1,9 +1,10 @@
 """Timings on layered graphs: against general solvers with sparse matrices, growth in the entries, several hinges.
 
     PYTHONPATH=benchmarks python -m solvers.sparse_timing [--parts race,growth,hinges] [--only NAME] [--large]
-        [--seed I]
+        [--seed I] [--seeds N]
 
-Processor time of one thread, the least of three solves of ours and one of the others (they take seconds).
+Processor time of one thread, the least of three solves of ours and one of the others (they take seconds).  Growth and
+hinges are measured on N worlds, and their medians are compared.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from solvers.sparse_worlds import grid, queue, taxi
 # HiGHS' quadratic solver and OSQP take minutes beyond this many rows, in our trials.
 FEW_ROWS = 3000
 GROWTH, LARGE_GROWTH = (15, 20, 30), (15, 20, 30, 40, 50)
+# How many hinges there are, and how many of them cannot bind.
+HINGES = [(1, 0), (2, 0), (4, 0), (8, 2), (8, 0)]
 
 
 @dataclass(frozen=True)
@@ -99,15 +102,9 @@ def rivals(problem: SparseProblem, general: QuadraticProgram) -> dict[str, Calla
     return chosen
 
 
-def growth(sizes: tuple[int, ...], seed: int) -> list[SparseTiming]:
-    """Ours under the known kernel of n x n grids with H = 2 n, nothing lumped."""
-    found = []
-    for n in sizes:
-        problem = of_known_kernel(grid(n, 2 * n, 0.1, seed), seed)
-        sweep, (warm, step) = time_sweep(problem), timed(problem.solve)
-        size = f"grid {n}x{n}, H {2 * n}", problem.graph.n_rows, len(problem.graph.successors)
-        found.append(SparseTiming(*size, "ours, warm", 1e3 * warm, step.iterations, warm / sweep, 0.0, 1.0))
-    return found
+def growth(n: int, seed: int) -> SparseTiming:
+    """Ours under the known kernel of an n x n grid with H = 2 n, nothing lumped."""
+    return of_ours(f"grid {n}x{n}, H {2 * n}", of_known_kernel(grid(n, 2 * n, 0.1, seed), seed))
 
 
 def exponent(found: list[SparseTiming]) -> float:
@@ -116,18 +113,41 @@ def exponent(found: list[SparseTiming]) -> float:
     return float(np.log(last.milliseconds / first.milliseconds) / np.log(last.entries / first.entries))
 
 
-def several_hinges(seed: int) -> list[SparseTiming]:
-    """One to eight random hinges on a 20 x 20 grid; `iterations` counts the multipliers strictly inside their box."""
-    found: list[SparseTiming] = []
-    for m in (1, 2, 4, 8):
-        problem = of_known_kernel(grid(20, 40, 0.1, seed), seed, m, binding=True)
-        sweep, (warm, step) = time_sweep(problem), timed(problem.solve)
-        W = problem.eta * problem.hinges.weights
-        free = int(((step.multipliers > 1e-9 * W) & (step.multipliers < W * (1 - 1e-9))).sum())
-        ratio = 1e3 * warm / found[0].milliseconds if found else 1.0
-        size = f"grid 20x20, {m} hinges", problem.graph.n_rows, len(problem.graph.successors)
-        found.append(SparseTiming(*size, "ours, warm", 1e3 * warm, free, warm / sweep, 0.0, ratio))
-    return found
+def several_hinges(m: int, slack: int, seed: int) -> SparseTiming:
+    """Random hinges on a 20 x 20 grid, some slack; `iterations` counts the multipliers strictly inside their box."""
+    problem = of_known_kernel(grid(20, 40, 0.1, seed), seed, m, m - slack)
+    W, multipliers = problem.eta * problem.hinges.weights, problem.solve().multipliers
+    free = int(((multipliers > 1e-9 * W) & (multipliers < W * (1 - 1e-9))).sum())
+    return replace(of_ours(f"20x20, {m} hinges, {m - slack} bind", problem), iterations=free)
+
+
+def of_ours(name: str, problem: SparseProblem) -> SparseTiming:
+    """One problem, warm."""
+    sweep, (warm, step) = time_sweep(problem), timed(problem.solve)
+    size = name, problem.graph.n_rows, len(problem.graph.successors)
+    return SparseTiming(*size, "ours, warm", 1e3 * warm, step.iterations, warm / sweep, 0.0, 1.0)
+
+
+def median(found: list[SparseTiming], first: SparseTiming | None = None) -> SparseTiming:
+    """The medians of one problem on several worlds, beside those of the first problem."""
+    entries, spent, steps, sweeps = (
+        np.median([getattr(one, name) for one in found]) for name in ("entries", "milliseconds", "iterations", "sweeps")
+    )
+    ratio = 1.0 if first is None else float(spent) / first.milliseconds
+    return replace(
+        found[0], entries=int(entries), solver="median", milliseconds=float(spent), iterations=round(float(steps)),
+        sweeps=float(sweeps), ratio=ratio,
+    )  # fmt: skip
+
+
+def compared(measure: Callable[..., SparseTiming], cases: list[tuple[int, ...]], seeds: range) -> list[SparseTiming]:
+    """The medians of every case, shown with what they are the medians of."""
+    medians: list[SparseTiming] = []
+    for case in cases:
+        found = [measure(*case, seed) for seed in seeds]
+        medians.append(median(found, medians[0] if medians else None))
+        show([*found, medians[-1]])
+    return medians
 
 
 def time_sweep(problem: SparseProblem) -> float:
@@ -164,18 +184,19 @@ def main() -> None:
     parser.add_argument("--only", default="", help="of the race, the problems with this in their name")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--seed", type=int, default=7500)
+    parser.add_argument("--seeds", type=int, default=1)
     options = parser.parse_args()
     parts = options.parts.split(",")
     with one_thread():
         for name, make in races(options.seed, options.large).items() if "race" in parts else ():
             if options.only in name:
                 show(race(name, make()))
+        seeds = range(options.seed, options.seed + options.seeds)
         if "growth" in parts:
-            found = growth(LARGE_GROWTH if options.large else GROWTH, options.seed)
-            show(found)
+            found = compared(growth, [(n,) for n in (LARGE_GROWTH if options.large else GROWTH)], seeds)
             print(f"the time of a solve grows like entries^{exponent(found):.2f}")
         if "hinges" in parts:
-            show(several_hinges(options.seed))
+            compared(several_hinges, HINGES, seeds)
     print(f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 
