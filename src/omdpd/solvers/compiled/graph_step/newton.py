@@ -47,7 +47,7 @@ from omdpd.solvers.compiled.options import GLUE, INNER, SUMS
 
 # Relative residual at which conjugate gradients stop far from the solution, and the error of a hinge's curvature there;
 # the factor when the gap stalls, and the least residual.
-RESIDUAL, COLUMN, TIGHTENING, MIN_RESIDUAL = 0.03, 0.5, 0.1, 1e-10
+RESIDUAL, COLUMN, TIGHTENING, MIN_RESIDUAL = 0.1, 0.5, 0.1, 1e-10
 # Within so many tolerances of the solution, and after a step that held whole, the residual is one that would leave this
 # part of a tolerance, and no less than the last number: a Newton step saved is then worth more than gradients.
 NEAR, LEFT, LAST_RESIDUAL = 1e4, 0.1, 1e-3
@@ -57,8 +57,9 @@ MAX_GRADIENTS = 2000
 CLOSE = 10.0
 # Steps without a tenth less of expected gap after which the residual is tightened, and after which the run is given up.
 STALLED, PATIENCE = 6, 40
-# Trials of a bent step, and the factor between their lengths.
-TRIALS, SHORTER = 4, 0.4
+# Trials of a bent step, the factor between their lengths, and the line's step below which a whole one is not tried: it
+# would be too long.
+TRIALS, SHORTER, FAR = 4, 0.4, 0.05
 # The trust region of xi: it shrinks with steps shorter than the first number, by no more than the second, to no less
 # than the third, and grows by the last after a whole or a bent step.
 SHORT, SHRINKAGE, MIN_RADIUS, GROWTH = 0.01, 1e-3, 1e-9, 4.0
@@ -245,7 +246,7 @@ def bend(problem: Problem, V: Floats, xi: Floats, y: Floats, step: float, line: 
     """
     g = problem.g
     wanted, noise = change_along_line(line, step)
-    length = 1.0
+    length = 1.0 if step >= FAR else SHORTER
     for _ in range(TRIALS):
         if length < step:
             break
