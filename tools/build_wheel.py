@@ -88,6 +88,8 @@ def main(folder: Path, interpreters: Sequence[str], learners: str) -> None:
         sdist, tree = unpacked_sdist(work)
         for k, interpreter in enumerate(interpreters):
             add_machine_code(tree, environment(work / f"env{k}", interpreter, tree), work / f"cache{k}", learners)
+        for old in (*folder.glob("omdpd-*.whl"), *folder.glob("omdpd-*.tar.gz")):
+            old.unlink()
         for made in (sdist, built_wheel(tree, work)):
             shutil.copy(made, folder)
             print(f"{folder / made.name}: {(folder / made.name).stat().st_size / 1e6:.1f} MB")

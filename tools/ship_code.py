@@ -23,6 +23,8 @@ from omdpd.solvers.compiled.shipped import About, facts, sha256
 
 # Where the listing is in what Numba keeps of a function.
 LISTING = 6
+# Where what it was compiled for is.
+SIGNATURE = 3
 
 
 def without_listing(content: bytes) -> bytes:
@@ -34,9 +36,24 @@ def without_listing(content: bytes) -> bytes:
     return dumps(tuple(payload))
 
 
+def check_index(index: Path) -> None:
+    """End with a sentence unless every signature of a function has code of its own that was compiled for it."""
+    with index.open("rb") as file:
+        pickle.load(file)  # noqa: S301  # the version, then what it indexes
+        _, places = pickle.loads(file.read())  # noqa: S301
+    for (signature, *_), name in places.items():
+        payload = pickle.loads((index.parent / name).read_bytes())  # noqa: S301
+        if tuple(payload[SIGNATURE].args) != tuple(signature):
+            sys.exit(f"ship_code: {index} names {name} for {signature}, but it was compiled for {payload[SIGNATURE]}")
+    if len(set(places.values())) != len(places):
+        sys.exit(f"ship_code: {index} names one file for two signatures")
+
+
 def main(shipped: Path) -> None:
-    """Copy every file, and describe them."""
+    """Check and copy every file, and describe them."""
     kernels, made_with = kernel_folder(), facts()
+    for index in kernels.rglob("*.nbi"):
+        check_index(index)
     version = made_with["python"].split()[-1]
     folder = shipped / f"python{version}-numba{numba.__version__}-{numba.config.CPU_NAME}"
     hashes = {}

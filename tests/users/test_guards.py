@@ -198,6 +198,7 @@ def test_a_session_is_not_kept_in_a_file_and_says_where_it_is(tmp_path):
     assert repr(Session(Uniform(), Setting(H, S, A))) == "Session(Uniform, 0 episodes, in memory)"
     with Session.open(tmp_path / "kept", Uniform(), Setting(H, S, A)) as session:
         assert repr(session) == f"Session(Uniform, 0 episodes, in {tmp_path / 'kept'})"
+    assert repr(session) == "Session(Uniform, 0 episodes, closed)"
 
 
 def test_a_history_under_a_budget_that_nobody_can_keep_says_why_it_has_no_regret():

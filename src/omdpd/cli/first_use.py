@@ -67,14 +67,18 @@ def _compile_all(registry: Registry, say: Say) -> None:
     warmup.warm_up(say)
     half = len(names) // 2 if help_wanted else len(names)
     helper = _elsewhere(names[half:]) if help_wanted else None
-    compile_for(runs_of(registry, names[:half]), say)
-    if helper is not None and helper.wait() != 0:
+    try:
+        compile_for(runs_of(registry, names[:half]), say)
+    finally:
+        helped = helper is None or helper.wait() == 0
+    if not helped:
         compile_for(runs_of(registry, names[half:]), say)
 
 
 def _elsewhere(names: Sequence[str]) -> subprocess.Popen[bytes]:
     """Another process that compiles what some learners need."""
-    command = [sys.executable, "-m", "omdpd", "warm-up", "--learners", ",".join(names)]
+    # -P: what lies in the current folder is nobody's module.
+    command = [sys.executable, "-P", "-m", "omdpd", "warm-up", "--learners", ",".join(names)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | {"OMDPD_QUIET": "1"})
 
 

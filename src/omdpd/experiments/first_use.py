@@ -6,6 +6,7 @@ code, so that later calls cost nothing.  What those episodes do not reach is com
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -21,6 +22,7 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.announce import ANNOUNCER, Say
 from omdpd.solvers.compiled.cache import kernel_folder
 from omdpd.solvers.compiled.options import COMPILED
+from omdpd.solvers.compiled.shipped import shipped_code
 
 # Enough for a warm start and a second step.
 EPISODES = 3
@@ -33,7 +35,7 @@ def compile_for(runs: Iterable[RunSpec], say: Say) -> None:
     ANNOUNCER.say = say
     try:
         for note, run in waiting.items():
-            ready = None if folder is None else folder / "ready" / note
+            ready = None if folder is None else folder / "ready" / f"{_here()}-{note}"
             if ready is None or not ready.exists():
                 with suppress(InvalidInputError):  # what is wrong with a run is said when it is played
                     _play(run)
@@ -43,6 +45,11 @@ def compile_for(runs: Iterable[RunSpec], say: Say) -> None:
                         ready.touch()
     finally:
         ANNOUNCER.end()
+
+
+def _here() -> str:
+    """What code is for besides its sources and Numba: this Python, and a package that brought some of it or none."""
+    return f"python{sys.version_info.major}.{sys.version_info.minor}" + ("-shipped" if shipped_code() else "")
 
 
 def _note(run: RunSpec) -> str:

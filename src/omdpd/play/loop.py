@@ -84,7 +84,9 @@ def play(
     for k in range(start.k, K):
         began = time.perf_counter()
         policy = played_policy(learner, now.learner_state, cmdp.shape)
-        plan = None if now.ledger is None else (report or learner.report(now.learner_state)).plan
+        plan = None
+        if now.ledger is not None:
+            plan = (learner.report(now.learner_state) if report is None else report).plan
         here = world_of(nature, cmdp, k)
         occupancy = occupancy_under(here.laws, policy, here.initial)
         round_ = nature.draw(k, occupancy)

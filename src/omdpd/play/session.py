@@ -92,6 +92,7 @@ class Session:
 
     def __repr__(self) -> str:
         where = "in memory" if self._journal is None else f"in {self._journal.path}"
+        where = "closed" if self._closed else where
         return f"Session({type(self.learner).__name__}, {self.episodes} episodes, {where})"
 
     def policy(self) -> Policy:

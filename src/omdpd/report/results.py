@@ -62,10 +62,14 @@ class StoredRun:
             return None
 
     def measures(self) -> dict[str, Any]:
-        """Budget, scales of costs and range of rewards, as a summary has them before there is one; else nothing."""
+        """Budget, scales of costs and range of rewards, as a summary has them.
+
+        Before there is one the world is built for it, unless nothing was played or the run failed, perhaps because of
+        its world: then nothing.
+        """
         if self.summary is not None:
             return {key: self.summary[key] for key in MEASURES if key in self.summary}
-        cmdp = self.cmdp()
+        cmdp = self.cmdp() if self.state == "unfinished" and self.episodes else None
         return {} if cmdp is None else measures_of(cmdp)
 
 

@@ -149,10 +149,10 @@ def _csv(records: Sequence[Mapping[str, Any]]) -> str:
     names = [
         f"{key}{end}" for _, key, _ in COLUMNS for end in (("", "_low", "_high") if key in CURVES else ("", "_half"))
     ]
-    writer.writerow(["world", "nature", "learner", "runs", "budget", "costs_divided_by", *names])
+    writer.writerow(["world", "nature", "learner", "runs", "budget", *names, "costs_divided_by"])
     for keys, group in grouped(records).items():
         numbers = [x for _, key, _ in COLUMNS for x in _numbers(group, key)]
-        writer.writerow([*keys, len(group), budget_text(group), divided_text(group), *numbers])
+        writer.writerow([*keys, len(group), budget_text(group), *numbers, divided_text(group)])
     return text.getvalue()
 
 

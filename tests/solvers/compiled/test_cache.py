@@ -142,3 +142,43 @@ def test_a_terminal_is_told_how_many_also_where_a_command_says_so(monkeypatch, c
     assert lines == ["compiling"]
     assert capsys.readouterr().err == "\romdpd: 1 functions compiled in 0 s \n"
     assert announcer.say is None
+
+
+# Compiles two functions where Numba finds no place that can be written.
+NOWHERE = """
+import numba.core.caching as numbas
+def refuse(self): raise OSError("read-only")
+numbas._CacheLocator.ensure_cache_path = refuse
+"""
+
+
+def test_where_nothing_can_be_written_nothing_is_kept_and_all_works(tmp_path):
+    (tmp_path / "file").write_text("")
+    out, words = python(NOWHERE + SMALL, OMDPD_CACHE_DIR=str(tmp_path / "file" / "below"), NUMBA_CACHE_DIR="")
+    assert out == "0 1 True\n"
+    assert "(not kept)" in words
+    assert not cache.NOWHERE.exists()
+
+
+# Asks for the lock whenever Numba writes.
+ASKING = """
+import fcntl
+from pathlib import Path
+import numba.core.caching as numbas
+held, save = [], numbas.IndexDataCacheFile.save
+def asking(self, key, data):
+    with (Path(self._cache_path) / "lock").open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.append(False)
+        except BlockingIOError:
+            held.append(True)
+    save(self, key, data)
+numbas.IndexDataCacheFile.save = asking
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are locked otherwise there")
+def test_one_process_at_a_time_writes_into_the_index_of_a_function(tmp_path):
+    out, _ = python(ASKING + SMALL + "print(held)", OMDPD_CACHE_DIR=str(tmp_path))
+    assert out.splitlines() == ["0 1 True", "[True]"]

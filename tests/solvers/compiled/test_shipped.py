@@ -112,7 +112,7 @@ def test_the_users_own_functions_are_compiled_for_his_own_processor(package, tmp
     )
     kept = {"PYTHONPATH": str(package), "OMDPD_CACHE_DIR": str(tmp_path / "cache")}
     expected = python("-c", "import llvmlite.binding as llvm; print(llvm.get_host_cpu_name())")[0].strip()
-    assert python(tmp_path / "own.py", **kept)[0].split() == ["FunctionCache", expected]
+    assert python(tmp_path / "own.py", **kept)[0].split() == ["PickedCache", expected]
 
 
 def test_code_made_from_other_sources_is_compiled_anew(package, tmp_path):

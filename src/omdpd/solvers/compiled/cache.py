@@ -10,7 +10,8 @@ on where they lie or when they were unpacked.  What has not been used for a long
 What came with a wheel is not compiled at all: see `shipped`.
 
 ``OMDPD_CACHE_DIR`` names another place than the user's own cache folder.  Numba's files are pickles, so nobody else may
-be able to write into the folder; where that cannot be had, Numba's own places are used.
+be able to write into the folder; where that cannot be had, Numba's own places are used, and where there are none
+nothing is kept.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from numba.core.caching import CompileResultCacheImpl, _CacheLocator
 from platformdirs import user_cache_path
 
 HERE = Path(__file__).parent
+# A folder that is never there, for functions whose code can be kept nowhere.
+NOWHERE = HERE / "machine_code" / "nowhere"
 # Machine code of other versions is removed when it has not been used for so many seconds (sixty days).
 KEPT_FOR = 60 * 24 * 3600.0
 
@@ -95,8 +98,16 @@ class UserLocator(_CacheLocator):
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> UserLocator | None:
         """A locator for our own functions; None for anybody else's, which are no concern of ours."""
-        folder = kernel_folder() if Path(py_file).is_relative_to(HERE) else None
-        return None if folder is None else cls(py_func, py_file, folder)
+        if not Path(py_file).is_relative_to(HERE):
+            return None
+        folder = kernel_folder()
+        if folder is None:
+            numbas: Any = CompileResultCacheImpl
+            others = (other for other in numbas._locator_classes if other is not cls)
+            if any(other.from_function(py_func, py_file) is not None for other in others):
+                return None
+            folder = NOWHERE
+        return cls(py_func, py_file, folder)
 
 
 def install() -> None:
@@ -104,12 +115,10 @@ def install() -> None:
     numbas: Any = CompileResultCacheImpl
     if UserLocator not in numbas._locator_classes:
         numbas._locator_classes = [UserLocator, *numbas._locator_classes]
-    from omdpd.solvers.compiled.shipped import shipped_code  # which needs the fingerprint
+    with suppress(ImportError):  # a Numba of the future, whose own ways are then used
+        from omdpd.solvers.compiled import function_cache  # which needs the fingerprint
 
-    if shipped_code() is not None:
-        from omdpd.solvers.compiled import shipped_cache  # Numba's private names, of the version it was made for
-
-        shipped_cache.install()
+        function_cache.install()
 
 
 def _ours_alone(folder: Path) -> bool:

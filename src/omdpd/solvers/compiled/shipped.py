@@ -9,8 +9,8 @@ for.  What is not there is compiled for this very processor, with the shipped fu
 
 Nothing is used unless sources, Python, Numba, LLVM and operating system are those it was made with, the processor
 has every feature, every file is whole, and nobody told Numba to compile otherwise; whatever does not fit is compiled as
-if nothing had come along.  What was shipped goes before what the user's cache holds, so that the same installation runs
-the same code, whatever was compiled elsewhere.  ``OMDPD_SHIPPED=0`` does without.
+if nothing had come along.  What was shipped goes before what the user's cache holds, so that shipped functions are the
+same ones whatever was compiled elsewhere.  ``OMDPD_SHIPPED=0`` does without.
 
 Numba's files are pickles.  These lie in the installed package and are only read; whoever could change them could
 change the package's Python files as well, so they are to be trusted as far as those are.
@@ -103,6 +103,9 @@ def brings(name: str) -> bool:
 
 
 def _usual() -> bool:
+    level = getattr(numba.config, "OPT", None)
+    if getattr(level, "is_opt_max", False):  # which equals 3, and is more
+        return False
     return all(getattr(numba.config, name, usual) == usual for name, usual in USUAL.items())
 
 

@@ -1,7 +1,7 @@
 """The first whole number of a stream of random numbers, without the objects that a stream is made of.
 
 `np.random.default_rng((seed, k)).integers(n)` builds a seed sequence, a bit generator and a generator for one number,
-which at small sizes is a tenth of an episode.  Here is the same number by the same published algorithms: NumPy's seed
+which at small sizes is a quarter of an episode.  Here is the same number by the same published algorithms: NumPy's seed
 sequence (M. E. O'Neill's seed_seq), the generator PCG64 (XSL-RR 128/64) and D. Lemire's bounded numbers.
 """
 
