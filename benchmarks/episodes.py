@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from episode_worker import learner_of
+from kept import keep
 from omdpd.natures import NATURES
 from omdpd.play.scene import Scene
-from omdpd.storage.atomic import write_atomically
 from omdpd.worlds import random_dirichlet
 from solvers.problems import steps_of_run
 
@@ -45,11 +45,15 @@ S, A, H, SEED = 5, 3, 5, 7500
 
 @dataclass(frozen=True)
 class Episode:
-    """One learner and nature: microseconds per episode, those of its mirror steps, and how many times older ones."""
+    """One learner and nature: microseconds per episode, those of its mirror steps, and how many times older ones.
+
+    `steps_each` is how many mirror steps an episode takes, where they can be read off the learner's states.
+    """
 
     learner: str
     nature: str
     microseconds: float
+    steps_each: float | None
     steps: float | None
     times_steps: float | None
     before: float | None
@@ -93,13 +97,13 @@ def measured(versions: list[Version], learner: str, nature: str, episodes: int, 
     return [None if None in spent else 1e6 * float(np.median(spent)) for spent in zip(*found, strict=True)]
 
 
-def time_steps(learner: str, nature: str, episodes: int) -> float | None:
-    """Microseconds per episode of the mirror steps of a run, taken again one after another; None where there are none.
+def time_steps(learner: str, nature: str, episodes: int) -> tuple[float, float] | tuple[None, None]:
+    """How many mirror steps an episode takes, and their microseconds, taken again one after another; None if unknown.
 
     Of `ProximalOMDPD` it is the step of every episode; the second one, after a surprise, is left out.
     """
     if not learner.startswith(("proximal:", "omdpd:")):
-        return None
+        return None, None
     cmdp = random_dirichlet.make(np.random.default_rng(SEED), S, A, H)
     steps = steps_of_run(Scene(cmdp, NATURES[nature](cmdp, 0), learner_of(learner), episodes, {}), 0)
     spent = []
@@ -108,7 +112,7 @@ def time_steps(learner: str, nature: str, episodes: int) -> float | None:
         for step in steps:
             step.solve()
         spent.append(process_time() - began)
-    return 1e6 * float(np.median(spent)) / episodes
+    return len(steps) / episodes, 1e6 * float(np.median(spent)) / episodes
 
 
 def rows(against: Path | None, learners: list[str], episodes: int, repeats: int) -> list[Episode]:
@@ -121,9 +125,9 @@ def rows(against: Path | None, learners: list[str], episodes: int, repeats: int)
             now, *before = measured(versions, learner, nature, episodes, repeats)
             if now is None:
                 continue
-            steps, then = time_steps(learner, nature, episodes), before[0] if before else None
+            (each, steps), then = time_steps(learner, nature, episodes), before[0] if before else None
             times, ratio = now / steps if steps else None, now / then if then else None
-            found.append(Episode(learner.partition(":")[2], nature, now, steps, times, then, ratio))
+            found.append(Episode(learner.partition(":")[2], nature, now, each, steps, times, then, ratio))
     for version in versions:
         version.close()
     return found
@@ -147,8 +151,7 @@ def main() -> None:
         cells = ["" if each is None else f"{each:.{n}f}" for each, n in zip(times, digits, strict=True)]
         shown.add_row(row.learner, row.nature, *cells)
     Console(width=120).print(shown)
-    if options.json is not None:
-        write_atomically(options.json, json.dumps([asdict(row) for row in found], indent=1).encode())
+    keep(options.json, [asdict(row) for row in found])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What an episode of every learner costs, at the paper's size: ``python benchmarks/learners.py``.
 
 CPU time of one core, simulation and judging included; a learner takes part under the first of the natures that it
-takes.  The table is that of docs/performance.md.
+takes.  What it prints is the table of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -24,11 +24,19 @@ S, A, H, SEED = 5, 3, 5, 7500
 # Methods that only sweep over the tables, by dynamic programming or along the trajectory, may cost this much, in
 # milliseconds.
 LIMIT = 0.2
-SWEEPING = (
-    "OptPessPrimalDual", "EpisodeSafe", "GhoshZhouShroff.average", "GhoshZhouShroff.hard", "OPDOP", "OPDOP.restarted",
-    "TripleQ", "TripleQ.restarted", "OptCMDPBonus", "OptDual", "OptPrimalDual", "OptAug", "RegularizedPrimalDual",
-    "FlexDOME", "UOptRPGPD", "UOptRPGPD.published", "CPDPO", "CPDPO.unconstrained",
-)  # fmt: skip
+SWEEPS, PROGRAM, ONE_KERNEL, NOTHING = "sweeps", "a linear program", "a step over one kernel", "nothing learnt"
+# What the others do once or twice.
+STEPS = "steps over a box"
+KINDS = {
+    SWEEPS: (
+        "OptPessPrimalDual", "EpisodeSafe", "GhoshZhouShroff.average", "GhoshZhouShroff.hard", "OPDOP",
+        "OPDOP.restarted", "TripleQ", "TripleQ.restarted", "OptCMDPBonus", "OptDual", "OptPrimalDual", "OptAug",
+        "RegularizedPrimalDual", "FlexDOME", "UOptRPGPD", "UOptRPGPD.published", "CPDPO", "CPDPO.unconstrained",
+    ),
+    PROGRAM: ("OptCMDP", "GreedyLP", "OptPessLP", "DOPE", "DOPEPlus", "PlanLP", "CautiousLP", "PosteriorSampling"),
+    ONE_KERNEL: ("ProximalOMDPD.standard", "ProximalOMDPD.cautious", "ProximalOMDPD.balanced"),
+    NOTHING: ("Oracle", "Uniform"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,11 @@ class Timing:
     learner: str
     nature: str
     milliseconds: float
+
+
+def kind_of(name: str) -> str:
+    """What an episode of a learner is."""
+    return next((kind for kind, names in KINDS.items() if name in names), STEPS)
 
 
 def timing(cmdp: CMDP, name: str, episodes: int, repeats: int) -> Timing | None:
@@ -66,16 +79,17 @@ def main() -> None:
     options = parser.parse_args()
     cmdp = random_dirichlet.make(np.random.default_rng(SEED), S, A, H)
     names = options.learners.split(",") if options.learners else list(Registry.installed().complete("learners"))
-    print("| learner | nature | ms per episode |\n|---|---|---|")
+    order = [*KINDS, STEPS]
+    print("| learner | an episode is | costs | ms |\n|---|---|---|---:|")
     slow = []
-    for name in names:
+    for name in sorted(names, key=lambda name: order.index(kind_of(name))):
         found = timing(cmdp, name, options.episodes, options.repeats)
         if found is None:
             continue
-        print(f"| `{name}` | {found.nature} | {found.milliseconds:.3f} |", flush=True)
-        if name in SWEEPING and found.milliseconds > LIMIT:
-            slow.append(name)
-    print(f"methods that only sweep, above {LIMIT} ms: {', '.join(slow) or 'none'}")
+        print(f"| `{name}` | {kind_of(name)} | {found.nature} | {found.milliseconds:.3f} |", flush=True)
+        if kind_of(name) == SWEEPS and found.milliseconds > LIMIT:
+            slow.append(f"`{name}`")
+    print(f"\nMethods that only sweep, above {LIMIT} ms: {', '.join(slow) or 'none'}.")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,8 @@ A worker plays runs one after another in a folder of its own.  In turns of a few
 stopped and let go on (SIGSTOP, SIGCONT), so that both halves meet the same machine.  Three numbers come out: the
 server's processor time as a share of the worker's in the same turns, which is what it can take away where both share a
 core (they are pinned to one); the worker's episodes per second of its own processor time, with and without the server,
-which sees shared caches; and its episodes per second of the wall, which on a busy machine is mostly noise.
+which sees shared caches; and its episodes per second by the clock, which on a busy machine is mostly noise.  What it
+prints is the table of docs/report.md.
 """
 
 from __future__ import annotations
@@ -71,15 +72,22 @@ def main(seconds: float, n_viewers: int) -> None:
             process.terminate()
             process.wait()
     wall, per_cpu = ({on: row[1] / row[i] for on, row in totals.items()} for i in (0, 2))
-    print(f"server with {n_viewers} viewers: {100.0 * spent / totals[True][2]:.2f} % of the worker's processor time")
-    print(f"episodes per processor second: {_change(per_cpu)}")
-    print(f"episodes per second of the wall: {_change(wall)}")
-    print(f"viewers that received events: {sum(n > 0 for n in received)} of {n_viewers}, {sum(received) / 1e6:.1f} MB")
+    share = f"{100.0 * spent / totals[True][2]:.1f} % of the worker's"
+    served = f"{sum(n > 0 for n in received)} of {n_viewers}, {sum(received) / 1e6:.1f} MB"
+    lines = {
+        f"the server's processor time with {n_viewers} viewers": share,
+        "the worker's episodes per second of its processor time": _change(per_cpu),
+        "its episodes per second by the clock": _change(wall),
+        "viewers that received events": served,
+    }
+    print("| what | measured |\n|---|---|")
+    for what, measured in lines.items():
+        print(f"| {what} | {measured} |")
 
 
 def _change(rates: dict[bool, float]) -> str:
     cost = 100.0 * (1.0 - rates[True] / rates[False])
-    return f"{rates[True]:.1f} with the server, {rates[False]:.1f} without, cost {cost:+.2f} %"
+    return f"{rates[True]:.0f} with the server, {rates[False]:.0f} without, cost {cost:+.1f} %"
 
 
 def _started(words: list[object], core: set[int]) -> subprocess.Popen[str]:

@@ -4,8 +4,8 @@
     python tools/comparison.py results/compare garnet noisy 10
 
 Tables are named "WORLD NATURE" (means, ranks and paired differences of one place; with a number, of so many learners
-and ours), "growth" (the leaders at other numbers of episodes) or "choices" (the settings chosen, and how they were
-chosen).
+and ours), "growth" (the leaders at other numbers of episodes), "choices" (the settings chosen, and how they were
+chosen) or "cost" (what its runs took).
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import csv
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
+
+from omdpd.report.results import summaries
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
 FIGURES = {"plane.png": "comparison.png", "frontier.png": "frontiers.png"}
@@ -83,10 +86,25 @@ def choices(folder: Path) -> str:
     )
 
 
+def cost(folder: Path) -> str:
+    """Seconds of all runs by what they were played for, by the clocks of the processes that played them."""
+    parts = {"training": summaries(folder / "training"), "leaders, other K": summaries(folder / "long")}
+    for run in summaries(folder):
+        parts.setdefault(f"`{run['world']}`, {run['nature']}", []).append(run)
+    parts["together"] = [run for runs in parts.values() for run in runs]
+    head = "| part | runs | million episodes | seconds | ms per episode |\n|---|---:|---:|---:|---:|\n"
+    return head + "".join(f"| {name} | {_cost(runs)} |\n" for name, runs in parts.items())
+
+
+def _cost(runs: list[dict[str, Any]]) -> str:
+    episodes, seconds = (sum(run[key] for run in runs) for key in ("episodes", "seconds"))
+    return f"{len(runs)} | {episodes / 1e6:.2f} | {seconds:.0f} | {1e3 * seconds / max(episodes, 1):.2f}"
+
+
 def filled(name: str, folder: Path) -> str:
     """The numbers of one place of the page."""
-    if name in ("growth", "choices"):
-        return {"growth": growth, "choices": choices}[name](folder)
+    if name in (whole := {"growth": growth, "choices": choices, "cost": cost}):
+        return whole[name](folder)
     world, nature, *most = name.split(" ")
     return of_place(folder, world, nature, int(most[0]) if most else None)
 

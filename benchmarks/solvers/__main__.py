@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -15,10 +14,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from kept import keep
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.threads import one_thread
 from omdpd.solvers.warmup import warm_up
-from omdpd.storage.atomic import write_atomically
 from solvers import scaling, timing
 from solvers.problems import KINDS, Kind, Size, size_named
 
@@ -31,9 +30,10 @@ def bench(
     problems: Annotated[int, typer.Option(help="Problems recorded per instance (fewer at large sizes).")] = 20,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="Also measure and draw growth with S, A, H.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
+    ours: Annotated[bool, typer.Option("--ours", help="Our solvers on mirror steps alone, and nothing else.")] = False,
 ) -> None:
     """Time the mirror step and planning against general solvers, in one run."""
-    for package in ("piqp", "clarabel", "osqp", "cvxpy"):
+    for package in () if ours else ("piqp", "clarabel", "osqp", "cvxpy"):
         if find_spec(package) is None:
             raise InvalidInputError(f"{package} is not installed: pip install 'omdpd[bench]'")
     start, _, count = seeds.partition(":")
@@ -42,38 +42,42 @@ def bench(
     console = Console()
     warm_up(lambda line: console.print(line))
     chosen = [size_named(part.strip()) for part in sizes.split(",") if part.strip()]
+    instances = range(int(start), int(start) + int(count))
     with one_thread():
-        found = _measured(console, chosen, range(int(start), int(start) + int(count)), problems, plot_file)
-    if json_file is not None:
-        write_atomically(json_file, json.dumps(found, indent=1).encode())
+        found: dict[str, Any] = {"steps": [], "planning": []}
+        for size in chosen:
+            _measure_size(console, found, size, instances, problems, ours)
+        if not ours:
+            _measure_rest(console, found, instances[0], plot_file)
+    keep(json_file, found)
 
 
-def _measured(
-    console: Console, sizes: Sequence[Size], instances: Sequence[int], problems: int, plot_file: Path | None
-) -> dict[str, Any]:
-    """Everything the command measures, printed as it comes."""
-    found: dict[str, Any] = {"steps": [], "planning": []}
-    for size in sizes:
-        alone = size.S >= 100
-        n = problems if size.S <= 5 else max(2, problems // (5 if size.S <= 20 else 10))
-        for kind in (Kind("kernel", 1),) if alone else KINDS:
-            rows = timing.time_kind(size, kind, instances if size.S <= 20 else instances[:1], n, alone)
-            found["steps"] += [asdict(row) for row in rows]
-            _print_steps(console, f"{size}, {kind}, late in the run, {rows[0].problems} problems", rows)
-        if not alone:
-            planning = timing.time_planning(size, instances)
-            found["planning"] += [asdict(row) for row in planning]
-            _print_planning(console, planning)
+def _measure_size(
+    console: Console, found: dict[str, Any], size: Size, instances: Sequence[int], problems: int, ours: bool
+) -> None:
+    """Mirror steps and planning at one size, printed as they come."""
+    large = size.S >= 100
+    n = problems if size.S <= 5 else max(2, problems // (5 if size.S <= 20 else 10))
+    for kind in (Kind("kernel", 1),) if large else KINDS:
+        rows = timing.time_kind(size, kind, instances if size.S <= 20 else instances[:1], n, large or ours)
+        found["steps"] += [asdict(row) for row in rows]
+        _print_steps(console, f"{size}, {kind}, late in the run, {rows[0].problems} problems", rows)
+    if not (large or ours):
+        planning = timing.time_planning(size, instances)
+        found["planning"] += [asdict(row) for row in planning]
+        _print_planning(console, planning)
+
+
+def _measure_rest(console: Console, found: dict[str, Any], instance: int, plot_file: Path | None) -> None:
+    """How an iteration grows, a whole run, and first use."""
     if plot_file is not None:
-        growth = scaling.measure_growth(instances[0])
+        growth = scaling.measure_growth(instance)
         found["growth"] = [asdict(row) for row in growth]
         scaling.draw_growth(growth, plot_file)
-        powers = ", ".join(
-            f"{name}^{scaling.exponent(growth, name, *ends, region='box'):.2f}"
-            for name, ends in (("S", (20, 80)), ("A", (2, 16)), ("H", (4, 32)))
-        )
+        found["exponents"] = [asdict(row) for row in scaling.exponents(growth)]
+        powers = ", ".join(f"{row['varied']}^{row['box']:.2f}" for row in found["exponents"])
         console.print(f"an iteration over a box grows like {powers}; drawn in {plot_file}", highlight=False)
-    loop = timing.time_paper_loop(instances[0])
+    loop = timing.time_paper_loop(instance)
     found["loop"] = asdict(loop)
     console.print(
         f"paper loop, K = {loop.episodes}: {loop.seconds:.2f} s; its {loop.n_steps} mirror steps, taken again one "
@@ -87,7 +91,6 @@ def _measured(
         f"peak memory of this process {found['peak_mb']:.0f} MB",
         highlight=False,
     )
-    return found
 
 
 def _print_steps(console: Console, title: str, rows: Any) -> None:

@@ -40,6 +40,25 @@ def measure_growth(seed: int) -> list[Growth]:
     return found
 
 
+@dataclass(frozen=True)
+class Exponent:
+    """The powers with which an iteration of the two solvers grows between two sizes."""
+
+    varied: str
+    low: int
+    high: int
+    box: float
+    kernel: float
+
+
+def exponents(growth: list[Growth]) -> list[Exponent]:
+    """One for each number, from where the fixed costs of a call no longer count."""
+    return [
+        Exponent(name, low, high, *(exponent(growth, name, low, high, region) for region in ("box", "kernel")))
+        for name, low, high in (("S", 20, 80), ("A", 2, 16), ("H", 4, 32))
+    ]
+
+
 def exponent(growth: list[Growth], varied: str, low: int, high: int, region: str) -> float:
     """The power with which an iteration's cost grows between two sizes."""
     cost = {g.size: getattr(g, region) for g in growth if g.varied == varied}

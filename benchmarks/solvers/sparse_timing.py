@@ -1,7 +1,7 @@
 """Timings on layered graphs: against general solvers with sparse matrices, growth in the entries, several hinges.
 
     PYTHONPATH=benchmarks python -m solvers.sparse_timing [--parts race,growth,hinges] [--only NAME] [--large]
-        [--seed I] [--seeds N]
+        [--seed I] [--seeds N] [--sizes N,N] [--ours] [--json FILE]
 
 Processor time of one thread, the least of three solves of ours and one of the others (they take seconds).  Growth and
 hinges are measured on N worlds, and their medians are compared.
@@ -13,10 +13,12 @@ import argparse
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from kept import keep
 from omdpd.solvers.compiled.graph_flow import shares_of_occupancy, values_of_shares
 from omdpd.solvers.graph_step import arrays_of
 from omdpd.solvers.mirror import Hinges
@@ -67,8 +69,8 @@ def races(seed: int, large: bool) -> dict[str, Callable[[], SparseProblem]]:
     return chosen
 
 
-def race(name: str, problem: SparseProblem) -> list[SparseTiming]:
-    """Ours, warm and cold, and the others on one problem."""
+def race(name: str, problem: SparseProblem, ours: bool = False) -> list[SparseTiming]:
+    """Ours, warm and cold, and (unless ours alone is wanted) the others on one problem."""
     size = name, problem.graph.n_rows, len(problem.graph.successors)
     sweep, (warm, step) = time_sweep(problem), timed(problem.solve)
     hinges = problem.hinges
@@ -77,6 +79,8 @@ def race(name: str, problem: SparseProblem) -> list[SparseTiming]:
         SparseTiming(*size, "ours, warm", 1e3 * warm, step.iterations, warm / sweep, 0.0, 1.0),
         SparseTiming(*size, "ours, cold", 1e3 * cold, start.iterations, cold / sweep, 0.0, cold / warm),
     ]
+    if ours:
+        return found
     general = general_program(problem)
     for rival, make in rivals(problem, general).items():
         solve = make()
@@ -185,18 +189,27 @@ def main() -> None:
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--seed", type=int, default=7500)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--sizes", help="of the growth, sides of the grid, separated by commas")
+    parser.add_argument("--ours", action="store_true", help="no general solver")
+    parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
     parts = options.parts.split(",")
+    sizes = tuple(map(int, options.sizes.split(","))) if options.sizes else LARGE_GROWTH if options.large else GROWTH
+    kept: dict[str, list[SparseTiming]] = {"race": [], "growth": [], "hinges": []}
     with one_thread():
         for name, make in races(options.seed, options.large).items() if "race" in parts else ():
             if options.only in name:
-                show(race(name, make()))
+                timings = race(name, make(), options.ours)
+                kept["race"] += timings
+                show(timings)
         seeds = range(options.seed, options.seed + options.seeds)
         if "growth" in parts:
-            found = compared(growth, [(n,) for n in (LARGE_GROWTH if options.large else GROWTH)], seeds)
-            print(f"the time of a solve grows like entries^{exponent(found):.2f}")
+            kept["growth"] = compared(growth, [(n,) for n in sizes], seeds)
+            if len(sizes) > 1:
+                print(f"the time of a solve grows like entries^{exponent(kept['growth']):.2f}")
         if "hinges" in parts:
-            compared(several_hinges, HINGES, seeds)
+            kept["hinges"] = compared(several_hinges, HINGES, seeds)
+    keep(options.json, {part: [asdict(row) for row in rows] for part, rows in kept.items()})
     print(f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

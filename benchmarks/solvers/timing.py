@@ -1,6 +1,7 @@
 """Side-by-side timings: every solver on the same problems, each warmed up on a problem before it is timed on it.
 
-Solvers take turns in random order, so that no one always runs on caches that another one has just filled.
+What is measured is processor time of this process: all solvers work in one thread here.  They take turns in random
+order, so that no one always runs on caches that another one has just filled.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import greedy_policy
-from omdpd.solvers.programs import best_policy, lagrangian_policy, optimistic_plan
+from omdpd.solvers.programs import best_policy, lagrangian_policy, optimistic_plan, vertex_plan
 from omdpd.solvers.regions import Kernel
 from omdpd.worlds import random_dirichlet
 from solvers import contestants
@@ -123,7 +124,10 @@ def time_planning(size: Size, seeds: Sequence[int]) -> list[Planning]:
 
 
 def _ways(cmdp: CMDP) -> dict[str, Callable[[], float]]:
-    """The planners; the extended program (any kernel in a box) is left out where it takes minutes."""
+    """The planners; the extended program (any kernel in a box) is left out where it takes minutes.
+
+    By vertices of its polytope that dynamic programming finds, or by HiGHS, cold or from the basis of a like problem.
+    """
     p, mu, r, d = cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess
     ways: dict[str, Callable[[], float]] = {
         "exact Lagrangian": lambda: lagrangian_policy(p, mu, r, d[0]).value,
@@ -134,6 +138,7 @@ def _ways(cmdp: CMDP) -> dict[str, Callable[[], float]]:
         basis = optimistic_plan(lower, upper, mu, np.clip(r + 0.01, 0.0, 1.0), d).basis
         ways["extended program, cold"] = lambda: optimistic_plan(lower, upper, mu, r, d).value
         ways["extended program, warm"] = lambda: optimistic_plan(lower, upper, mu, r, d, basis).value
+        ways["extended program, by vertices"] = lambda: vertex_plan(lower, upper, mu, r, d).value
     return ways
 
 
@@ -142,15 +147,15 @@ def time_paper_loop(seed: int) -> Loop:
     size = SIZES["S5"]
     cmdp = random_dirichlet.make(np.random.default_rng(seed), size.S, size.A, size.H)
     scene = Scene(cmdp, fixed.make_noisy(cmdp, seed), OMDPD.tuned(), size.episodes, {})
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in play(scene, first(scene), np.random.default_rng(seed), lambda k: False):
         pass
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     steps = steps_of_run(scene, seed)  # the same run once more, outside the clock
-    began = time.perf_counter()
+    began = time.process_time()
     for step in steps:
         step.solve()
-    return Loop(size.episodes, seconds, len(steps), time.perf_counter() - began)
+    return Loop(size.episodes, seconds, len(steps), time.process_time() - began)
 
 
 def time_compilation() -> tuple[float, float]:
@@ -188,9 +193,9 @@ def _others(sample: Problem) -> dict[str, Solve]:
         if name in _hopeless(sample):
             continue
         solve = make()
-        began = time.perf_counter()
+        began = time.process_time()
         solve(sample, general)
-        spent[name] = time.perf_counter() - began
+        spent[name] = time.process_time() - began
         kept[name] = solve
     best = min(spent[name] for name in kept if name.startswith("PIQP"))
     return {
@@ -240,7 +245,7 @@ def _race(
 def _best_of(call: Callable[[], object], n: int) -> float:
     spent = []
     for _ in range(n):
-        began = time.perf_counter()
+        began = time.process_time()
         call()
-        spent.append(time.perf_counter() - began)
+        spent.append(time.process_time() - began)
     return float(np.median(spent))
