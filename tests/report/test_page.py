@@ -68,6 +68,16 @@ def test_every_switch_changes_the_curves(tab, report, switch):
     assert tab.faults == []
 
 
+def test_the_band_of_violation_ends_at_zero(tab, report, study_folder):
+    study = load_study(study_folder)
+    lows = [low for i in range(3) for low in study.group(i)["violation"]["low"]]
+    assert min(lows) < 0.0, "three seeds of a random world have an interval that reaches below zero"
+    page = tab.open(address(report))
+    ticks = page.locator("figure[data-figure=violation] svg text").all_text_contents()
+    assert "0" in ticks
+    assert not [tick for tick in ticks if tick.startswith(("-", "\N{MINUS SIGN}"))]
+
+
 def test_another_nature_changes_every_figure_and_says_that_nobody_is_safe(tab, report):
     page = tab.open(address(report))
     assert pixels_differ(tab, "curves", lambda: page.select_option("#select-place", "1"))

@@ -24,7 +24,8 @@
         const quantiles = switches.show === "quantiles" && value.quantiles;
         add(g.value.x, quantiles ? value.quantiles[1] : value.mean, g.learner);
         const [low, high] = quantiles ? [value.quantiles[0], value.quantiles[2]] : [value.low, value.high];
-        if (low) g.value.x.forEach((x, i) => areas.push({ ...base, x, low: scale(x, low[i]), high: scale(x, high[i]) }));
+        const floor = key === "violation" ? 0 : -Infinity; // nobody violates by less than nothing, whatever a symmetric interval holds
+        if (low) g.value.x.forEach((x, i) => areas.push({ ...base, x, low: scale(x, Math.max(low[i], floor)), high: scale(x, high[i]) }));
         for (const run of g.value.runs || []) if (run.x && series(g.value, run, key)) add(run.x, series(g.value, run, key), `${g.learner} seed ${run.seed}`, { thin: true, seed: run.seed });
       }
       if (key === "violation" && switches.weak && g.value.weak) add(g.value.x, g.value.weak.mean, `${g.learner} weak`, { weak: true });
@@ -102,7 +103,7 @@
     const how = { mean: "Mean over seeds with its 95 % interval (Student's, from three seeds on).", quantiles: "Median over seeds with the 10 % and 90 % quantiles.", seeds: "Every seed on its own." }[switches.show];
     const table = omdpd.table(
       ["learner", "runs", "violation at the end", "regret at the end", "violation grows like K to the", "regret grows like K to the"],
-      groups.map((g) => [g.learner, `${g.value.n_finished ?? 0} of ${g.value.n_runs}`, omdpd.withHalf(g.value.end?.violation), omdpd.withHalf(g.value.end?.regret), exponent(g.value.violation), exponent(g.value.regret)]),
+      groups.map((g) => [g.learner, g.value.n_runs === undefined ? "–" : `${g.value.n_finished ?? 0} of ${g.value.n_runs}`, omdpd.withHalf(g.value.end?.violation), omdpd.withHalf(g.value.end?.regret), exponent(g.value.violation), exponent(g.value.regret)]),
       [1, 2, 3, 4, 5], "final numbers and growth exponents");
     return [el("p", { class: "quiet", text: `${how} The mean is over finished runs; while none is finished, over the episodes that all runs have in common.` }), el("div", { class: "pair" }, made), table];
   };
