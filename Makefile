@@ -42,9 +42,8 @@ bars: $(VENV)/.dev
 
 # The solvers against general ones; with PLOT= the growth with S, A and H is neither measured nor drawn.  Then steps on graphs
 # (LARGE=1: larger ones too), and whole episodes; with AGAINST=PATH beside an older checkout.
-bench: $(VENV)/.dev
-	$(PIP) --editable '.[dev,bench]'
-	PYTHONPATH=benchmarks $(BIN)/python -m solvers --sizes $(SIZES) $(if $(JSON),--json $(JSON)) $(if $(PLOT),--plot $(PLOT))
+bench: $(VENV)/.bench
+	PYTHONPATH=benchmarks $(BIN)/python -m solvers --first-use --sizes $(SIZES) $(if $(JSON),--json $(JSON)) $(if $(PLOT),--plot $(PLOT))
 	PYTHONPATH=benchmarks $(BIN)/python -m solvers.sparse_timing $(if $(LARGE),--large)
 	$(BIN)/python benchmarks/episodes.py $(if $(AGAINST),--against $(AGAINST))
 
@@ -63,10 +62,11 @@ docs: $(VENV)/.dev
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory results/site 8000
 
-# The tables of README and docs that are cheap to make, made again; WHICH=NAME: this one, however long it takes.
-# `make stale` says which tables were made by other code than this.
+# The tables of README and docs that are cheap to make, made again; WHICH=NAME: this one and what its command makes
+# beside it, however long it takes (WHICH=docs/PAGE.md: all of a page; docs/numbers.toml has the names).
+# `make stale` says which tables, figures and studies were made by other code than this.
 .PHONY: numbers stale
-numbers: $(VENV)/.dev
+numbers: $(VENV)/.dev $(if $(WHICH),$(VENV)/.bench)
 	$(BIN)/python tools/page_numbers.py renew $(if $(WHICH),"$(WHICH)")
 
 stale: $(VENV)/.dev
@@ -89,11 +89,10 @@ comparison: $(VENV)/.base
 	$(BIN)/python tools/page_numbers.py renew docs/comparison.md
 
 # The studies (`omdpd study` lists them), and their tables and figures into docs/studies; the readings are ours.
-# Resumable: runs that are finished are in results/studies.  `make study NAME=growth` renews one, `make studies` all.
+# Resumable: runs that are finished are in results/studies, unless other code made them.  `make study NAME=growth` renews one, `make studies` all.
 .PHONY: study studies
 study: $(VENV)/.base
-	$(BIN)/omdpd study $(NAME)
-	$(BIN)/python tools/study_page.py results/studies/$(NAME) docs/studies/$(NAME).md
+	$(BIN)/python tools/page_numbers.py renew "study-$(NAME)"
 
 studies:
 	@for name in $(basename $(notdir $(wildcard docs/studies/data/*.json))); do $(MAKE) study NAME=$$name || exit 1; done
@@ -123,6 +122,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable '.[dev]'
 	$(BIN)/omdpd warm-up
 	touch $@ $(VENV)/.base
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) --editable '.[dev,bench]'
+	touch $@
 
 # Spoil files of every kind at random for SECONDS seconds; what goes wrong is kept in tests/corpus.
 .PHONY: fuzz-files

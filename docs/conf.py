@@ -106,7 +106,8 @@ def _dated(app: Any, docname: str, source: list[str]) -> None:
     page = f"docs/{Path(app.env.doc2path(docname)).relative_to(app.srcdir).as_posix()}"
     for entry, sentence in notices(page=page):
         note = f":::{{note}}\n{sentence[0].upper()}{sentence[1:]}.\n:::\n\n"
-        shown = f"<!-- numbers: {entry.name} -->" if entry.place else rf"!\[[^]]*\]\({entry.figures[0][5:]}\)"
+        figure = None if entry.place else Path(os.path.relpath(entry.figures[0], Path(page).parent)).as_posix()
+        shown = f"<!-- numbers: {entry.name} -->" if figure is None else rf"!\[[^]]*\]\({re.escape(figure)}\)"
         source[0] = re.sub(shown, lambda match, note=note: note + match[0], source[0], count=1)
 
 

@@ -3,13 +3,14 @@
     python tools/page_numbers.py            # say which numbers were made by other code than this
     python tools/page_numbers.py renew      # make the cheap ones again
     python tools/page_numbers.py renew NAME # make these again, however long it takes (docs/PAGE.md: all of a page)
-    python tools/page_numbers.py adopt NAME # keep what the page shows: somebody has just put it there by hand
+    python tools/page_numbers.py adopt NAME # keep what the page shows: its commands were run just now, one by one
     python tools/page_numbers.py adopt NAME VERSION DATE  # the same for what was made before anything was recorded
 
 `docs/numbers.toml` has an entry per marked place of a page (`tools/marked.py`) or figure: the page, the command, and
-the files that its numbers depend on.  For each NAME the folder `docs/numbers` has what the command printed (NAME.md),
-when it was made and from which inputs (NAME.json), and where a reduced command has rows of its own, what that one
-printed (NAME.reduced.md).  These are written by this program, never by hand; a test holds the pages to them.
+the files that its numbers depend on; "@NAME" among them stands for the list NAME of its table `groups`.  For each
+NAME the folder `docs/numbers` has what the command printed (NAME.md), when it was made and from which inputs
+(NAME.json), and where a reduced command has rows of its own, what that one printed (NAME.reduced.md).  These are
+written by this program, never by hand; a test holds the pages to them.  Entries of one command are renewed together.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -42,19 +43,33 @@ class Reduced:
     Attributes
     ----------
     command
-        What is run; it prints a Markdown table.
+        What is run; it prints a Markdown table, unless `table` does.
     tolerance
         The largest relative difference of two numbers, beside the rounding of what was printed.
     recorded
         Whether it has rows of its own (fewer episodes, other seeds), kept beside the table; else they are the table's.
     columns
         The columns that are compared; all of them where none is named.
+    table
+        What prints the table once `command` was run.
     """
 
     command: str
     tolerance: float
     recorded: bool = False
     columns: tuple[str, ...] = ()
+    table: str | None = None
+
+    @property
+    def promise(self) -> str:
+        """What a test that passes says of the numbers that are kept."""
+        what = f"its columns {', '.join(self.columns)}" if self.columns else "it"
+        return f"agrees with {what} within {100 * self.tolerance:g} %"
+
+    def rerun(self, root: Path = ROOT) -> str:
+        """Run it, and give its table."""
+        text = printed(self.command, root)
+        return text if self.table is None else printed(self.table, root)
 
 
 @dataclass(frozen=True)
@@ -72,15 +87,15 @@ class Entry:
     inputs
         Files and folders that the numbers depend on.
     table
-        What prints the table once `command` was run.
+        What prints the table once `command` was run; of an entry without a place, what fills its page by itself.
     cheap
         Whether `make numbers` runs it without being asked to by name.
     figures
         Pictures that the command writes.
-    by_hand
-        Whether somebody copies what the command shows (a screenshot, an excerpt): `renew` does not, `adopt` keeps it.
     place
-        Whether the page has a marked place; else the entry is about its figures alone.
+        Whether the page has a place of this name; else the entry is about figures, or about a page that `table` fills.
+    results
+        The folder in which `command` goes on where it was stopped: what other code left there is not gone on with.
     reduced
         The command that tests run.
     """
@@ -92,8 +107,8 @@ class Entry:
     table: str | None = None
     cheap: bool = False
     figures: tuple[str, ...] = ()
-    by_hand: bool = False
     place: bool = True
+    results: str | None = None
     reduced: Reduced | None = None
 
     def file(self, ending: str, root: Path = ROOT) -> Path:
@@ -123,13 +138,28 @@ class Entry:
 def entries(root: Path = ROOT) -> list[Entry]:
     """What the manifest names."""
     found = []
-    for name, fields in tomllib.loads((root / MANIFEST).read_text()).items():
+    manifest = tomllib.loads((root / MANIFEST).read_text())
+    groups = manifest.pop("groups", {})
+    for name, fields in manifest.items():
         reduced = fields.pop("reduced", None)
-        lists = {key: tuple(fields.pop(key)) for key in ("inputs", "figures") if key in fields}
+        inputs, figures = tuple(spelled(fields.pop("inputs"), groups)), tuple(fields.pop("figures", ()))
         if reduced is not None:
             reduced = Reduced(**{**reduced, "columns": tuple(reduced.get("columns", ()))})
-        found.append(Entry(name=name, reduced=reduced, **lists, **fields))
+        found.append(Entry(name=name, reduced=reduced, inputs=inputs, figures=figures, **fields))
     return found
+
+
+def spelled(inputs: Sequence[str], groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Inputs with the groups among them spelled out, groups of groups too; each path once, the first time."""
+    found: dict[str, None] = {}
+    for path in inputs:
+        if not path.startswith("@"):
+            found[path] = None
+        elif path[1:] not in groups:
+            raise KeyError(f"{MANIFEST} has no group {path[1:]!r}")
+        else:
+            found |= dict.fromkeys(spelled(groups[path[1:]], groups))
+    yield from found
 
 
 def fingerprint(path: Path) -> str:
@@ -145,43 +175,64 @@ def fingerprint(path: Path) -> str:
 
 
 def notices(root: Path = ROOT, page: str | None = None) -> Iterator[tuple[Entry, str]]:
-    """A sentence for every entry (of a page) whose inputs have changed since its numbers were made."""
+    """A sentence for every entry (of a page) that was never made, or whose inputs have changed since it was."""
     for entry in entries(root):
-        if (page is None or entry.page == page) and (changed := entry.changed(root)):
-            made, what = entry.made(root), "table" if entry.place else "figure"
+        if page is not None and entry.page != page:
+            continue
+        what = "table" if entry.place else "page" if entry.table else "figure"
+        if not entry.file(".json", root).exists():
+            yield entry, f"this {what} was never made"
+        elif changed := entry.changed(root):
+            made = entry.made(root)
             when = f"(version {made['version']}, {made['date']})"
             sentence = f"{', '.join(changed)} changed since this {what} was made {when}"
             if not made["inputs"]:
                 sentence = f"from which code this {what} was made is not recorded {when}"
             elif entry.reduced is not None:
-                sentence += f"; a reduced rerun in the tests agrees with it within {100 * entry.reduced.tolerance:g} %"
+                sentence += f"; a reduced rerun in the tests {entry.reduced.promise}"
             yield entry, sentence
 
 
 def printed(command: str, root: Path = ROOT) -> str:
-    """What a command prints; `python` and `omdpd` are those of this environment."""
+    """What a command prints; `python` and `omdpd` are those of this environment, and so is the rest of PYTHONPATH."""
     words = shlex.split(command)
+    environment = os.environ | {"OMDPD_QUIET": "1"}
+    while "=" in words[0]:
+        name, _, value = words.pop(0).partition("=")
+        more = environment.get(name) if name == "PYTHONPATH" else None
+        environment[name] = value if more is None else f"{value}{os.pathsep}{more}"
     known = {"python": [sys.executable], "omdpd": [sys.executable, "-m", "omdpd"]}
-    done = subprocess.run(
-        [*known.get(words[0], words[:1]), *words[1:]], cwd=root, stdout=subprocess.PIPE, text=True, check=True,
-        env={**os.environ, "OMDPD_QUIET": "1"},
-    )  # fmt: skip
-    return done.stdout
+    words = [*known.get(words[0], words[:1]), *words[1:]]
+    return subprocess.run(words, cwd=root, stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout
 
 
 def renew(entry: Entry, root: Path = ROOT, ran: dict[str, str] | None = None) -> None:
     """Run an entry's commands, keep what they printed, and put it into the page; not what `ran` before already."""
     ran = {} if ran is None else ran
-    if entry.by_hand:
-        sys.exit(f"{entry.name} is copied by hand from what `{entry.command}` shows; then say `adopt {entry.name}`")
     inputs = entry.prints(root)
     if entry.command not in ran:
+        begin(entry, inputs, root)
         ran[entry.command] = printed(entry.command, root)
+    table = printed(entry.table, root) if entry.table else ran[entry.command]
     if entry.place:
-        keep(entry, printed(entry.table, root) if entry.table else ran[entry.command], root)
+        keep(entry, table, root)
     if entry.reduced is not None and entry.reduced.recorded:
-        entry.file(".reduced.md", root).write_text(printed(entry.reduced.command, root))
+        entry.file(".reduced.md", root).write_text(entry.reduced.rerun(root).strip("\n") + "\n")
     record(entry, now(), inputs, root)
+
+
+def begin(entry: Entry, inputs: Mapping[str, str], root: Path = ROOT) -> None:
+    """Note in an entry's folder of results which code they are of; what other code has left there is refused."""
+    if entry.results is None:
+        return
+    folder = root / entry.results
+    stamp, now = folder / "inputs.json", json.dumps(inputs, indent=1)
+    if folder.exists() and any(folder.iterdir()) and not (stamp.exists() and stamp.read_text() == now):
+        sys.exit(
+            f"{entry.results} has what other code left, and `{entry.command}` would go on with it: remove it first"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp.write_text(now)
 
 
 def keep(entry: Entry, text: str, root: Path = ROOT) -> None:
@@ -217,11 +268,12 @@ def adopt(entry: Entry, when: Sequence[str] = (), root: Path = ROOT) -> None:
 
 
 def chosen(found: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
-    """The entries of these names, or of pages that are named so; without a name the cheap ones."""
+    """The entries of these names or pages and those that their commands make too; without a name the cheap ones."""
     known = {entry.name for entry in found} | {entry.page for entry in found}
     if unknown := [name for name in names if name not in known]:
         sys.exit(f"{MANIFEST} has no entry and no page {unknown[0]!r}")
-    return [entry for entry in found if ({entry.name, entry.page} & set(names) if names else entry.cheap)]
+    named = [entry for entry in found if ({entry.name, entry.page} & set(names) if names else entry.cheap)]
+    return [entry for entry in found if entry.command in {other.command for other in named}]
 
 
 def main(words: Sequence[str]) -> int:

@@ -1,10 +1,27 @@
 """Numbers of README and docs are what a command made: named, shown as they were made, made again in the small."""
 
+import ast
+import os
+from pathlib import Path
+
 import pytest
 
 from agreement import agree, disagreements
 from marked import places
-from page_numbers import ROOT, Entry, Reduced, adopt, chosen, entries, fingerprint, main, notices, printed, renew
+from page_numbers import (
+    ROOT,
+    Entry,
+    Reduced,
+    adopt,
+    chosen,
+    entries,
+    fingerprint,
+    main,
+    notices,
+    printed,
+    renew,
+    spelled,
+)
 
 ENTRIES = entries()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
@@ -28,11 +45,53 @@ def test_a_page_shows_what_its_command_made(entry):
 
 def test_every_figure_has_one_command_and_stands_on_its_page():
     claimed = [figure for entry in ENTRIES for figure in entry.figures]
-    assert sorted(claimed) == sorted(f"docs/figures/{file.name}" for file in (ROOT / "docs" / "figures").iterdir())
+    drawn = [*(ROOT / "docs" / "figures").iterdir(), *(ROOT / "docs" / "studies" / "data").glob("*.svg")]
+    assert sorted(claimed) == sorted(file.relative_to(ROOT).as_posix() for file in drawn)
     for entry in ENTRIES:
         text = (ROOT / entry.page).read_text()
         assert entry.command in text, entry.name
-        assert all(figure.removeprefix("docs/") in text for figure in entry.figures), entry.name
+        places_of = (Path(os.path.relpath(figure, Path(entry.page).parent)).as_posix() for figure in entry.figures)
+        assert all(f"]({place})" in text for place in places_of), entry.name
+
+
+def test_every_study_is_an_entry_that_fills_its_page():
+    for data in (ROOT / "docs" / "studies" / "data").glob("*.json"):
+        (entry,) = (entry for entry in ENTRIES if entry.name == f"study-{data.stem}")
+        assert entry.page == f"docs/studies/{data.stem}.md"
+        assert entry.table == f"python tools/study_page.py {entry.results} {entry.page}"
+
+
+def imported(file):
+    """The files of the package's mathematics, learners and natures that a file imports."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("omdpd."):
+            whole = ROOT / "src" / Path(*node.module.split("."))
+            files = [whole.with_suffix(".py"), *(whole / f"{alias.name}.py" for alias in node.names)]
+            yield from (path for path in files if path.exists() and path.parts[-2] not in ("storage", "experiments"))
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
+def test_what_a_learner_or_nature_among_the_inputs_imports_is_an_input_too(entry):
+    covered = [ROOT / path for path in entry.inputs]
+    for room in ("learners", "natures", "beliefs"):
+        for file in (ROOT / "src" / "omdpd" / room).glob("*.py"):
+            if file.name != "__init__.py" and any(file.is_relative_to(path) for path in covered):
+                missing = [each for each in imported(file) if not any(each.is_relative_to(path) for path in covered)]
+                assert missing == [], file
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
+def test_the_programs_that_make_numbers_are_among_their_inputs(entry):
+    commands = [entry.command, *([entry.table] if entry.table else [])]
+    programs = {word for command in commands for word in command.split() if word.endswith(".py")}
+    assert programs <= set(entry.inputs)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
+def test_a_command_that_goes_on_where_it_stopped_names_its_folder(entry):
+    resumes = entry.command.startswith(("omdpd compare", "omdpd study", "omdpd suite"))
+    assert (entry.results is not None) == resumes
+    assert not entry.command.startswith("omdpd paper") or "--fresh" in entry.command
 
 
 def test_nothing_is_kept_of_what_the_manifest_does_not_name():
@@ -52,7 +111,7 @@ def test_every_input_exists():
 def test_a_reduced_rerun_agrees_with_what_is_kept(entry):
     reduced = entry.reduced
     kept = entry.file(".reduced.md" if reduced.recorded else ".md").read_text()
-    assert disagreements(kept, printed(reduced.command), reduced.tolerance, reduced.columns) == []
+    assert disagreements(kept, reduced.rerun(), reduced.tolerance, reduced.columns) == []
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -73,6 +132,7 @@ def repository(tmp_path):
 
 def test_renewing_fills_the_page_and_changed_inputs_are_said(repository):
     (entry,) = entries(repository)
+    assert [sentence for _, sentence in notices(repository)] == ["this table was never made"]
     renew(entry, repository)
     assert "| x | 2.0 |" in places((repository / "page.md").read_text())["it"]
     assert places((repository / "page.md").read_text())["it"] == entry.shown(repository)
@@ -95,12 +155,8 @@ def test_an_adopted_table_stays_as_it_is_and_counts_as_changed(repository):
     assert places((repository / "page.md").read_text())["it"] == shown
 
 
-def test_what_is_copied_by_hand_is_adopted_and_never_renewed(repository):
-    manifest = repository / "docs" / "numbers.toml"
-    manifest.write_text(manifest.read_text() + "by_hand = true\n")
+def test_what_was_made_step_by_step_just_now_is_adopted_with_the_code_as_it_is(repository):
     (entry,) = entries(repository)
-    with pytest.raises(SystemExit, match="copied by hand"):
-        renew(entry, repository)
     adopt(entry, (), repository)
     assert list(notices(repository)) == []
     (repository / "input.txt").write_text("2")
@@ -116,6 +172,9 @@ def test_a_notice_says_what_a_reduced_rerun_is_worth(repository):
     (repository / "input.txt").write_text("2")
     ((_, sentence),) = notices(repository)
     assert sentence.endswith("; a reduced rerun in the tests agrees with it within 2 %")
+    manifest.write_text(manifest.read_text() + 'columns = ["b", "c"]\n')
+    ((_, sentence),) = notices(repository)
+    assert sentence.endswith("; a reduced rerun in the tests agrees with its columns b, c within 2 %")
 
 
 def test_a_fingerprint_depends_on_names_and_contents(tmp_path):
@@ -134,9 +193,8 @@ def test_a_fingerprint_depends_on_names_and_contents(tmp_path):
 
 
 def test_entries_are_chosen_by_name_by_page_or_for_being_cheap():
-    a, b, c = (
-        Entry(name, page, "x", (), cheap=name == "c") for name, page in (("a", "p.md"), ("b", "p.md"), ("c", "q.md"))
-    )
+    pages = {"a": "p.md", "b": "p.md", "c": "q.md"}
+    a, b, c = (Entry(name, page, f"make {name}", (), cheap=name == "c") for name, page in pages.items())
     assert chosen([a, b, c], ["p.md"]) == [a, b]
     assert chosen([a, b, c], ["b", "q.md"]) == [b, c]
     assert chosen([a, b, c], []) == [c]
@@ -149,6 +207,48 @@ def test_what_two_tables_share_is_run_once(repository):
     ran = {entry.command: "| a |\n|---|\n| 7 |"}
     renew(entry, repository, ran)
     assert "| 7 |" in (repository / "page.md").read_text()
+
+
+def test_entries_of_one_command_are_renewed_together():
+    a, b, c = (Entry(name, "p.md", command, ()) for name, command in (("a", "x"), ("b", "y"), ("c", "x")))
+    assert chosen([a, b, c], ["a"]) == [a, c]
+
+
+def test_groups_of_inputs_are_spelled_out_once():
+    groups = {"inner": ["b", "c"], "outer": ["a", "@inner"]}
+    assert list(spelled(["@outer", "c", "d"], groups)) == ["a", "b", "c", "d"]
+    with pytest.raises(KeyError, match="no group 'other'"):
+        list(spelled(["@other"], groups))
+
+
+def test_results_that_other_code_left_are_not_gone_on_with(repository):
+    manifest = repository / "docs" / "numbers.toml"
+    manifest.write_text(manifest.read_text() + 'results = "results/it"\n')
+    (entry,) = entries(repository)
+    renew(entry, repository)
+    renew(entry, repository)  # the same code goes on
+    (repository / "input.txt").write_text("2")
+    with pytest.raises(SystemExit, match="results/it has what other code left"):
+        renew(entry, repository)
+
+
+def test_an_entry_without_a_place_is_filled_by_its_own_program(repository):
+    program = 'python -c \'import pathlib; pathlib.Path("filled").write_text("yes")\''
+    entry = Entry("it", "page.md", "python -c pass", ("input.txt",), table=program, place=False)
+    renew(entry, repository)
+    assert (repository / "filled").read_text() == "yes"
+    assert entry.changed(repository) == []
+
+
+def test_a_command_may_begin_with_variables(repository, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "before")
+    program = 'A=1 PYTHONPATH=here python -c \'import os; print(os.environ["A"], os.environ["PYTHONPATH"])\''
+    assert printed(program, repository).split() == ["1", f"here{os.pathsep}before"]
+
+
+def test_a_reduced_command_may_leave_its_table_to_another(repository):
+    reduced = Reduced("python -c pass", 0.0, table="python -c 'print(7)'")
+    assert reduced.rerun(repository) == "7\n"
 
 
 def test_a_word_that_is_no_command_is_answered_with_those_that_are(capsys):

@@ -1,21 +1,7 @@
-"""A learner's column of the suite's table is renewed, and nothing else on the page."""
+"""The suite's table: a row per world and nature, a cell per learner, bold where a bar is missed."""
 
-import pytest
-
-from suite_column import cell, misses, with_column
+from suite_table import cell, misses, table
 from tables import number
-
-PAGE = """# Title
-
-| world, nature | standard | cautious |
-|---|---|---|
-| `grid`, pool | old | kept |
-| `grid`, noisy | old too | kept too |
-
-| world, nature | why |
-|---|---|
-| `grid`, pool | early |
-"""
 
 
 def runs(early, late, n=2):
@@ -49,11 +35,16 @@ def test_small_numbers_keep_a_decimal():
     assert [number(x) for x in (-3.25, 0.0, 9.94, 9.96, 10.4)] == ["-3.2", "0.0", "9.9", "10", "10"]
 
 
-def test_only_the_column_of_the_learner_changes():
-    found = with_column(PAGE, "standard", {("grid", "pool"): "new"})
-    assert found == PAGE.replace("| old |", "| new |")
+def test_places_are_rows_learners_are_columns_and_solves_are_counted():
+    def run(world, learner):
+        return {
+            **runs(8.0, 0.004, 1)[0], "world": world, "nature": "pool", "learner": learner, "solves": 5, "failures": 1,
+            "max_gap": 1e-12,
+        }  # fmt: skip
 
-
-def test_a_cell_without_a_row_is_refused():
-    with pytest.raises(KeyError, match="no row for"):
-        with_column(PAGE, "standard", {("lake", "pool"): "new"})
+    found = [run("grid", "Uniform"), run("grid", "ProximalOMDPD.standard"), run("lake", "Uniform")]
+    head, _, grid, lake, _, line = table(found).split("\n")
+    assert head == "| world, nature | standard | Uniform |"
+    assert grid == "| `grid`, pool | 120 / 16; 0.50, 0.1 % | 120 / 16 |"
+    assert lake == "| `lake`, pool |  | 120 / 16 |"
+    assert line == "3 runs, 15 solves, 3 failed; largest relative duality gap 1.0e-12."
