@@ -72,7 +72,7 @@
     const words = (d) => `${d.learner}${d.seed === undefined ? "" : `, seed ${d.seed}`}${d.weak ? " (weak)" : ""}\nepisode ${number(d.x)}: ${number(d.y)}`;
     marks.push(Plot.tip(lines, Plot.pointer(omdpd.tip({ x: "x", y: "y", title: words }))));
     return omdpd.plot({
-      width, height: Math.max(260, Math.min(400, width * 0.62)), marginLeft: 56, marginRight: 18, marginTop: 14, marginBottom: 38,
+      width, height: Math.max(260, Math.min(400, width * 0.62)), marginLeft: 56, marginRight: 24, marginTop: 14, marginBottom: 38,
       x: { label: "episode →", type: log ? "log" : "linear", ticks: log ? 4 : Math.max(3, Math.floor(width / 110)), tickFormat: log ? "~s" : omdpd.tick },
       y, symbol: { type: "identity" }, r: { type: "identity" }, marks,
       ariaLabel: `${NAMES[key]} of ${groups.map((g) => g.learner).join(", ")} over ${number(K)} episodes`,
