@@ -48,7 +48,10 @@ class Potential:
 
     def total(self, x: Floats) -> float:
         """sum_i Phi(x_i)."""
-        return sum([self._at(each) for each in x.tolist()])
+        total = 0.0
+        for each in x.tolist():  # not `sum`, which rounds otherwise from Python 3.12 on
+            total += self._at(each)
+        return total
 
     def inverse(self, y: float) -> float:
         """The x >= 0 with Phi(x) = y."""

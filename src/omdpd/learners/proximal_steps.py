@@ -151,7 +151,9 @@ def prices_of(state: State, q: Floats, w0: float) -> Floats:
     prices = state.multipliers / state.eta
     if state.caution is None or state.setting.feedback == "bandit":
         return prices
-    total = np.add.reduce(prices)
+    total = 0.0
+    for each in prices.tolist():  # one after another, as compiled code adds them
+        total += each
     if not total > w0:
         return prices
     if max(largest_dot(kept.stack, q) for kept in state.memory if kept.tables) > EXCEEDED * state.setting.horizon:
