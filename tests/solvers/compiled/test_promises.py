@@ -115,6 +115,13 @@ def test_what_is_borrowed_must_outlive_its_use():
         total(np.ones(3), False)
 
 
+def test_what_an_argument_borrows_is_the_business_of_the_caller():
+    own = np.ones(3)
+    lent = borrow(own)
+    assert total(lent, True) == 5.0
+    outlive(own)
+
+
 def test_borrowing_without_outlive_breaks_the_promise():
     with pytest.raises(BrokenPromiseError, match="does not call outlive"):
         borrow(np.ones(2))

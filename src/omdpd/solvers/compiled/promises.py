@@ -124,8 +124,12 @@ def outlive(*owners: Any) -> None:
     """Check that whatever the calling function borrowed is owned by `owners` or by one of its arguments."""
     frame = sys._getframe(1)
     arguments = frame.f_code.co_varnames[: frame.f_code.co_argcount]
-    alive = [owners, *(frame.f_locals[name] for name in arguments)]
-    known = {id(_owner(array)) for array in _arrays(alive)}
+    given = [frame.f_locals[name] for name in arguments]
+    known = {id(_owner(array)) for array in _arrays([owners, given])}
+    # What an argument borrows the caller sees to.
+    known |= {
+        id(array.lender()) for array in _arrays(given) if isinstance(array, Borrowed) and array.lender is not None
+    }
     for name, value in frame.f_locals.items():
         for array in _arrays(value):
             if isinstance(array, Borrowed) and array.lender is not None:
