@@ -27,7 +27,7 @@ from omdpd.experiments.executors import executor as executor_of
 from omdpd.experiments.registry import Registry
 from omdpd.learners import PlanLP, ProximalOMDPD
 from omdpd.play.judging import scores
-from omdpd.play.loop import first, met_comparator, play, seed_of
+from omdpd.play.loop import first, met_comparator, seed_of, stretches
 from omdpd.play.scene import Scene
 from omdpd.report.statistics import paired_ratio_interval
 from omdpd.storage.atomic import write_atomically
@@ -88,8 +88,8 @@ def played(job: Job) -> dict[str, float]:
     scene = Scene(cmdp, nature, LEARNER_OF[job.learner](), job.episodes, {})
     end = start = first(scene)
     values, began = [], process_time()
-    for value, _, now in play(scene, start, np.random.default_rng(spec.stream(2)), lambda k: False):
-        values.append(value)
+    for told, _, now in stretches(scene, start, np.random.default_rng(spec.stream(2)), lambda k: False):
+        values.extend(told)
         end = now
     seconds = process_time() - began
     found = asdict(scores(np.array(values), end.totals, met_comparator(scene, end)))

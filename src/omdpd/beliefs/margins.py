@@ -78,8 +78,12 @@ class Caution:
 
     def futile(self, memory: tuple[TableMemory, ...]) -> bool:
         """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""
-        overflowed = any(kept.capacity is not None and kept.n_labels > max(kept.capacity, 1) for kept in memory)
-        return overflowed and self.novelty > NOVEL
+        return self.overflowed(memory) and self.novelty > NOVEL
+
+    @staticmethod
+    def overflowed(memory: tuple[TableMemory, ...]) -> bool:
+        """Whether more tables came than a memory holds."""
+        return any(kept.capacity is not None and kept.n_labels > max(kept.capacity, 1) for kept in memory)
 
 
 def standard_error(beliefs: SharedBeliefs, plan: Floats, table: Floats, observed: SharedTable | None = None) -> float:

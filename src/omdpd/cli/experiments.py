@@ -38,7 +38,7 @@ from omdpd.experiments.first_use import compile_for
 from omdpd.experiments.one_run import scene_of
 from omdpd.experiments.schema import experiment_schema
 from omdpd.experiments.spec import Experiment, RunSpec, shard_of
-from omdpd.play.loop import first, play, record_grid
+from omdpd.play.loop import first, record_grid, stretches
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import load_curves
 from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
@@ -272,8 +272,8 @@ def _trial(spec: RunSpec) -> float:
     scene = scene_of(spec)
     n = min(TRIAL_EPISODES, spec.episodes)
     began = time.process_time()
-    for count, _ in enumerate(play(scene, first(scene), np.random.default_rng(0), lambda k: False), 1):
-        if count == n:
+    for _, _, now in stretches(scene, first(scene), np.random.default_rng(0), lambda k: False, (n,)):
+        if now.k == n:
             break
     return (time.process_time() - began) / n * spec.episodes
 

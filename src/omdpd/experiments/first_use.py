@@ -7,15 +7,17 @@ code, so that later calls cost nothing.  What those episodes do not reach is com
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
 from omdpd.experiments.spec import NatureSpec, RunSpec
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
-from omdpd.play.loop import first, play
+from omdpd.play.ahead import Stage
+from omdpd.play.loop import first, play, stretches
 from omdpd.play.scene import Scene, informed
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
@@ -62,7 +64,13 @@ def _play(run: RunSpec) -> None:
     cmdp = tiny_world()
     nature = _nature(run.nature, cmdp)
     scene = Scene(cmdp, nature, informed(run.learner.build(), cmdp, nature.feedback), EPISODES, {})
-    for _ in play(scene, first(scene), np.random.default_rng(0), lambda k: True):
+    _play_out(play, scene)
+    if Stage.of(scene) is not None:  # with the one nature that has no table to be met first
+        _play_out(stretches, replace(scene, nature=NATURES["noisy"](cmdp, 0)))
+
+
+def _play_out(way: Callable[..., Iterable[object]], scene: Scene) -> None:
+    for _ in way(scene, first(scene), np.random.default_rng(0), lambda k: True):
         pass
 
 

@@ -20,7 +20,7 @@ from omdpd.natures.protocol import changes_of
 from omdpd.play.guards import as_learner
 from omdpd.play.judging import Comparator, early_sums, scores
 from omdpd.play.ledger import promised
-from omdpd.play.loop import Progress, first, met_comparator, play, record_grid, seed_of
+from omdpd.play.loop import Progress, first, met_comparator, record_grid, seed_of, stretches
 from omdpd.play.rows import Row
 from omdpd.play.scene import Metric, Scene, informed
 from omdpd.problem.arrays import InvalidInputError
@@ -114,10 +114,12 @@ def advance(
     writer = Writer(record, scene, rng, every, kept)
     began = time.perf_counter()
     with noting_interrupts() as stop:
-        for value, row, now in play(scene, start, rng, record_grid(spec.episodes, spec.record == "all")):
-            writer.add(value, row, now)
-            if callback is not None and row is not None:
-                callback(spec, row)
+        recorded, stops = record_grid(spec.episodes, spec.record == "all"), () if kept is None else kept.wanted
+        for values, rows, now in stretches(scene, start, rng, recorded, stops):
+            writer.add(values, rows, now)
+            if callback is not None:
+                for row in rows:
+                    callback(spec, row)
             if stop.asked or (seconds is not None and time.perf_counter() - began > seconds):
                 writer.commit(now)
                 break

@@ -66,10 +66,10 @@ class Writer:
     values: list[float] = field(default_factory=list)
     committed: float = field(default_factory=time.perf_counter)
 
-    def add(self, value: float, row: Row | None, now: Progress) -> None:
-        """One more episode; commits if it is time."""
-        self.values.append(value)
-        if row is not None:
+    def add(self, values: Sequence[float], rows: Sequence[Row], now: Progress) -> None:
+        """The next episodes, up to `now`; commits if it is time."""
+        self.values.extend(values)
+        for row in rows:
             self.rows.add(row)
         if self.kept is not None:
             self.kept.look(now, self.scene)

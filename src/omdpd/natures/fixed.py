@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from omdpd.natures.protocol import Safety
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
 from omdpd.solvers.planning import best_plan
@@ -25,6 +27,10 @@ class Fixed:
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The mean tables."""
         return self._round
+
+    def ahead(self, k: int, n: int) -> tuple[tuple[Round, ...], Integers]:
+        """The one round there is, n times."""
+        return (self._round,), np.zeros(n, np.int64)
 
     @cached_property
     def _round(self) -> Round:

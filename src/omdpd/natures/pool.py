@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from omdpd.natures.anchor import Anchor
 from omdpd.natures.protocol import Safety, episode_choice
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
 
@@ -35,8 +36,15 @@ class Pool:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The table of episode k, whatever is played."""
-        key = self._choice(k)
-        return Round(self.cmdp.reward, self.tables[key], key, self.reward_noise)
+        return self._rounds[self._choice(k)]
+
+    def ahead(self, k: int, n: int) -> tuple[tuple[Round, ...], Integers]:
+        """A round for every table, and the tables of n episodes from k on."""
+        return self._rounds, np.array([self._choice(each) for each in range(k, k + n)], np.int64)
+
+    @cached_property
+    def _rounds(self) -> tuple[Round, ...]:
+        return tuple(Round(self.cmdp.reward, table, key, self.reward_noise) for key, table in enumerate(self.tables))
 
     def table(self, key: int) -> Floats:
         """The pool's table of that number."""

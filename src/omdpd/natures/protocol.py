@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
 from omdpd.solvers.compiled.options import COMPILED
@@ -29,6 +29,7 @@ class Nature(Protocol):
     A nature that changes more than costs that it reveals says so in an attribute `changes`: names out of "reward",
     "cost" (which are not revealed) and "kernel".  One whose kernel changes also has `world(k)`, the truth of episode k,
     and `dynamic_optimum(n)`, the mean over n episodes of the best value of a policy that is safe in its episode.
+    One that picks among few rounds whatever is played may have `ahead` (see `rounds_ahead`): its runs are faster.
     """
 
     @property
@@ -64,6 +65,20 @@ def world_of(nature: Nature, cmdp: CMDP, k: int) -> CMDP:
     """The truth of episode k: the world itself, unless it moves."""
     moved: Callable[[int], CMDP] | None = getattr(nature, "world", None)
     return cmdp if moved is None else moved(k)
+
+
+def rounds_ahead(nature: Nature, k: int, n: int) -> tuple[Sequence[Round], Integers] | None:
+    """The few rounds of a nature that looks at nobody, and which of them each of n episodes from k on has.
+
+    A nature says so in a method ``ahead(k, n)`` beside its `draw`; None of one that has none, or another `draw`.
+    """
+    for each in type(nature).__mro__:
+        if "draw" in vars(each):
+            found: tuple[Sequence[Round], Integers] | None = None
+            if "ahead" in vars(each):
+                found = nature.ahead(k, n)  # type: ignore[attr-defined]
+            return found
+    return None
 
 
 def episode_rng(seed: int, k: int) -> np.random.Generator:

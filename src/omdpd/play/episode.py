@@ -24,7 +24,7 @@ def play_judged(
 
     As in `play_episode` the number of random numbers taken depends on the sizes alone; they are the same ones.
     """
-    if not _has_tables(cmdp, round_):
+    if not has_tables(cmdp, round_):
         return play_episode(cmdp, round_, policy, kind, rng), assess(round_, occupancy)
     n, H, _, _ = round_.cost.shape
     uniforms = rng.random((3 + n) * H)
@@ -45,7 +45,7 @@ def play_judged(
     return BanditFeedback(walk, rewards, costs), judged
 
 
-def _has_tables(cmdp: CMDP, round_: Round) -> bool:
+def has_tables(cmdp: CMDP, round_: Round) -> bool:
     """Whether the truth and the round are plain tables that one pass can read."""
     H, S, A = cmdp.shape
     if isinstance(cmdp.laws, SparseLaws) and H * S * A * S > MAX_TABLE:

@@ -13,7 +13,7 @@ from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
 from omdpd.play.guards import as_learner
 from omdpd.play.judging import Comparator, Scores, scores
-from omdpd.play.loop import first, met_comparator, play, seed_of
+from omdpd.play.loop import first, met_comparator, seed_of, stretches
 from omdpd.play.policy import Policy
 from omdpd.play.rows import Row, Rows
 from omdpd.play.scene import Metric, Scene, informed
@@ -116,16 +116,16 @@ def play_history(
     units, label, learner = Units.of(cmdp), label or type(learner).__name__, scene.learner
     end = start = first(scene)
     rows, kept, paid = Rows(), {}, 0.0
-    for _, row, now in play(scene, start, rollouts_of(seed), lambda k: True):
-        assert row is not None
-        rows.add(row)
+    for _, told, now in stretches(scene, start, rollouts_of(seed), lambda k: True, watched.keep):
         end = now
         if now.k in watched.keep:
             kept[now.k] = Policy(learner.policy(now.learner_state), cmdp.labels)
-        if watched.callback is not None:
-            shown = units.row(row, paid)
-            paid = shown.violation_sum
-            watched.callback(shown)
+        for row in told:
+            rows.add(row)
+            if watched.callback is not None:
+                shown = units.row(row, paid)
+                paid = shown.violation_sum
+                watched.callback(shown)
         if watched.tell is not None:
             watched.tell(now.k)
     best = met_comparator(scene, end)

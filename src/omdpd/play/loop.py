@@ -8,14 +8,16 @@ from __future__ import annotations
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import changes_of, world_of
+from omdpd.play.ahead import Stage
 from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
 from omdpd.play.judging import Comparator, Totals, comparator, dynamic_comparator, optimism_holds
@@ -36,6 +38,9 @@ KeyRanges = tuple[tuple[int, int], ...]
 FULL_RECORD = 10_000
 EVEN_POINTS = 1_000
 POINTS_PER_DECADE = 500
+# Episodes of the first stretch, and the most of a later one, which is as long as takes so many seconds: then a run
+# listens to its user.
+SHORT, LONG, BLINK = 64, 4096, 0.02
 
 
 @quick
@@ -113,6 +118,49 @@ def play(
                 None if plans is None else plans.violation,
             )  # fmt: skip
         yield judged.value, row, now
+
+
+class Played(NamedTuple):
+    """Episodes played together: the true value of each, the rows that were wanted, and the progress after them."""
+
+    values: Sequence[float]
+    rows: Sequence[Row]
+    now: Progress
+
+
+def stretches(
+    scene: Scene,
+    start: Progress,
+    rng: np.random.Generator,
+    recorded: Callable[[int], bool],
+    stops: Collection[int] = (),
+) -> Iterator[Played]:
+    """The episodes of `play`, as many at a time as can be played together in a blink; a stretch ends at every stop.
+
+    What comes out is the same whatever the lengths of stretches are.
+    """
+    stage, ends = Stage.of(scene), sorted({*stops, scene.episodes})
+    now, most, alone = start, SHORT, 0 if stage is not None else scene.episodes
+    while now.k < scene.episodes:
+        for value, row, after in islice(play(scene, now, rng, recorded), alone):
+            now = after
+            yield Played([value], [] if row is None else [row], now)
+        if stage is None or now.k == scene.episodes:
+            continue
+        began = time.perf_counter()
+        wanted = min(most, ends[bisect_right(ends, now.k)] - now.k)
+        found = None if now.ledger is not None else stage.play(now.learner_state, now.totals, rng, recorded, wanted)
+        if found is None:  # the verbs go on for a while, ever longer if nothing else is of use
+            alone = min(2 * alone + 1, SHORT)
+            continue
+        keys = now.keys
+        for key in found.keys:
+            keys = with_key(keys, key)
+        spent = time.perf_counter() - began
+        now = Progress(found.state, found.totals, keys, now.seconds + spent)
+        alone = 0 if len(found.values) >= alone else alone
+        most = max(1, min(LONG, int(len(found.values) * BLINK / spent)))
+        yield Played(found.values, found.rows, now)
 
 
 def _holds(cmdp: CMDP, believed: Estimate[Region], estimated: Floats | None) -> bool:

@@ -20,7 +20,7 @@ from omdpd.natures.protocol import Nature, changes_of
 from omdpd.play.history import rollouts_of, scene_in_memory
 from omdpd.play.inequalities import Episode, Inequality, Truth
 from omdpd.play.judging import Comparator
-from omdpd.play.loop import Progress, first, met_comparator, play
+from omdpd.play.loop import Progress, first, met_comparator, play, stretches
 from omdpd.play.monitor_omdpd import OMDPDWatch
 from omdpd.play.monitor_proximal import ProximalWatch
 from omdpd.play.rows import Rows
@@ -132,7 +132,7 @@ def monitor(
     whole_number("seed", seed, 0)
     name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed)
     check_monitored(scene)
-    ((_, _, end),) = deque(play(scene, first(scene), rollouts_of(seed), lambda k: False), maxlen=1)
+    ((_, _, end),) = deque(stretches(scene, first(scene), rollouts_of(seed), lambda k: False), maxlen=1)
     return watch(scene, end, rollouts_of(seed), label or type(learner).__name__, name)
 
 
