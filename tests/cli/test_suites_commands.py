@@ -131,6 +131,22 @@ def test_a_suite_goes_over_worlds_and_the_natures_that_suit_them(tmp_path):
     assert ("streaming", "natural") in {(r["world"], r["nature"]) for r in records}
 
 
+def test_without_figures_a_suite_and_a_comparison_leave_the_same_numbers(compared, tmp_path):
+    _, out, words = compared
+    again = [tmp_path / "out" if word == out else word for word in words]
+    assert omdpd(*again, "--no-figures").returncode == 0
+    left = {file.name for file in (tmp_path / "out").iterdir() if file.is_file()}
+    assert left >= {file for file in FILES if file.endswith((".csv", ".json", ".md", ".tex"))}
+    assert not any(file.endswith((".png", ".svg", ".pdf")) for file in left)
+    assert (tmp_path / "out" / "ranks.csv").read_text() == (out / "ranks.csv").read_text()
+    suite = ["suite", "--worlds", "paradox", "--natures", "fixed", "--learners", "Uniform", "--episodes", 8]
+    said = omdpd(*suite, "--seeds", 1, "--jobs", 1, "--no-figures", "--out", tmp_path / "suite")
+    assert said.returncode == 0, said.stderr
+    assert "Figure" not in said.stdout
+    assert (tmp_path / "suite" / "summary.csv").exists()
+    assert not (tmp_path / "suite" / "figure.png").exists()
+
+
 def test_the_plane_shows_every_learner_that_has_a_regret():
     records = [
         {"world": "w", "nature": "n", "learner": name, "regret": regret, "violation": 3.0}

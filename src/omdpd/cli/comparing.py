@@ -22,6 +22,7 @@ from omdpd.cli.playing import (
     Fresh,
     Jobs,
     Names,
+    NoFigures,
     NoSharedDisk,
     On,
     Plan,
@@ -120,6 +121,7 @@ def compare(
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
     report: Report = False,
+    no_figures: NoFigures = False,
     plugin: Plugins = None,
 ) -> None:
     """Tune every learner with the same number of tries, then run all of them on the same worlds, natures and seeds."""
@@ -127,7 +129,7 @@ def compare(
     if quick:
         episodes, seeds, n_tries, long = min(episodes, 300), min(seeds, 3), min(n_tries, 4), False
     console = Console()
-    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
+    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures)
     registry = registry_of(plugin)
     experiments = _experiments(registry, worlds, natures, learners, episodes, seeds, quick)
     runs = suitable(console, experiments)
@@ -143,7 +145,7 @@ def compare(
     ]  # fmt: skip
     whole = Experiment(*_parts(tuned), episodes, seeds)
     records = play_experiment(console, whole, out, plan, tuned)
-    _report(console, records, against, out)
+    _report(console, records, against, out, plan.figures)
     if long:
         _play_leaders(console, records, tuned, out, plan)
 
@@ -198,7 +200,7 @@ def _tuned(
             chosen[key] = best.learner
             lines += [_line(run, trial, best) for trial in trials]
             choices.append(_chosen(run, best, len(tried), next(iter(tried.values()))[0].episodes))
-    _write_choices(out, lines, choices)
+    _write_choices(out, lines, choices, plan.figures)
     return chosen
 
 
@@ -236,17 +238,18 @@ def _chosen(run: RunSpec, best: Trial, n_tries: int, episodes: int) -> Choice:
     )  # fmt: skip
 
 
-def _write_choices(out: Path, lines: Sequence[TryLine], choices: Sequence[Choice]) -> None:
+def _write_choices(out: Path, lines: Sequence[TryLine], choices: Sequence[Choice], figures: bool) -> None:
     """tries.csv, choices.csv and the figure of the frontiers."""
     if not lines:
         return
     make_folder(out)
     write_atomically(out / "tries.csv", tidy_csv(lines).encode())
     write_atomically(out / "choices.csv", tidy_csv(choices).encode())
-    save(draw_frontiers(lines), out, "frontier")
+    if figures:
+        save(draw_frontiers(lines), out, "frontier")
 
 
-def _report(console: Console, records: Sequence[Mapping[str, Any]], against: str, out: Path) -> None:
+def _report(console: Console, records: Sequence[Mapping[str, Any]], against: str, out: Path, figures: bool) -> None:
     """Tables, paired differences and ranks, on the terminal and as files, in the user's units.
 
     Ranks add regret and violation, which only learners' own units, each between 0 and 1 per step, make comparable.
@@ -260,8 +263,9 @@ def _report(console: Console, records: Sequence[Mapping[str, Any]], against: str
         write_atomically(out / f"table.{ending}", formatted(plain, style).encode())
     write_atomically(out / "differences.csv", tidy_csv(found).encode())
     write_atomically(out / "ranks.csv", tidy_csv(places).encode())
-    save(draw_plane(shown, "each learner with its own best settings: means and 95 % intervals"), out, "plane")
-    console.print(f"Tables, figures and numbers: {out}", highlight=False)
+    if figures:
+        save(draw_plane(shown, "each learner with its own best settings: means and 95 % intervals"), out, "plane")
+    console.print(f"Tables{', figures' if figures else ''} and numbers: {out}", highlight=False)
 
 
 def _shown(found: Sequence[Difference], against: str) -> Table:

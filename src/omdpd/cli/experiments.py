@@ -21,6 +21,7 @@ from omdpd.cli.playing import (
     Address,
     Fresh,
     Jobs,
+    NoFigures,
     NoSharedDisk,
     On,
     Plan,
@@ -77,6 +78,7 @@ def paper(
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
     report: Report = False,
+    no_figures: NoFigures = False,
     plugin: Plugins = None,
 ) -> None:
     """Run the paper's simulation; ends with a table here and a figure on disk."""
@@ -84,7 +86,12 @@ def paper(
     n = seeds if seeds is not None else QUICK_SEEDS if quick else 5
     experiment = paper_experiment(registry_of(plugin), K, n, first_seed, any_instance, names_of(learners) or None)
     console = Console()
-    _play_and_print(console, experiment, out, Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report))
+    _play_and_print(
+        console,
+        experiment,
+        out,
+        Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures),
+    )
     floor = floors_of(experiment)["independent"]
     console.print(
         "independent: with every entry drawn afresh no policy is safe in every episode, and the next table cannot be "
@@ -104,6 +111,7 @@ def run(
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
     report: Report = False,
+    no_figures: NoFigures = False,
     plugin: Plugins = None,
     set_: Annotated[
         list[str] | None,
@@ -118,7 +126,7 @@ def run(
     experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem
     runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *_shard(shard))
-    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
+    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures)
     if dry_run:
         _print_plan(Console(), experiment, runs)
         return
@@ -214,8 +222,8 @@ def plot(
 def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan: Plan) -> None:
     """Play an experiment and print its table."""
     print_table(console, play_experiment(console, experiment, folder, plan))
-    files = f"Figure: {folder / 'figure.png'} (also svg, pdf); numbers: {folder / 'summary.csv'}, summary.json"
-    console.print(files, highlight=False)
+    figure = f"Figure: {folder / 'figure.png'} (also svg, pdf); " if plan.figures else ""
+    console.print(f"{figure}numbers: {folder / 'summary.csv'}, summary.json", highlight=False)
 
 
 def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec]) -> None:

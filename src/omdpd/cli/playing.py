@@ -37,6 +37,7 @@ Address = Annotated[
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")]
 Retry = Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")]
 Report = Annotated[bool, typer.Option("--report", help="End with report.html, a page that opens from disk.")]
+NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw nothing: numbers and tables alone.")]
 NoSharedDisk = Annotated[
     bool,
     typer.Option(
@@ -90,6 +91,7 @@ class Plan:
     fresh: bool = False
     retry_failed: bool = False
     report: bool = False
+    figures: bool = True
 
     def __post_init__(self) -> None:
         if self.jobs < 0:
@@ -120,7 +122,8 @@ def play_experiment(
         with playing(console, wanted, folder, plan) as (workers, watch):
             records = run_experiment(experiment, folder, workers, watch, None, plan.shared_disk, wanted)
         records = [with_early(record, RunFolder(folder / "runs" / record["run"], record["run"])) for record in records]
-        if before != _content(folder / "summary.json") or not all((folder / name).exists() for name in FIGURES):
+        drawn = before == _content(folder / "summary.json") and all((folder / name).exists() for name in FIGURES)
+        if plan.figures and not drawn:
             draw_experiment(experiment, folder, records)
     finally:
         if plan.report and (folder / "runs").is_dir():

@@ -16,6 +16,7 @@ from omdpd.cli.playing import (
     Fresh,
     Jobs,
     Names,
+    NoFigures,
     NoSharedDisk,
     On,
     Plan,
@@ -58,6 +59,7 @@ def suite(
     retry_failed: Retry = False,
     no_shared_disk: NoSharedDisk = False,
     report: Report = False,
+    no_figures: NoFigures = False,
     plugin: Plugins = None,
     large: Annotated[
         bool, typer.Option("--large", help="Worlds of thousands of states, with the default learner.")
@@ -79,11 +81,12 @@ def suite(
             why = f"it takes most of a second per episode; --learners {SLOW_LEARNER} runs it"
             console.print(f"left out: {SLOW_LEARNER} on {world.label}: {why}", highlight=False, soft_wrap=True)
         runs = [run for run in runs if run.learner.name != SLOW_LEARNER or run.world not in slow]
-    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report)
+    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures)
     records = play_experiment(console, experiment, out, plan, runs)
     print_table(console, records)
     _print_late(console, records)
-    console.print(f"Figure: {out / 'figure.png'}; numbers: {out / 'summary.csv'}", highlight=False)
+    figure = "" if no_figures else f"Figure: {out / 'figure.png'}; "
+    console.print(f"{figure}numbers: {out / 'summary.csv'}", highlight=False)
 
 
 def large_experiment(
