@@ -1,4 +1,6 @@
-"""Nothing is lost, in one table: ``python benchmarks/durability.py [--quick]`` prints that of docs/reliability.md.
+"""Nothing is lost, in one table: ``python benchmarks/durability.py [--quick] [--parts NAME,NAME]``.
+
+What it prints is the table of docs/reliability.md.
 
 Kills of sweeps (`chaos.py`), deaths at single calls to the file system (`crash_points.py`), spoilt files
 (`fuzz_files.py`), a flipped bit in every byte of a run, and what it costs: `omdpd verify`, and an update of a session
@@ -132,17 +134,23 @@ def _each(call, arguments) -> float:
     return float(np.median(spent))
 
 
+PARTS = {part.__name__: part for part in (kills, crashes, spoilt, flips, verifying, updating)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few of each")
-    quick = parser.parse_args().quick
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"of {', '.join(PARTS)}")
+    given = parser.parse_args()
+    if unknown := [name for name in given.parts.split(",") if name not in PARTS]:
+        parser.error(f"--parts names {unknown[0]!r}, but must be of {', '.join(PARTS)}")
     print("| what | tried | went wrong | measured | bar |\n|---|---:|---:|---|---|")
     with tempfile.TemporaryDirectory(prefix="omdpd-durability-", ignore_cleanup_errors=True) as scratch:
-        for i, part in enumerate((kills, crashes, spoilt, flips, verifying, updating)):
-            folder = Path(scratch) / str(i)
+        for name in given.parts.split(","):
+            folder = Path(scratch) / name
             folder.mkdir()
             with redirect_stdout(sys.stderr):
-                found = part(folder, quick)
+                found = PARTS[name](folder, given.quick)
                 lines = [found] if isinstance(found, tuple) else list(found)
             for line in lines:
                 print(f"| {' | '.join(line)} |", flush=True)

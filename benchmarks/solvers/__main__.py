@@ -21,6 +21,9 @@ from omdpd.solvers.warmup import warm_up
 from solvers import scaling, timing
 from solvers.problems import KINDS, Kind, Size, size_named
 
+# What can be measured: mirror steps, planners, growth of an iteration with S, A and H, a whole run.
+PARTS = ("steps", "planning", "scaling", "loop")
+
 
 def bench(
     sizes: Annotated[
@@ -28,13 +31,20 @@ def bench(
     ] = "S5,S20",
     seeds: Annotated[str, typer.Option(help="Instances, FIRST:COUNT; held out from any tuning.")] = "7500:3",
     problems: Annotated[int, typer.Option(help="Problems recorded per instance (fewer at large sizes).")] = 20,
+    parts: Annotated[
+        str, typer.Option(help=f"Comma-separated: {', '.join(PARTS)}; all if empty, scaling only with --plot.")
+    ] = "",
     plot_file: Annotated[Path | None, typer.Option("--plot", help="Also measure and draw growth with S, A, H.")] = None,
+    largest: Annotated[int | None, typer.Option(help="Of scaling, no size beyond this one.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the numbers here.")] = None,
     first_use: Annotated[bool, typer.Option("--first-use", help="Also compile everything, into a new cache.")] = False,
-    ours: Annotated[bool, typer.Option("--ours", help="Our solvers on mirror steps alone, and nothing else.")] = False,
+    ours: Annotated[bool, typer.Option("--ours", help="Of mirror steps, our solvers alone.")] = False,
 ) -> None:
     """Time the mirror step and planning against general solvers, in one run."""
-    for package in () if ours else ("piqp", "clarabel", "osqp", "cvxpy"):
+    wanted = parts.split(",") if parts else [part for part in PARTS if part != "scaling" or plot_file is not None]
+    if unknown := set(wanted) - set(PARTS):
+        raise InvalidInputError(f"--parts names {min(unknown)!r}, but must be of {', '.join(PARTS)}")
+    for package in () if ours or "steps" not in wanted else ("piqp", "clarabel", "osqp", "cvxpy"):
         if find_spec(package) is None:
             raise InvalidInputError(f"{package} is not installed: pip install 'omdpd[bench]'")
     start, _, count = seeds.partition(":")
@@ -47,9 +57,14 @@ def bench(
     with one_thread():
         found: dict[str, Any] = {"steps": [], "planning": []}
         for size in chosen:
-            _measure_size(console, found, size, instances, problems, ours)
-        if not ours:
-            _measure_rest(console, found, instances[0], plot_file)
+            if "steps" in wanted:
+                _measure_steps(console, found, size, instances, problems, ours)
+            if "planning" in wanted and not _large(size):
+                _measure_planning(console, found, size, instances)
+        if "scaling" in wanted:
+            _measure_scaling(console, found, instances[0], plot_file, largest)
+        if "loop" in wanted:
+            _measure_loop(console, found, instances[0])
         if first_use:
             found["compile_cold"], found["compile_cached"] = timing.time_compilation()
             console.print(
@@ -59,31 +74,46 @@ def bench(
     keep(json_file, found)
 
 
-def _measure_size(
+def _large(size: Size) -> bool:
+    """Whether a size is for our solver over a kernel alone."""
+    return size.S >= 100
+
+
+def _measure_steps(
     console: Console, found: dict[str, Any], size: Size, instances: Sequence[int], problems: int, ours: bool
 ) -> None:
-    """Mirror steps and planning at one size, printed as they come."""
-    large = size.S >= 100
+    """Mirror steps at one size, printed as they come."""
     n = problems if size.S <= 5 else max(2, problems // (5 if size.S <= 20 else 10))
-    for kind in (Kind("kernel", 1),) if large else KINDS:
-        rows = timing.time_kind(size, kind, instances if size.S <= 20 else instances[:1], n, large or ours)
+    for kind in (Kind("kernel", 1),) if _large(size) else KINDS:
+        rows = timing.time_kind(size, kind, instances if size.S <= 20 else instances[:1], n, _large(size) or ours)
         found["steps"] += [asdict(row) for row in rows]
         _print_steps(console, f"{size}, {kind}, late in the run, {rows[0].problems} problems", rows)
-    if not (large or ours):
-        planning = timing.time_planning(size, instances if size.S <= 5 else instances[:1])
-        found["planning"] += [asdict(row) for row in planning]
-        _print_planning(console, planning)
 
 
-def _measure_rest(console: Console, found: dict[str, Any], instance: int, plot_file: Path | None) -> None:
-    """How an iteration grows, a whole run, and memory."""
-    if plot_file is not None:
-        growth = scaling.measure_growth(instance)
-        found["growth"] = [asdict(row) for row in growth]
-        scaling.draw_growth(growth, plot_file)
+def _measure_planning(console: Console, found: dict[str, Any], size: Size, instances: Sequence[int]) -> None:
+    """Planners at one size."""
+    planning = timing.time_planning(size, instances if size.S <= 5 else instances[:1])
+    found["planning"] += [asdict(row) for row in planning]
+    _print_planning(console, planning)
+
+
+def _measure_scaling(
+    console: Console, found: dict[str, Any], instance: int, plot_file: Path | None, largest: int | None
+) -> None:
+    """How an iteration grows; powers and a figure where all sizes are measured."""
+    growth = scaling.measure_growth(instance, largest)
+    found["growth"] = [asdict(row) for row in growth]
+    if largest is None:
         found["exponents"] = [asdict(row) for row in scaling.exponents(growth)]
         powers = ", ".join(f"{row['varied']}^{row['box']:.2f}" for row in found["exponents"])
-        console.print(f"an iteration over a box grows like {powers}; drawn in {plot_file}", highlight=False)
+        console.print(f"an iteration over a box grows like {powers}", highlight=False)
+    if plot_file is not None:
+        scaling.draw_growth(growth, plot_file)
+        console.print(f"growth is drawn in {plot_file}", highlight=False)
+
+
+def _measure_loop(console: Console, found: dict[str, Any], instance: int) -> None:
+    """A whole run, and memory."""
     loop = timing.time_paper_loop(instance)
     found["loop"] = asdict(loop)
     console.print(

@@ -20,23 +20,27 @@ EPISODES = 12
 
 @dataclass(frozen=True)
 class Growth:
-    """Milliseconds per iteration of the two solvers at one size."""
+    """Milliseconds per iteration of the two solvers at one size, and their iterations per step."""
 
     varied: str
     size: int
     box: float
     kernel: float
+    box_iterations: float
+    kernel_iterations: float
 
 
-def measure_growth(seed: int) -> list[Growth]:
-    """Time both solvers over the grid (cold, on steps of short loops)."""
+def measure_growth(seed: int, largest: int | None = None) -> list[Growth]:
+    """Time both solvers over the grid, or what is no larger of it (cold, on steps of short loops)."""
     found = []
     for name, sizes in GRID.items():
-        for value in sizes:
+        for value in (value for value in sizes if largest is None or value <= largest):
             numbers = BASE | {name: value}
             size = Size(numbers["S"], numbers["A"], numbers["H"], EPISODES)
-            box, kernel = (_per_iteration(recorded(size, Kind(region, 1), seed, 3)) for region in ("box", "kernel"))
-            found.append(Growth(name, value, box, kernel))
+            (box, n), (kernel, m) = (
+                _per_iteration(recorded(size, Kind(region, 1), seed, 3)) for region in ("box", "kernel")
+            )
+            found.append(Growth(name, value, box, kernel, n, m))
     return found
 
 
@@ -86,13 +90,14 @@ def draw_growth(growth: list[Growth], file: Path) -> Path:
     return write_figure(figure, file)
 
 
-def _per_iteration(problems: list[Problem]) -> float:
-    """Milliseconds per iteration, the median over problems, each solved twice and timed the second time."""
+def _per_iteration(problems: list[Problem]) -> tuple[float, float]:
+    """Milliseconds per iteration, the median over problems, each solved twice and timed the second time; iterations."""
     solve = contestants.ours(False)
     unused: QuadraticProgram = None  # type: ignore[assignment]
-    spent = []
+    spent, iterations = [], []
     for problem in problems:
         solve(problem, unused)
         done = solve(problem, unused)
         spent.append(1e3 * done.seconds / max(done.iterations, 1))
-    return float(np.median(spent))
+        iterations.append(done.iterations)
+    return float(np.median(spent)), float(np.mean(iterations))

@@ -1,7 +1,7 @@
 """Timings on layered graphs: against general solvers with sparse matrices, growth in the entries, several hinges.
 
     PYTHONPATH=benchmarks python -m solvers.sparse_timing [--parts race,growth,hinges] [--only NAME] [--large]
-        [--seed I] [--seeds N] [--sizes N,N] [--ours] [--json FILE]
+        [--seed I] [--seeds N] [--sizes N,N] [--hinges N] [--ours] [--json FILE]
 
 Processor time of one thread, the least of three solves of ours and one of the others (they take seconds).  Growth and
 hinges are measured on N worlds, and their medians are compared.
@@ -122,7 +122,9 @@ def several_hinges(m: int, slack: int, seed: int) -> SparseTiming:
     problem = of_known_kernel(grid(20, 40, 0.1, seed), seed, m, m - slack)
     W, multipliers = problem.eta * problem.hinges.weights, problem.solve().multipliers
     free = int(((multipliers > 1e-9 * W) & (multipliers < W * (1 - 1e-9))).sum())
-    return replace(of_ours(f"20x20, {m} hinges, {m - slack} bind", problem), iterations=free)
+    bind = m - slack
+    name = f"20x20, {m} hinge{'s' if m > 1 else ''}, {bind} bind{'' if bind > 1 else 's'}"
+    return replace(of_ours(name, problem), iterations=free)
 
 
 def of_ours(name: str, problem: SparseProblem) -> SparseTiming:
@@ -190,6 +192,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7500)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--sizes", help="of the growth, sides of the grid, separated by commas")
+    parser.add_argument("--hinges", type=int, default=8, help="of the hinges, no more than so many at once")
     parser.add_argument("--ours", action="store_true", help="no general solver")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
@@ -208,7 +211,7 @@ def main() -> None:
             if len(sizes) > 1:
                 print(f"the time of a solve grows like entries^{exponent(kept['growth']):.2f}")
         if "hinges" in parts:
-            kept["hinges"] = compared(several_hinges, HINGES, seeds)
+            kept["hinges"] = compared(several_hinges, [case for case in HINGES if case[0] <= options.hinges], seeds)
     keep(options.json, {part: [asdict(row) for row in rows] for part, rows in kept.items()})
     print(f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
