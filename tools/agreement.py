@@ -10,19 +10,38 @@ NUMBER = re.compile(rf"[-{MINUS}+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def rows(table: str) -> dict[str, dict[str, str]]:
-    """The cells of a table by row (its first cell) and column."""
+    r"""The cells of a table by row and column: a row is called by its first cell, and " (2)" if there was one before.
+
+    >>> rows("| a | b |\n|---|---|\n| x | 1 |\n| x | 2 |")
+    {'x': {'b': '1'}, 'x (2)': {'b': '2'}}
+    """
     lines = [line for line in table.splitlines() if line.startswith("|")]
     head, _, *body = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
-    return {cells[0]: dict(zip(head[1:], cells[1:], strict=True)) for cells in body}
+    firsts = [cells[0] for cells in body]
+    seen = [firsts[: i + 1].count(first) for i, first in enumerate(firsts)]
+    names = [first if n == 1 else f"{first} ({n})" for first, n in zip(firsts, seen, strict=True)]
+    return {name: dict(zip(head[1:], cells[1:], strict=True)) for name, cells in zip(names, body, strict=True)}
 
 
-def disagreements(kept: str, found: str, tolerance: float, columns: Sequence[str] = ()) -> list[str]:
-    """A sentence for every cell of `found` that is not what the same row and column of `kept` says."""
+def disagreements(
+    kept: str,
+    found: str,
+    tolerance: float,
+    columns: Sequence[str] = (),
+    chosen: Sequence[str] = (),
+    whole: bool = False,
+) -> list[str]:
+    """A sentence for every cell of `found` that is not what the same row and column of `kept` says.
+
+    Cells of the named columns and of the chosen rows are compared, all where none is named; rows that `kept` lacks are
+    always named, and those that `found` lacks if it should be the `whole` table.
+    """
     before, now = rows(kept), rows(found)
     if not now:
         return ["there is no row"]
     sentences = [f"there is no row {row!r}" for row in now if row not in before]
-    for row in now.keys() & before.keys():
+    sentences += [f"the row {row!r} is lost" for row in (*(before if whole else ()), *chosen) if row not in now]
+    for row in (row for row in now if row in before and (not chosen or row in chosen)):
         for column in columns or now[row]:
             left, right = before[row][column], now[row][column]
             if not agree(left, right, tolerance):

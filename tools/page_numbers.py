@@ -3,6 +3,7 @@
     python tools/page_numbers.py            # say which numbers were made by other code than this
     python tools/page_numbers.py renew      # make the cheap ones again
     python tools/page_numbers.py renew NAME # make these again, however long it takes (docs/PAGE.md: all of a page)
+    python tools/page_numbers.py reduce NAME # keep what its new reduced command prints; the numbers stay
     python tools/page_numbers.py adopt NAME # keep what the page shows: its commands were run just now, one by one
     python tools/page_numbers.py adopt NAME VERSION DATE  # the same for what was made before anything was recorded
 
@@ -20,6 +21,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -29,6 +31,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from agreement import disagreements
 from marked import fill, places
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,26 +53,44 @@ class Reduced:
         Whether it has rows of its own (fewer episodes, other seeds), kept beside the table; else they are the table's.
     columns
         The columns that are compared; all of them where none is named.
+    rows
+        The rows that are compared, called by their first cells; all of them where none is named.
     table
         What prints the table once `command` was run.
+    results
+        A folder under results/reduced in which `command` would go on where it was stopped: removed before it is run.
+    of
+        What is compared, where a table of times has nothing to compare and `table` prints another one.
     """
 
     command: str
     tolerance: float
     recorded: bool = False
     columns: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     table: str | None = None
+    results: str | None = None
+    of: str | None = None
 
     @property
     def promise(self) -> str:
         """What a test that passes says of the numbers that are kept."""
-        what = f"its columns {', '.join(self.columns)}" if self.columns else "it"
-        return f"agrees with {what} within {100 * self.tolerance:g} %"
+        parts = {"rows": self.rows, "columns": self.columns}
+        named = " and ".join(f"its {what} {', '.join(names)}" for what, names in parts.items() if names)
+        return f"agrees with {self.of or named or 'it'} within {100 * self.tolerance:g} %"
 
-    def rerun(self, root: Path = ROOT) -> str:
-        """Run it, and give its table."""
-        text = printed(self.command, root)
-        return text if self.table is None else printed(self.table, root)
+    def rerun(self, root: Path = ROOT, ran: dict[str, str] | None = None) -> str:
+        """Run it, unless it is among what `ran` before, and give its table."""
+        ran = {} if ran is None else ran
+        if self.command not in ran:
+            if self.results is not None:
+                shutil.rmtree(root / self.results, ignore_errors=True)
+            ran[self.command] = printed(self.command, root)
+        return ran[self.command] if self.table is None else printed(self.table, root)
+
+    def disagreements(self, kept: str, found: str) -> list[str]:
+        """A sentence for everything in which a rerun is not what was kept."""
+        return disagreements(kept, found, self.tolerance, self.columns, self.rows, self.recorded)
 
 
 @dataclass(frozen=True)
@@ -144,7 +165,9 @@ def entries(root: Path = ROOT) -> list[Entry]:
         reduced = fields.pop("reduced", None)
         inputs, figures = tuple(spelled(fields.pop("inputs"), groups)), tuple(fields.pop("figures", ()))
         if reduced is not None:
-            reduced = Reduced(**{**reduced, "columns": tuple(reduced.get("columns", ()))})
+            reduced = Reduced(
+                **{key: tuple(value) if isinstance(value, list) else value for key, value in reduced.items()}
+            )
         found.append(Entry(name=name, reduced=reduced, inputs=inputs, figures=figures, **fields))
     return found
 
@@ -216,8 +239,7 @@ def renew(entry: Entry, root: Path = ROOT, ran: dict[str, str] | None = None) ->
     table = printed(entry.table, root) if entry.table else ran[entry.command]
     if entry.place:
         keep(entry, table, root)
-    if entry.reduced is not None and entry.reduced.recorded:
-        entry.file(".reduced.md", root).write_text(entry.reduced.rerun(root).strip("\n") + "\n")
+    keep_reduced(entry, root, ran)
     record(entry, now(), inputs, root)
 
 
@@ -239,6 +261,12 @@ def keep(entry: Entry, text: str, root: Path = ROOT) -> None:
     """Keep a table beside the page."""
     entry.file(".md", root).parent.mkdir(exist_ok=True)
     entry.file(".md", root).write_text(text.strip("\n") + "\n")
+
+
+def keep_reduced(entry: Entry, root: Path = ROOT, ran: dict[str, str] | None = None) -> None:
+    """Keep what the reduced command prints, if it has rows of its own."""
+    if entry.reduced is not None and entry.reduced.recorded:
+        entry.file(".reduced.md", root).write_text(entry.reduced.rerun(root, ran).strip("\n") + "\n")
 
 
 def record(entry: Entry, when: Sequence[str], inputs: dict[str, str] | None, root: Path = ROOT) -> None:
@@ -279,12 +307,15 @@ def chosen(found: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
 def main(words: Sequence[str]) -> int:
     """Say what has changed, or renew, or adopt."""
     known = {entry.name: entry for entry in entries()}
+    ran: dict[str, str] = {}
     match words:
         case ["renew", *names]:
-            ran: dict[str, str] = {}
             for entry in chosen(list(known.values()), names):
                 renew(entry, ran=ran)
                 print(f"renewed {entry.name} of {entry.page}", flush=True)
+        case ["reduce", *names] if names:
+            for name in names:
+                keep_reduced(known[name], ran=ran)
         case ["adopt", name, *when] if len(when) in (0, 2):
             adopt(known[name], when)
         case []:

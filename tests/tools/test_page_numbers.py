@@ -16,6 +16,7 @@ from page_numbers import (
     chosen,
     entries,
     fingerprint,
+    keep_reduced,
     main,
     notices,
     printed,
@@ -27,6 +28,10 @@ ENTRIES = entries()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 PLACED = [entry for entry in ENTRIES if entry.place]
 REDUCED = [entry for entry in ENTRIES if entry.reduced is not None]
+TOGETHER = {
+    command: [entry for entry in REDUCED if entry.reduced.command == command]
+    for command in (entry.reduced.command for entry in REDUCED)
+}
 
 
 def name_of(entry):
@@ -107,11 +112,21 @@ def test_every_input_exists():
         assert all((ROOT / path).exists() for path in entry.inputs), entry.name
 
 
-@pytest.mark.parametrize("entry", REDUCED, ids=name_of)
-def test_a_reduced_rerun_agrees_with_what_is_kept(entry):
-    reduced = entry.reduced
-    kept = entry.file(".reduced.md" if reduced.recorded else ".md").read_text()
-    assert disagreements(kept, reduced.rerun(), reduced.tolerance, reduced.columns) == []
+@pytest.mark.parametrize("together", TOGETHER.values(), ids=lambda found: found[0].name)
+def test_a_reduced_rerun_agrees_with_what_is_kept(together):
+    ran = {}  # tables of one command are made of one run
+    for entry in together:
+        kept = entry.file(".reduced.md" if entry.reduced.recorded else ".md").read_text()
+        assert entry.reduced.disagreements(kept, entry.reduced.rerun(ran=ran)) == [], entry.name
+
+
+def test_no_two_reduced_reruns_write_to_one_place():
+    """They run at the same time (`pytest -n 2`), and some remove what was there before."""
+    written = [word for command in TOGETHER for word in set(command.split()) if word.startswith("results/")]
+    assert len(written) == len(set(written))
+    assert all(word.startswith("results/reduced/") for word in written)
+    removed = {entry.reduced.results for entry in REDUCED} - {None}
+    assert removed <= set(written)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -175,6 +190,12 @@ def test_a_notice_says_what_a_reduced_rerun_is_worth(repository):
     manifest.write_text(manifest.read_text() + 'columns = ["b", "c"]\n')
     ((_, sentence),) = notices(repository)
     assert sentence.endswith("; a reduced rerun in the tests agrees with its columns b, c within 2 %")
+    manifest.write_text(manifest.read_text() + 'rows = ["x"]\n')
+    ((_, sentence),) = notices(repository)
+    assert sentence.endswith("; a reduced rerun in the tests agrees with its rows x and its columns b, c within 2 %")
+    manifest.write_text(manifest.read_text() + 'of = "the optima"\n')
+    ((_, sentence),) = notices(repository)
+    assert sentence.endswith("; a reduced rerun in the tests agrees with the optima within 2 %")
 
 
 def test_a_fingerprint_depends_on_names_and_contents(tmp_path):
@@ -249,6 +270,49 @@ def test_a_command_may_begin_with_variables(repository, monkeypatch):
 def test_a_reduced_command_may_leave_its_table_to_another(repository):
     reduced = Reduced("python -c pass", 0.0, table="python -c 'print(7)'")
     assert reduced.rerun(repository) == "7\n"
+
+
+def test_a_reduced_command_of_several_tables_is_run_once_and_finds_its_folder_empty(repository):
+    left = repository / "results" / "reduced" / "it"
+    left.mkdir(parents=True)
+    (left / "old").write_text("of another command")
+    program = "python -c 'import os; print(os.path.exists(\"results/reduced/it\"))'"
+    reduced = Reduced(program, 0.0, results="results/reduced/it")
+    ran = {}
+    assert reduced.rerun(repository, ran) == "False\n"
+    left.mkdir()
+    assert reduced.rerun(repository, ran) == "False\n"
+    assert left.exists()
+
+
+def test_a_reduced_table_is_kept_without_the_numbers_being_made_again(repository):
+    manifest = repository / "docs" / "numbers.toml"
+    manifest.write_text(
+        manifest.read_text() + "[it.reduced]\ncommand = 'python -c \"print(7)\"'\ntolerance = 0.0\nrecorded = true\n"
+    )
+    (entry,) = entries(repository)
+    adopt(entry, (), repository)
+    before = entry.file(".md", repository).read_text()
+    keep_reduced(entry, repository)
+    assert entry.file(".reduced.md", repository).read_text() == "7\n"
+    assert entry.file(".md", repository).read_text() == before
+
+
+def test_a_row_that_a_whole_table_or_the_choice_lacks_is_a_disagreement():
+    one = "| a | b | c |\n|---|---|---|\n| x | 2.0 | 1 s |\n"
+    assert disagreements(TABLE, one, 0.0) == []
+    assert disagreements(TABLE, one, 0.0, whole=True) == ["the row 'y' is lost"]
+    assert disagreements(TABLE, one, 0.0, chosen=["y"]) == ["the row 'y' is lost"]
+    assert disagreements(TABLE, TABLE.replace("2.0", "9.0"), 0.0, chosen=["y"]) == []
+    assert disagreements(TABLE, TABLE.replace("3 / 4", "3 / 9"), 0.0, chosen=["y"]) != []
+    assert Reduced("x", 0.0, recorded=True).disagreements(TABLE, one) == ["the row 'y' is lost"]
+
+
+def test_rows_of_one_name_are_told_apart():
+    twice = "| a | b |\n|---|---|\n| x | 1 |\n| x | 5 |\n"
+    assert disagreements(twice, twice, 0.0) == []
+    (sentence,) = disagreements(twice, twice.replace("| 1 |", "| 9 |"), 0.0)
+    assert sentence.startswith("x, b: '1' was kept")
 
 
 def test_a_word_that_is_no_command_is_answered_with_those_that_are(capsys):
