@@ -1,6 +1,10 @@
 """The suite's table: a row per world and nature, a cell per learner, bold where a bar is missed."""
 
-from suite_table import cell, misses, table
+import pytest
+
+from agreement import rows
+from omdpd.report.results import grouped
+from suite_table import Late, cell, counts, growth, late_of, main, whole
 from tables import number
 
 
@@ -25,26 +29,82 @@ def test_a_missed_bar_is_bold():
 
 
 def test_fast_growth_of_almost_nothing_is_no_miss_and_two_per_cent_always_is():
-    assert not misses(1.0, 0.0009)
-    assert misses(0.75, 0.001)
-    assert misses(0.0, 0.02)
-    assert not misses(0.74, 0.0199)
+    assert not Late(1.0, 0.0009).missed
+    assert Late(0.75, 0.001).missed
+    assert Late(0.0, 0.02).missed
+    assert not Late(0.74, 0.0199).missed
+
+
+def test_without_the_allowance_fast_growth_of_almost_nothing_counts():
+    assert Late(0.75, 0.0).missed_without_allowance
+    assert Late(0.0, 0.02).missed_without_allowance
+    assert not Late(0.74, 0.0199).missed_without_allowance
 
 
 def test_small_numbers_keep_a_decimal():
     assert [number(x) for x in (-3.25, 0.0, 9.94, 9.96, 10.4)] == ["-3.2", "0.0", "9.9", "10", "10"]
 
 
-def test_places_are_rows_learners_are_columns_and_solves_are_counted():
-    def run(world, learner):
-        return {
-            **runs(8.0, 0.004, 1)[0], "world": world, "nature": "pool", "learner": learner, "solves": 5, "failures": 1,
-            "max_gap": 1e-12,
-        }  # fmt: skip
+def played(world, preset, early=8.0, late=0.004, **numbers):
+    """One run of a preset under the nature `pool`."""
+    learner = preset if preset == "Uniform" else f"ProximalOMDPD.{preset}"
+    names = {"world": world, "nature": "pool", "learner": learner, "solves": 5, "failures": 1, "max_gap": 1e-12}
+    return {**runs(early, late, 1)[0], **names, **numbers}
 
-    found = [run("grid", "Uniform"), run("grid", "ProximalOMDPD.standard"), run("lake", "Uniform")]
-    head, _, grid, lake, _, line = table(found).split("\n")
+
+def test_places_are_rows_learners_are_columns_and_solves_are_counted():
+    found = [played("grid", "Uniform"), played("grid", "standard"), played("lake", "Uniform")]
+    head, _, grid, lake, _, line = whole(found).split("\n")
     assert head == "| world, nature | standard | Uniform |"
     assert grid == "| `grid`, pool | 120 / 16; 0.50, 0.1 % | 120 / 16 |"
     assert lake == "| `lake`, pool |  | 120 / 16 |"
     assert line == "3 runs, 15 solves, 3 failed; largest relative duality gap 1.0e-12."
+
+
+def test_presets_are_counted_by_the_bars_and_beside_the_cautious_one():
+    found = [
+        played("a", "standard", regret=1.0, violation=1.0, early_violation=1.0),  # less of both
+        played("b", "standard", regret=1.0, violation=17.0, early_violation=4.25, late_violation=0.0),  # grows, tiny
+        played("c", "standard", regret=121.0, violation=17.0, early_violation=17.0, late_violation=0.2),  # more of both
+        played("d", "standard"),  # nothing to count it against
+        *(played(world, "cautious") for world in "abc"),
+        played("a", "Uniform"),
+    ]
+    table = rows(counts(found))
+    assert list(table) == ["`standard`", "`cautious`"]
+    assert list(table["`standard`"].values()) == ["4", "3", "2", "2", "1", "1", "1"]
+    assert list(table["`cautious`"].values()) == ["3", "3", "3", "", "", "", ""]
+
+
+def test_a_suite_without_the_cautious_preset_counts_nothing_against_it():
+    assert list(rows(counts([played("a", "standard")]))["`standard`"].values()) == ["1", "1", "1", "", "", "", ""]
+
+
+def test_what_still_grows_or_is_large_at_the_end_is_listed_the_largest_first_and_missed_bars_are_bold():
+    found = [
+        played("calm", "cautious"),
+        played("tiny", "cautious", 4.0, 0.004),
+        played("fast", "cautious", 4.0, 0.016),
+        played("large", "cautious", 16.0, 0.2),
+        played("other", "standard", 16.0, 0.2),
+    ]
+    table = rows(late_of(found, "cautious"))
+    assert list(table) == ["`large`, pool", "`fast`, pool", "`tiny`, pool"]
+    assert list(table["`large`, pool"].values()) == ["1000", "120", "16", "16", "0.00", "**2.50 %**"]
+    assert list(table["`fast`, pool"].values()) == ["1000", "120", "4.0", "16", "**1.00**", "0.20 %"]
+    assert list(table["`tiny`, pool"].values()) == ["1000", "120", "4.0", "16", "1.00", "0.05 %"]
+
+
+def test_where_no_bar_is_missed_the_table_says_so():
+    assert list(rows(late_of([played("calm", "cautious")], "cautious"))) == ["(none)"]
+
+
+def test_growth_is_shown_for_every_place_with_its_number_of_episodes():
+    table = rows(growth(grouped([played("calm", "cautious"), played("fast", "cautious", 4.0, 0.016)])))
+    assert list(table) == ["`calm`, pool", "`fast`, pool"]
+    assert table["`calm`, pool"]["exponent"] == "0.50"
+
+
+def test_words_that_name_no_table_are_answered_with_those_that_do():
+    with pytest.raises(SystemExit, match="FOLDER counts"):
+        main(["results/suite", "bogus"])
