@@ -1,11 +1,11 @@
-"""Print a table of docs/comparison.md from what `omdpd compare` left in a folder, and put its figures beside the page.
+"""Print a table of docs/comparison.md from what `omdpd compare` left in a folder.
 
-    python tools/comparison.py results/compare random_dirichlet noisy
+    python tools/comparison.py results/compare random_dirichlet noisy --figures
     python tools/comparison.py results/compare garnet noisy 10
 
 Tables are named "WORLD NATURE" (means, ranks and paired differences of one place; with a number, of so many learners
 and ours), "growth" (the leaders at other numbers of episodes), "choices" (the settings chosen, and how they were
-chosen) or "cost" (what its runs took).
+chosen) or "cost" (what its runs took).  `--figures` also puts the folder's figures beside the page.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
-
-from omdpd.report.results import summaries
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
 FIGURES = {"plane.png": "comparison.png", "frontier.png": "frontiers.png"}
@@ -88,6 +86,8 @@ def choices(folder: Path) -> str:
 
 def cost(folder: Path) -> str:
     """Seconds of all runs by what they were played for, by the clocks of the processes that played them."""
+    from omdpd.report.results import summaries  # the other tables are read from CSV files, without a second of imports
+
     parts = {"training": summaries(folder / "training"), "leaders, other K": summaries(folder / "long")}
     for run in summaries(folder):
         parts.setdefault(f"`{run['world']}`, {run['nature']}", []).append(run)
@@ -110,12 +110,12 @@ def filled(name: str, folder: Path) -> str:
 
 
 def main() -> None:
-    """Print one table, and renew the figures beside the page."""
-    folder, name = Path(sys.argv[1]), " ".join(sys.argv[2:])
-    print(filled(name, folder))
-    for file, figure in FIGURES.items():
-        if (folder / file).exists():
-            shutil.copyfile(folder / file, PAGE.parent / "figures" / figure)
+    """Print one table, and renew the figures beside the page if that is asked for."""
+    words = [word for word in sys.argv[1:] if word != "--figures"]
+    folder = Path(words[0])
+    print(filled(" ".join(words[1:]), folder))
+    for file, figure in FIGURES.items() if "--figures" in sys.argv else ():
+        shutil.copyfile(folder / file, PAGE.parent / "figures" / figure)
 
 
 if __name__ == "__main__":

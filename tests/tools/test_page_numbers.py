@@ -120,6 +120,10 @@ def test_a_reduced_rerun_agrees_with_what_is_kept(together):
         assert entry.reduced.disagreements(kept, entry.reduced.rerun(ran=ran)) == [], entry.name
 
 
+def test_every_table_that_a_command_fills_has_a_reduced_rerun():
+    assert [entry.name for entry in PLACED if entry.reduced is None] == []
+
+
 def test_no_two_reduced_reruns_write_to_one_place():
     """They run at the same time (`pytest -n 2`), and some remove what was there before."""
     written = [word for command in TOGETHER for word in set(command.split()) if word.startswith("results/")]
