@@ -17,7 +17,7 @@ import pytest
 
 import fuzz
 from omdpd.solvers.compiled.box_step import slots as slot
-from omdpd.solvers.compiled.promises import BrokenPromiseError, assume_distinct, borrow, outlive
+from omdpd.solvers.compiled.promises import BrokenPromiseError, assume_distinct, borrow, by_row, flat, outlive
 
 TOL = 1e-10
 # Small draws of `fuzz`, (seed, KL): few and many hinges, several steps.
@@ -163,3 +163,12 @@ def test_the_table_of_slots_is_complete_and_names_whoever_touches_one():
                     for name in re.findall(r"\bslot\.([A-Z0-9_]+)", ast.unparse(function)):
                         assert name not in table or {file.stem, function.name} & table[name], (name, function.name)
     assert set().union(*table.values()) <= known
+
+
+def test_only_entries_that_lie_one_after_another_are_given_another_shape():
+    table = np.arange(24.0).reshape(2, 3, 4)
+    flat(table)[5] = by_row(table)[1, 7] = -1.0
+    assert table[0, 1, 1] == table[1, 1, 3] == -1.0
+    for view in (flat, by_row):
+        with pytest.raises(BrokenPromiseError, match="one after another"):
+            view(table[..., 1:])

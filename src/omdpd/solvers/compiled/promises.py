@@ -120,6 +120,24 @@ def _lent(arrays: Any) -> Any:
     return view
 
 
+def flat(array: Any) -> Any:
+    """The entries of a contiguous array as one vector."""
+    _check_contiguous(array)
+    return array.reshape(-1)
+
+
+def by_row(table: Any) -> Any:
+    """A contiguous table (H, S, A, ...) as (H, S A, ...)."""
+    _check_contiguous(table)
+    H, S, A, *more = table.shape
+    return table.reshape(H, S * A, *more)
+
+
+def _check_contiguous(array: Any) -> None:
+    if not array.flags.c_contiguous:
+        raise BrokenPromiseError("an array whose entries do not lie one after another was given another shape")
+
+
 def outlive(*owners: Any) -> None:
     """Check that whatever the calling function borrowed is owned by `owners` or by one of its arguments."""
     frame = sys._getframe(1)
