@@ -18,15 +18,14 @@ from omdpd.beliefs.sharing import (
     shared_beliefs,
 )
 from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.compiled.scores import kernel_scores, table_scores
 from omdpd.solvers.compiled.sharing import (
     kernel_drift,
-    kernel_scores,
     noise_share,
     overall_mean,
     rows_met,
     shared_kernel,
     shared_table,
-    table_scores,
 )
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
@@ -87,7 +86,8 @@ def test_a_kernel_is_shared_entry_by_entry_like_a_table():
         p, own, common = shared_kernel(counts.transitions, counts.visits, m, 1.0)
         assert np.allclose(p.sum(-1), 1.0, rtol=0.0, atol=1e-14)
         for t in range(S):
-            x, *parts = shared_table(counts.transitions[:-1, ..., t], counts.visits[:-1], m, 1.0 / S, 1.0)
+            seen = counts.transitions[:-1, ..., t].copy()
+            x, *parts = shared_table(seen, counts.visits[:-1], m, 1.0 / S, 1.0)
             assert np.allclose(p[:-1, ..., t], x, rtol=0.0, atol=1e-12)
             assert np.allclose([own[:-1], common[:-1]], parts, rtol=1e-12, atol=0.0)
 

@@ -16,6 +16,7 @@ from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.records import quick
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
+from omdpd.solvers.compiled.scores import kernel_scores, table_scores
 from omdpd.solvers.compiled.sharing import (
     COST_TRUSTS,
     HOPE,
@@ -26,13 +27,11 @@ from omdpd.solvers.compiled.sharing import (
     WEIGHTS,
     best_pair,
     best_weight,
-    kernel_scores,
     noise_share,
     overall_mean,
     rows_met,
     shared_kernel,
     shared_table,
-    table_scores,
 )
 
 

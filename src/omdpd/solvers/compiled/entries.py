@@ -28,22 +28,19 @@ def copy_matrix(source: Floats, target: Floats) -> None:
 
 
 @njit(**INNER)
-def sum_of_table(table: Floats) -> float:
-    """The sum of the entries of a table (H, S, A), in the order in which they lie."""
-    H, S, A = table.shape
+def sum_of_vector(vector: Floats) -> float:
+    """The sum of the entries, in the order in which they lie."""
     total = 0.0
-    for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                total += table[h, s, a]
+    for i in range(vector.size):
+        total += vector[i]
     return total
 
 
 @njit(**INNER)
 def index_of_largest(vector: Floats) -> int:
     """The first place of the largest entry."""
-    place = 0
+    place, largest = 0, vector[0]
     for i in range(1, vector.size):
-        if vector[i] > vector[place]:
-            place = i
+        if vector[i] > largest:
+            place, largest = i, vector[i]
     return place

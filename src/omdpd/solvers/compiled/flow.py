@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.options import INLINE
+from omdpd.solvers.compiled.pointers import flat
 
 # A state with less mass than this has none: solvers know an occupancy to about 1e-12, and the shares of a smaller mass
 # would be rounding noise, different on every processor, while the true dynamics may well lead there.
@@ -37,16 +39,23 @@ def occupancy_of_policy(policy: Floats, transition: Floats, initial: Floats) -> 
 @njit(cache=True)
 def policy_of_occupancy(occupancy: Floats) -> Floats:
     """pi_h(a|s) = q_h(s,a) / q_h(s), uniform where the state has no mass to speak of."""
+    policy = np.empty(occupancy.shape)
+    write_policy(occupancy, flat(policy))
+    return policy
+
+
+@njit(**INLINE)
+def write_policy(occupancy: Floats, policy: Floats) -> None:
+    """`policy_of_occupancy`, written into the last one, a vector."""
     H, S, A = occupancy.shape
-    policy = np.empty((H, S, A))
     for h in range(H):
         for s in range(S):
             total = 0.0
             for a in range(A):
                 total += max(occupancy[h, s, a], 0.0)
             for a in range(A):
-                policy[h, s, a] = max(occupancy[h, s, a], 0.0) / total if total > NO_MASS else 1.0 / A
-    return policy
+                share = max(occupancy[h, s, a], 0.0) / total if total > NO_MASS else 1.0 / A
+                policy[(h * S + s) * A + a] = share
 
 
 @njit(cache=True)

@@ -9,8 +9,9 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.entries import copy_vector, index_of_largest
-from omdpd.solvers.compiled.options import ENTRY
+from omdpd.solvers.compiled.entries import index_of_largest
+from omdpd.solvers.compiled.options import ENTRY, INLINE
+from omdpd.solvers.compiled.pointers import assume_distinct, by_row, flat
 
 # Standard deviations of a row's own estimate and of what follows it, and what one observation is worth at first.
 ROW_SCALE, VALUE_SCALE, FIRST = 0.8, 0.5, 0.5
@@ -30,29 +31,65 @@ def kernel_variance(occupancy: Floats, policy: Floats, p: Floats, cost: Floats, 
 
     Errors of a level that several steps share are added before they are squared.
     """
-    H, S, A = occupancy.shape
-    after, now = np.zeros(S), np.zeros(S)
+    after, work = np.empty(p.shape[3]), np.empty((3, occupancy[0].size))
+    return variance_by_kernel(
+        by_row(occupancy), by_row(policy), by_row(p), by_row(cost), by_row(own), by_row(common),
+        after, work[0], work[1], work[2],
+    )  # fmt: skip
+
+
+@njit(**INLINE)
+def variance_by_kernel(
+    occupancy: Floats,
+    policy: Floats,
+    p: Floats,
+    cost: Floats,
+    own: Floats,
+    common: Floats,
+    after: Floats,
+    mean: Floats,
+    square: Floats,
+    linear: Floats,
+) -> float:
+    """`kernel_variance` of tables (H, S A, ...); the last four, (S,) and three times (S A,), are overwritten."""
+    assume_distinct()
+    (H, R), S = occupancy.shape, after.size
     total = 0.0
-    linear = np.zeros((S, A))
-    for h in range(H - 1, -1, -1):
+    for r in range(R):
+        mean[r], square[r], linear[r] = 0.0, 0.0, 0.0
+    for left in range(H):
+        h = H - 1 - left
+        for r in range(R):
+            variance = max(square[r] - mean[r] * mean[r], 0.0)
+            q = occupancy[h, r]
+            square[r] = q * q * variance * own[h, r]
+            linear[r] += q * np.sqrt(variance * common[h, r])
+            mean[r] = policy[h, r] * (cost[h, r] + mean[r])
+        r = 0
         for s in range(S):
-            now[s] = 0.0
-            for a in range(A):
-                mean, square = 0.0, 0.0
-                if h + 1 < H:
-                    for t in range(S):
-                        mean += p[h, s, a, t] * after[t]
-                        square += p[h, s, a, t] * after[t] * after[t]
-                variance = max(square - mean * mean, 0.0)
-                q = occupancy[h, s, a]
-                total += q * q * variance * own[h, s, a]
-                linear[s, a] += q * np.sqrt(variance * common[h, s, a])
-                now[s] += policy[h, s, a] * (cost[h, s, a] + mean)
-        copy_vector(now, after)
-    for s in range(S):
-        for a in range(A):
-            total += linear[s, a] * linear[s, a]
+            after[s] = 0.0
+            for _ in range(R // S):
+                total += square[r]
+                after[s] += mean[r]
+                r += 1
+        if h > 0:
+            write_moments(p[h - 1], after, mean, square)
+    for r in range(R):
+        total += linear[r] * linear[r]
     return total
+
+
+@njit(**INLINE)
+def write_moments(p: Floats, after: Floats, mean: Floats, square: Floats) -> None:
+    """Mean and mean square of `after` (S,) under every row (S A, S) of a layer, (S A,) each."""
+    assume_distinct()
+    for r in range(p.shape[0]):
+        first, second = 0.0, 0.0
+        for t in range(p.shape[1]):
+            part = p[r, t] * after[t]
+            first += part
+            second += part * after[t]
+        mean[r], square[r] = first, second
 
 
 @njit(**ENTRY)
@@ -61,16 +98,32 @@ def noise_variance(occupancy: Floats, noise: Floats, own: Floats, common: Floats
 
     sum_hsa q^2 v own  +  sum_sa ( sum_h q sqrt(v common) )^2
     """
-    H, S, A = occupancy.shape
+    R = occupancy[0].size
+    part, root = np.empty((len(occupancy), R)), np.empty((len(occupancy), R))
+    write_errors(flat(occupancy), flat(noise), flat(own), flat(common), flat(part), flat(root))
+    return sum_of_errors(part, root)
+
+
+@njit(**INLINE)
+def write_errors(occupancy: Floats, noise: Floats, own: Floats, common: Floats, part: Floats, root: Floats) -> None:
+    """Write q^2 v own and q sqrt(v common); all tables as vectors."""
+    assume_distinct()
+    for e in range(occupancy.size):
+        q = occupancy[e]
+        part[e] = q * q * noise[e] * own[e]
+        root[e] = q * np.sqrt(noise[e] * common[e])
+
+
+@njit(**INLINE)
+def sum_of_errors(part: Floats, root: Floats) -> float:
+    """`noise_variance` from what `write_errors` writes, (H, S A) each."""
     total = 0.0
-    for s in range(S):
-        for a in range(A):
-            linear = 0.0
-            for h in range(H):
-                q = occupancy[h, s, a]
-                total += q * q * noise[h, s, a] * own[h, s, a]
-                linear += q * np.sqrt(noise[h, s, a] * common[h, s, a])
-            total += linear * linear
+    for r in range(part.shape[1]):
+        linear = 0.0
+        for h in range(part.shape[0]):
+            total += part[h, r]
+            linear += root[h, r]
+        total += linear * linear
     return total
 
 
@@ -95,11 +148,14 @@ def row_bonus(
     The last term of `row` is three quarters of an observation of reward `hope`: a row with a bad start has a way back.
     """
     row, variance, reach = np.empty(visits.shape), np.empty(visits.shape), np.empty(visits.shape)
-    write_row_bonus(visits, mean, size, noise, cost_noise, share, hope, floor, row, variance, reach)
+    write_row_bonus(
+        flat(visits), flat(mean), flat(size), flat(noise), flat(cost_noise), share, hope, floor,
+        flat(row), flat(variance), flat(reach),
+    )  # fmt: skip
     return row, variance, reach
 
 
-@njit(**ENTRY)
+@njit(**INLINE)
 def write_row_bonus(
     visits: Floats,
     mean: Floats,
@@ -113,19 +169,17 @@ def write_row_bonus(
     variance: Floats,
     reach: Floats,
 ) -> None:
-    """`row_bonus`, written into the last three."""
-    H, S, A = visits.shape
-    for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                n, v, c = visits[h, s, a], noise[h, s, a], cost_noise[h, s, a]
-                n_x = max(n + share * max(size[h, s, a] - n, 0.0), 0.1)
-                n_r = max(size[h, s, a], 1.0)
-                own = max(v, floor * FEW / (FEW + n_x)) / max(n_x, 1.0)
-                row[h, s, a] = ROW_SCALE * np.sqrt(own + c) + hope * min(FIRST / n_x, 1.0)
-                row[h, s, a] += SECOND_CHANCE * max(hope - mean[h, s, a], 0.0) / (n_x + SECOND_CHANCE)
-                variance[h, s, a] = max(v, floor * FEW / (FEW + n_r)) / n_r + c
-                reach[h, s, a] = hope * min(FIRST / n_r, 1.0)
+    """`row_bonus`, written into the last three; all tables as vectors."""
+    assume_distinct()
+    for e in range(visits.size):
+        n, v, c = visits[e], noise[e], cost_noise[e]
+        n_x = max(n + share * max(size[e] - n, 0.0), 0.1)
+        n_r = max(size[e], 1.0)
+        own = max(v, floor * FEW / (FEW + n_x)) / max(n_x, 1.0)
+        alone = ROW_SCALE * np.sqrt(own + c) + hope * min(FIRST / n_x, 1.0)
+        row[e] = alone + SECOND_CHANCE * max(hope - mean[e], 0.0) / (n_x + SECOND_CHANCE)
+        variance[e] = max(v, floor * FEW / (FEW + n_r)) / n_r + c
+        reach[e] = hope * min(FIRST / n_r, 1.0)
 
 
 @njit(**ENTRY)
@@ -139,32 +193,54 @@ def lagrangian_bonus(
 
     `row` is the bonus for the row alone; `share` in [0, 1] is how much what follows matters.
     """
-    bonus = np.empty(table.shape)
-    write_lagrangian_bonus(p, table, row, variance, reach, size, share, bonus)
+    bonus, after, work = np.empty(table.shape), np.empty(p.shape[3]), np.empty((2, table[0].size))
+    write_lagrangian_bonus(
+        by_row(p), by_row(table), by_row(row), by_row(variance), by_row(reach), by_row(size), share,
+        after, work[0], work[1], by_row(bonus),
+    )  # fmt: skip
     return bonus
 
 
-@njit(**ENTRY)
+@njit(**INLINE)
 def write_lagrangian_bonus(
-    p: Floats, table: Floats, row: Floats, variance: Floats, reach: Floats, size: Floats, share: float, bonus: Floats
+    p: Floats,
+    table: Floats,
+    row: Floats,
+    variance: Floats,
+    reach: Floats,
+    size: Floats,
+    share: float,
+    after: Floats,
+    mean: Floats,
+    square: Floats,
+    bonus: Floats,
 ) -> None:
-    """`lagrangian_bonus`, written into the last one."""
-    H, S, A = table.shape
-    after, now = np.zeros(S), np.zeros(S)
-    for h in range(H - 1, -1, -1):
+    """`lagrangian_bonus` of tables (H, S A, ...), written into the last one.
+
+    `after` (S,), `mean` and `square` (S A,) are overwritten.
+    """
+    assume_distinct()
+    (H, R), S = table.shape, after.size
+    for s in range(S):
+        after[s] = 0.0
+    for r in range(R):
+        mean[r], square[r] = 0.0, 0.0
+    for left in range(H):
+        h = H - 1 - left
         highest = after[index_of_largest(after)]
+        for r in range(R):
+            spread = max(square[r] - mean[r] * mean[r], 0.0) / size[h, r]
+            value = VALUE_SCALE * np.sqrt(variance[h, r] + spread) + reach[h, r]
+            value += min(FIRST / size[h, r], 1.0) * (highest - mean[r])
+            extra = row[h, r] + share * max(value - row[h, r], 0.0)
+            bonus[h, r] = extra
+            mean[r] = table[h, r] + extra + mean[r]
+        r = 0
         for s in range(S):
             best = -np.inf
-            for a in range(A):
-                mean, square = 0.0, 0.0
-                if h + 1 < H:
-                    for t in range(S):
-                        mean += p[h, s, a, t] * after[t]
-                        square += p[h, s, a, t] * after[t] * after[t]
-                spread = max(square - mean * mean, 0.0) / size[h, s, a]
-                value = VALUE_SCALE * np.sqrt(variance[h, s, a] + spread) + reach[h, s, a]
-                value += min(FIRST / size[h, s, a], 1.0) * (highest - mean)
-                bonus[h, s, a] = row[h, s, a] + share * max(value - row[h, s, a], 0.0)
-                best = max(best, table[h, s, a] + bonus[h, s, a] + mean)
-            now[s] = best
-        copy_vector(now, after)
+            for _ in range(R // S):
+                best = max(best, mean[r])
+                r += 1
+            after[s] = best
+        if h > 0:
+            write_moments(p[h - 1], after, mean, square)

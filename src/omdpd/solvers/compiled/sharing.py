@@ -17,9 +17,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omdpd.problem.arrays import Floats, Integers
-from omdpd.solvers.compiled.entries import index_of_largest, sum_of_table
-from omdpd.solvers.compiled.options import ENTRY
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.entries import index_of_largest, sum_of_vector
+from omdpd.solvers.compiled.options import ENTRY, INLINE
+from omdpd.solvers.compiled.pointers import assume_distinct, by_row, flat
 
 # Grid of m: from rows that are nearly apart to rows that are nearly one; a factor of two to ten costs a prediction
 # little.
@@ -38,10 +39,6 @@ TIE = 1.0
 HOPE = 2.0
 # Share of a coin's variance below which the noise of a reward of which little was seen is not believed to be.
 MIN_VARIANCE = 1e-4
-# A predicted mean is kept this far from 0 and 1 before its logarithm is taken.
-MIN_CHANCE = 1e-3
-# A product of chances below this is not multiplied further: its logarithm is taken instead.
-SMALL = 1e-200
 # Variance of one fair coin: what is believed of the noise before anything was met twice.
 ONE_COIN = 0.25
 
@@ -50,27 +47,83 @@ ONE_COIN = 0.25
 def shared_table(sums: Floats, visits: Floats, m: float, base: float, a: float) -> tuple[Floats, Floats, Floats]:
     """(x~, own, common), each (H, S, A), of a table of means in [0, 1]."""
     x, own, common = np.empty(visits.shape), np.empty(visits.shape), np.empty(visits.shape)
-    share_table(sums, visits, m, base, a, x, own, common)
+    T, level = np.empty(visits[0].size), np.empty(visits[0].size)
+    share_table(by_row(sums), by_row(visits), m, base, a, T, level, by_row(x), by_row(own), by_row(common))
     return x, own, common
 
 
-@njit(**ENTRY)
+@njit(**INLINE)
 def share_table(
-    sums: Floats, visits: Floats, m: float, base: float, a: float, x: Floats, own: Floats, common: Floats
+    sums: Floats,
+    visits: Floats,
+    m: float,
+    base: float,
+    a: float,
+    T: Floats,
+    level: Floats,
+    x: Floats,
+    own: Floats,
+    common: Floats,
 ) -> None:
-    """`shared_table`, written into the last three."""
-    H, S, A = visits.shape
-    for s in range(S):
-        for b in range(A):
-            T, level = a, a * base
-            for g in range(H):
-                f = m / (visits[g, s, b] + m)
-                T += f * visits[g, s, b]
-                level += f * sums[g, s, b]
-            for h in range(H):
-                own[h, s, b] = 1.0 / (visits[h, s, b] + m)
-                common[h, s, b] = (m * own[h, s, b]) ** 2 / T
-                x[h, s, b] = min(max((sums[h, s, b] + m * level / T) * own[h, s, b], 0.0), 1.0)
+    """`shared_table` of tables (H, S A), written into the last three; `T` and `level` (S A,) are overwritten."""
+    write_factors(flat(visits), m, flat(x))
+    write_level(sums, visits, m, base, a, x, T, level)
+    repeat(level, x)
+    repeat(T, common)
+    write_parts(flat(visits), m, flat(own), flat(common))
+    write_means(flat(sums), flat(own), flat(x))
+
+
+@njit(**INLINE)
+def write_factors(visits: Floats, m: float, f: Floats) -> None:
+    """f = m / (n + m), tables as vectors."""
+    assume_distinct()
+    for e in range(visits.size):
+        f[e] = m / (visits[e] + m)
+
+
+@njit(**INLINE)
+def write_level(
+    sums: Floats, visits: Floats, m: float, base: float, a: float, f: Floats, T: Floats, level: Floats
+) -> None:
+    """T and m level~ of every (s, a), from tables (H, S A)."""
+    assume_distinct()
+    H, R = visits.shape
+    for r in range(R):
+        T[r], level[r] = a, a * base
+    for h in range(H):
+        for r in range(R):
+            T[r] += f[h, r] * visits[h, r]
+            level[r] += f[h, r] * sums[h, r]
+    for r in range(R):
+        level[r] = m * level[r] / T[r]
+
+
+@njit(**INLINE)
+def repeat(row: Floats, table: Floats) -> None:
+    """Write the same numbers (S A,) into every layer of a table (H, S A): what follows is then one long loop."""
+    assume_distinct()
+    for h in range(table.shape[0]):
+        for r in range(row.size):
+            table[h, r] = row[r]
+
+
+@njit(**INLINE)
+def write_parts(visits: Floats, m: float, own: Floats, common: Floats) -> None:
+    """The two parts of the error, tables as vectors; `common` is T before."""
+    assume_distinct()
+    for e in range(visits.size):
+        alone = 1.0 / (visits[e] + m)
+        own[e] = alone
+        common[e] = (m * alone) ** 2 / common[e]
+
+
+@njit(**INLINE)
+def write_means(sums: Floats, own: Floats, x: Floats) -> None:
+    """x~ of tables as vectors; `x` is m level~ before."""
+    assume_distinct()
+    for e in range(x.size):
+        x[e] = min(max((sums[e] + x[e]) * own[e], 0.0), 1.0)
 
 
 @njit(**ENTRY)
@@ -80,124 +133,87 @@ def shared_kernel(transitions: Floats, visits: Floats, m: float, a: float) -> tu
     The last step leads nowhere: its rows are uniform, own = 1/a and common = 0, and nothing reads them.
     """
     p, own, common = np.empty(transitions.shape), np.empty(visits.shape), np.empty(visits.shape)
-    share_kernel(transitions, visits, m, a, p, own, common)
+    R, S = visits[0].size, visits.shape[1]
+    T, level, mass = np.empty(R), np.empty((R, S)), np.empty((R, S))
+    share_kernel(by_row(transitions), by_row(visits), m, a, T, level, mass, by_row(p), by_row(own), by_row(common))
     return p, own, common
 
 
-@njit(**ENTRY)
+@njit(**INLINE)
 def share_kernel(
-    transitions: Floats, visits: Floats, m: float, a: float, p: Floats, own: Floats, common: Floats
-) -> None:
-    """`shared_kernel`, written into the last three."""
-    H, S, A = visits.shape
-    p[H - 1], own[H - 1], common[H - 1] = 1.0 / S, 1.0 / a, 0.0
-    level = np.empty(S)
-    for s in range(S):
-        for b in range(A):
-            T = a
-            level[:] = a / S
-            for g in range(H - 1):
-                n = visits[g, s, b]
-                if n > 0.0:
-                    f = m / (n + m)
-                    T += f * n
-                    for t in range(S):
-                        level[t] += f * transitions[g, s, b, t]
-            for h in range(H - 1):
-                own[h, s, b] = 1.0 / (visits[h, s, b] + m)
-                common[h, s, b] = (m * own[h, s, b]) ** 2 / T
-                mass = 0.0
-                for t in range(S):
-                    p[h, s, b, t] = (transitions[h, s, b, t] + m * level[t] / T) * own[h, s, b]
-                    mass += p[h, s, b, t]
-                for t in range(S):
-                    p[h, s, b, t] /= mass
-
-
-@njit(**ENTRY)
-def kernel_scores(
-    states: Integers, actions: Integers, transitions: Floats, visits: Floats, grid: Floats, a: float
-) -> Floats:
-    """sum over the steps of one trajectory of ln p~_h(s'|s,a), for every m of the grid, from the counts before it."""
-    scores = np.zeros(grid.size)
-    add_kernel_scores(states, actions, transitions, visits, grid, a, scores)
-    return scores
-
-
-@njit(**ENTRY)
-def add_kernel_scores(
-    states: Integers, actions: Integers, transitions: Floats, visits: Floats, grid: Floats, a: float, scores: Floats
-) -> None:
-    """`kernel_scores`, added to the last one."""
-    H, S, _ = visits.shape
-    for i in range(grid.size):
-        m, chance = grid[i], 1.0
-        for h in range(H - 1):
-            s, b, t = states[h], actions[h], states[h + 1]
-            T, level = a, a / S
-            for g in range(H - 1):
-                if visits[g, s, b] > 0.0:
-                    f = m / (visits[g, s, b] + m)
-                    T += f * visits[g, s, b]
-                    level += f * transitions[g, s, b, t]
-            chance *= (transitions[h, s, b, t] + m * level / T) / (visits[h, s, b] + m)
-            if chance < SMALL:
-                scores[i] += np.log(chance)
-                chance = 1.0
-        scores[i] += np.log(chance)
-
-
-@njit(**ENTRY)
-def table_scores(
-    states: Integers, actions: Integers, observed: Floats, sums: Floats, visits: Floats, grid: Floats, trusts: Floats
-) -> Floats:
-    """sum over one trajectory of x ln x~ + (1 - x) ln(1 - x~), for every (m, a) of the two grids: a proper score."""
-    scores = np.zeros((grid.size, trusts.size))
-    add_table_scores(states, actions, observed, sums, visits, grid, trusts, scores)
-    return scores
-
-
-@njit(**ENTRY)
-def add_table_scores(
-    states: Integers,
-    actions: Integers,
-    observed: Floats,
-    sums: Floats,
+    transitions: Floats,
     visits: Floats,
-    grid: Floats,
-    trusts: Floats,
-    scores: Floats,
+    m: float,
+    a: float,
+    T: Floats,
+    level: Floats,
+    mass: Floats,
+    p: Floats,
+    own: Floats,
+    common: Floats,
 ) -> None:
-    """`table_scores`, added to the last one."""
-    H = visits.shape[0]
-    base = overall_mean(sums, visits)
-    chance = np.empty(trusts.size)
-    for i in range(grid.size):
-        m = grid[i]
-        chance[:] = 1.0
-        for h in range(H):
-            s, b, seen = states[h], actions[h], observed[h]
-            total, level = 0.0, 0.0
-            for g in range(H):
-                if visits[g, s, b] > 0.0:
-                    f = m / (visits[g, s, b] + m)
-                    total += f * visits[g, s, b]
-                    level += f * sums[g, s, b]
-            for j in range(trusts.size):
-                expected = (level + trusts[j] * base) / (total + trusts[j])
-                x = (sums[h, s, b] + m * expected) / (visits[h, s, b] + m)
-                x = min(max(x, MIN_CHANCE), 1.0 - MIN_CHANCE)
-                # Logarithms are most of the work: coins need one in all.
-                if seen == 1.0 or seen == 0.0:
-                    chance[j] *= x if seen == 1.0 else 1.0 - x
-                    if chance[j] < SMALL:
-                        scores[i, j] += np.log(chance[j])
-                        chance[j] = 1.0
-                else:
-                    scores[i, j] += seen * np.log(x) + (1.0 - seen) * np.log(1.0 - x)
-        for j in range(trusts.size):
-            if chance[j] < 1.0:
-                scores[i, j] += np.log(chance[j])
+    """`shared_kernel` of tables (H, S A, ...), written into the last three.
+
+    `T` (S A,), `level` and `mass` (S A, S) are overwritten.
+    """
+    H, R, S = transitions.shape
+    write_factors(flat(visits), m, flat(own))
+    write_levels(transitions, visits, a, own, T, level, mass)
+    scale(m, flat(level), flat(mass))
+    repeat(T, common)
+    write_parts(flat(visits), m, flat(own), flat(common))
+    for h in range(H - 1):
+        write_laws(transitions[h], level, own[h], p[h], mass)
+        scale(1.0, flat(p[h]), flat(mass))
+    for r in range(R):
+        own[H - 1, r], common[H - 1, r] = 1.0 / a, 0.0
+        for t in range(S):
+            p[H - 1, r, t] = 1.0 / S
+
+
+@njit(**INLINE)
+def write_levels(
+    transitions: Floats, visits: Floats, a: float, f: Floats, T: Floats, level: Floats, beside: Floats
+) -> None:
+    """T (S A,) and T level~ (S A, S) from all layers but the last, and T once more beside every entry of a level."""
+    assume_distinct()
+    H, R, S = transitions.shape
+    for r in range(R):
+        T[r] = a
+        for t in range(S):
+            level[r, t] = a / S
+    for h in range(H - 1):
+        for r in range(R):
+            if visits[h, r] > 0.0:
+                T[r] += f[h, r] * visits[h, r]
+                for t in range(S):
+                    level[r, t] += f[h, r] * transitions[h, r, t]
+    for r in range(R):
+        for t in range(S):
+            beside[r, t] = T[r]
+
+
+@njit(**INLINE)
+def scale(factor: float, vector: Floats, by: Floats) -> None:
+    """Multiply every entry by one number, and divide it by the entry beside it."""
+    assume_distinct()
+    for e in range(vector.size):
+        vector[e] = factor * vector[e] / by[e]
+
+
+@njit(**INLINE)
+def write_laws(transitions: Floats, level: Floats, own: Floats, p: Floats, mass: Floats) -> None:
+    """Laws of one layer that need not sum to one, (S A, S), and beside every entry what its row sums to."""
+    assume_distinct()
+    R, S = p.shape
+    for r in range(R):
+        total = 0.0
+        for t in range(S):
+            share = (transitions[r, t] + level[r, t]) * own[r]
+            p[r, t] = share
+            total += share
+        for t in range(S):
+            mass[r, t] = total
 
 
 @njit(**ENTRY)
@@ -229,7 +245,7 @@ def best_pair(score: Floats) -> tuple[float, float]:
 @njit(**ENTRY)
 def overall_mean(sums: Floats, visits: Floats) -> float:
     """The mean of everything met, with one observation of 1/2 more."""
-    return (sum_of_table(sums) + 0.5) / (sum_of_table(visits) + 1.0)
+    return (sum_of_vector(flat(sums)) + 0.5) / (sum_of_vector(flat(visits)) + 1.0)
 
 
 @njit(**ENTRY)
@@ -238,32 +254,38 @@ def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
 
     min(1, (1 + sum n Var_n) / (1 + sum n x(1-x)))      over the rows met at least twice, x their mean
     """
+    return share_of_noise(flat(sums), flat(squares), flat(visits))
+
+
+@njit(**INLINE)
+def share_of_noise(sums: Floats, squares: Floats, visits: Floats) -> float:
+    """`noise_share` of tables as vectors."""
     found, coin = ONE_COIN, ONE_COIN
-    H, S, A = visits.shape
-    for h in range(H):
-        for s in range(S):
-            for b in range(A):
-                n = visits[h, s, b]
-                if n >= 2.0:
-                    x = sums[h, s, b] / n
-                    found += max(squares[h, s, b] - n * x * x, 0.0)
-                    coin += n * max(x * (1.0 - x), 0.0)
+    for e in range(visits.size):
+        n = visits[e]
+        if n >= 2.0:
+            x = sums[e] / n
+            found += max(squares[e] - n * x * x, 0.0)
+            coin += n * max(x * (1.0 - x), 0.0)
     return min(found / coin, 1.0)
 
 
 @njit(**ENTRY)
 def rows_met(sums: Floats, visits: Floats) -> tuple[float, float]:
     """Mean and standard deviation of the mean rewards of the rows met, with one more row of reward 1."""
+    return moments_of_rows(flat(sums), flat(visits))
+
+
+@njit(**INLINE)
+def moments_of_rows(sums: Floats, visits: Floats) -> tuple[float, float]:
+    """`rows_met` of tables as vectors."""
     n, first, second = 1.0, 1.0, 1.0
-    H, S, A = visits.shape
-    for h in range(H):
-        for s in range(S):
-            for b in range(A):
-                if visits[h, s, b] > 0.0:
-                    x = sums[h, s, b] / visits[h, s, b]
-                    n += 1.0
-                    first += x
-                    second += x * x
+    for e in range(visits.size):
+        if visits[e] > 0.0:
+            x = sums[e] / visits[e]
+            n += 1.0
+            first += x
+            second += x * x
     mean = first / n
     return mean, np.sqrt(max(second / n - mean * mean, 0.0))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.solvers.compiled.sharing import MIN_CHANCE
+from omdpd.solvers.compiled.scores import MIN_CHANCE
 
 
 @njit(cache=True)
