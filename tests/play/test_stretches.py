@@ -23,6 +23,7 @@ from omdpd.play.loop import first, play, stretches
 from omdpd.play.scene import Scene
 from omdpd.problem.cmdp import Round
 from omdpd.solvers.compiled.options import COMPILED
+from omdpd.solvers.compiled.products import costliest
 from omdpd.storage.packing import pack, unpack
 from omdpd.worlds import WORLDS, random_dirichlet
 
@@ -80,14 +81,14 @@ def standard(scene_world: CMDP, nature: Any, episodes: int, **dials: Any) -> Sce
     return Scene(scene_world, picked, ProximalOMDPD.standard(**dials), episodes, {})
 
 
-@pytest.mark.parametrize("nature", ["fixed", "noisy", "pool"])
+@pytest.mark.parametrize("nature", ["fixed", "noisy", "pool", "adaptive"])
 def test_three_thousand_episodes_together_are_those_one_by_one(nature: str) -> None:
     scene = standard(random_dirichlet.make(np.random.default_rng(7), 5, 3, 5), nature, 3000 if COMPILED else 40)
     lengths = same(scene)
     assert max(lengths) > 30, "nearly all of them were played together"
 
 
-@pytest.mark.parametrize("nature", ["fixed", "noisy", "pool"])
+@pytest.mark.parametrize("nature", ["fixed", "noisy", "pool", "adaptive"])
 @pytest.mark.parametrize(
     "dials",
     [
@@ -104,7 +105,7 @@ def test_every_dial_is_turned_the_same_way(nature: str, dials: dict[str, Any]) -
 @settings(max_examples=25 if COMPILED else 2, deadline=None)
 @given(
     st.integers(1, 6), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(0, 10_000),
-    st.sampled_from(["fixed", "noisy", "pool"]),
+    st.sampled_from(["fixed", "noisy", "pool", "adaptive"]),
 )  # fmt: skip
 def test_worlds_of_every_shape(S: int, A: int, H: int, n_constraints: int, seed: int, nature: str) -> None:
     rng = np.random.default_rng(seed)
@@ -112,13 +113,14 @@ def test_worlds_of_every_shape(S: int, A: int, H: int, n_constraints: int, seed:
         rng.dirichlet(np.ones(S), (H, S, A)), rng.random((H, S, A)), rng.random((n_constraints, H, S, A)),
         np.full(n_constraints, 0.8 * H),
     )  # fmt: skip
-    same(standard(cmdp, "noisy" if nature == "pool" and S * A == 1 else nature, 60))
+    same(standard(cmdp, "noisy" if nature in {"pool", "adaptive"} and S * A == 1 else nature, 60))
 
 
 @pytest.mark.parametrize("name", ["cyclic", "correlated", "inventory", "queue", "streaming", "garnet"])
 def test_worlds_of_the_library(name: str) -> None:
     cmdp = WORLDS[name](np.random.default_rng(1)) if name in {"correlated", "garnet"} else WORLDS[name]()
-    for nature in ("noisy", "pool"):
+    natures = ("noisy", "pool", "adaptive", *(("natural", "hostile") if cmdp.scenarios is not None else ()))
+    for nature in natures:
         same(standard(cmdp, nature, 60))
 
 
@@ -153,6 +155,15 @@ def test_stretches_end_at_stops() -> None:
     lengths = same(scene, (7, 100, 101, 250))
     ends = np.cumsum(lengths).tolist()
     assert {7, 100, 101, 250, 300} <= set(ends)
+
+
+def test_an_adversary_picks_the_costliest_table() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        tables, q = rng.uniform(-1.0, 1.0, (5, 2, 2, 3, 2)), rng.random((2, 3, 2))
+        excess = np.tensordot(tables, q, axes=3).max(axis=1)
+        assert costliest(tables, q) == int(np.argmax(excess))
+    assert costliest(np.ones((3, 1, 1, 1, 1)), np.ones((1, 1, 1))) == 0
 
 
 def test_where_a_stretch_ends_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +211,7 @@ def test_what_is_not_the_usual_case_has_no_stage() -> None:
     assert rounds_ahead(Louder(cmdp), 0, 1) is None
     for other in (
         standard(cmdp, Louder(cmdp), 10),
-        standard(cmdp, "adaptive", 10),
+        standard(cmdp, "drifting", 10),
         standard(cmdp, "noisy", 10, lagged=False),
         standard(cmdp, NATURES["noisy"](cmdp, 0, noise="beta"), 10),
         standard(cmdp, "noisy", 10, layout="graph"),
@@ -211,6 +222,6 @@ def test_what_is_not_the_usual_case_has_no_stage() -> None:
         assert Stage.of(other) is None
 
 
-@pytest.mark.parametrize("nature", ["adaptive", "independent", "unrevealed"])
+@pytest.mark.parametrize("nature", ["drifting", "independent", "unrevealed"])
 def test_other_natures_are_played_by_the_verbs(nature: str) -> None:
     assert set(same(standard(world(), nature, 30))) == {1}

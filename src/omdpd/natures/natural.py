@@ -7,14 +7,16 @@ or (`hostile`) chosen against the policy in play.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from omdpd.natures.pool import BLOCK, Switching
-from omdpd.natures.protocol import Safety, episode_choice
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.natures.pool import Switching, chosen, chosen_ahead, rounds_of
+from omdpd.natures.protocol import COSTLIEST, Safety
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round, Scenarios
 from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.compiled.products import costliest
 from omdpd.solvers.planning import best_plan
 
 
@@ -32,8 +34,15 @@ class Natural:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The scenario of episode k."""
-        key = self._choice(k)
-        return Round(self.cmdp.reward, self.scenarios.tables[key], key, self.reward_noise)
+        return self._rounds[chosen(self.switching, self.seed, k, len(self._rounds))]
+
+    def ahead(self, k: int, n: int) -> tuple[tuple[Round, ...], Integers]:
+        """A round for every scenario, and those of n episodes from k on."""
+        return self._rounds, chosen_ahead(self.switching, self.seed, k, n, len(self._rounds))
+
+    @cached_property
+    def _rounds(self) -> tuple[Round, ...]:
+        return rounds_of(self.cmdp, self.scenarios.tables, self.reward_noise)
 
     def table(self, key: int) -> Floats:
         """The scenario of that number."""
@@ -42,12 +51,6 @@ class Natural:
     def safety(self) -> Safety:
         """By the linear program over all scenarios."""
         return safety_in(self.cmdp, self.scenarios)
-
-    def _choice(self, k: int) -> int:
-        n = len(self.scenarios.tables)
-        if self.switching == "random":
-            return episode_choice(self.seed, k, n)
-        return (k // BLOCK if self.switching == "blocks" else k) % n
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +65,15 @@ class Hostile:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The costliest scenario; with several constraints the one whose largest excess is largest."""
-        tables = self.scenarios.tables
-        worst = int(np.argmax(np.tensordot(tables, occupancy, axes=3).max(axis=1)))
-        return Round(self.cmdp.reward, tables[worst], worst, self.reward_noise)
+        return self._rounds[costliest(self.scenarios.tables, occupancy)]
+
+    def ahead(self, k: int, n: int) -> tuple[tuple[Round, ...], Integers]:
+        """A round for every scenario, and that the costliest is picked."""
+        return self._rounds, np.full(n, COSTLIEST)
+
+    @cached_property
+    def _rounds(self) -> tuple[Round, ...]:
+        return rounds_of(self.cmdp, self.scenarios.tables, self.reward_noise)
 
     def table(self, key: int) -> Floats:
         """The scenario of that number."""

@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 
 from omdpd.natures.anchor import Anchor
-from omdpd.natures.protocol import Safety, episode_choice
+from omdpd.natures.protocol import COSTLIEST, Safety, episode_choice
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.compiled.products import costliest
 
 POOL_SIZE = 4
 BLOCK = 50  # episodes per table when switching in blocks
@@ -36,15 +37,15 @@ class Pool:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The table of episode k, whatever is played."""
-        return self._rounds[self._choice(k)]
+        return self._rounds[chosen(self.switching, self.seed, k, len(self.tables))]
 
     def ahead(self, k: int, n: int) -> tuple[tuple[Round, ...], Integers]:
         """A round for every table, and the tables of n episodes from k on."""
-        return self._rounds, np.array([self._choice(each) for each in range(k, k + n)], np.int64)
+        return self._rounds, chosen_ahead(self.switching, self.seed, k, n, len(self.tables))
 
     @cached_property
     def _rounds(self) -> tuple[Round, ...]:
-        return tuple(Round(self.cmdp.reward, table, key, self.reward_noise) for key, table in enumerate(self.tables))
+        return rounds_of(self.cmdp, self.tables, self.reward_noise)
 
     def table(self, key: int) -> Floats:
         """The pool's table of that number."""
@@ -53,11 +54,6 @@ class Pool:
     def safety(self) -> Safety:
         """By construction."""
         return BY_CONSTRUCTION
-
-    def _choice(self, k: int) -> int:
-        if self.switching == "random":
-            return episode_choice(self.seed, k, len(self.tables))
-        return (k // BLOCK if self.switching == "blocks" else k) % len(self.tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +68,15 @@ class Adaptive:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The costliest table; with several constraints the one whose largest excess is largest."""
-        excess = np.tensordot(self.tables, occupancy, axes=3).max(axis=1)
-        worst = int(np.argmax(excess))
-        return Round(self.cmdp.reward, self.tables[worst], worst, self.reward_noise)
+        return self._rounds[costliest(self.tables, occupancy)]
+
+    def ahead(self, k: int, n: int) -> tuple[tuple[Round, ...], Integers]:
+        """A round for every table, and that the costliest is picked."""
+        return self._rounds, np.full(n, COSTLIEST)
+
+    @cached_property
+    def _rounds(self) -> tuple[Round, ...]:
+        return rounds_of(self.cmdp, self.tables, self.reward_noise)
 
     def table(self, key: int) -> Floats:
         """The pool's table of that number."""
@@ -111,6 +113,23 @@ class Drifting:
     def safety(self) -> Safety:
         """Combinations of safe tables are safe."""
         return BY_CONSTRUCTION
+
+
+def chosen(switching: Switching, seed: int, k: int, n_tables: int) -> int:
+    """Which of so many tables episode k has."""
+    if switching == "random":
+        return episode_choice(seed, k, n_tables)
+    return (k // BLOCK if switching == "blocks" else k) % n_tables
+
+
+def chosen_ahead(switching: Switching, seed: int, k: int, n: int, n_tables: int) -> Integers:
+    """Which of them every one of n episodes from k on has."""
+    return np.array([chosen(switching, seed, each, n_tables) for each in range(k, k + n)], np.int64)
+
+
+def rounds_of(cmdp: CMDP, tables: Floats, reward_noise: Noise) -> tuple[Round, ...]:
+    """A round for every table, named by its place."""
+    return tuple(Round(cmdp.reward, table, key, reward_noise) for key, table in enumerate(tables))
 
 
 def make(cmdp: CMDP, seed: int, size: int = POOL_SIZE, switching: Switching = "random") -> Pool:

@@ -14,6 +14,9 @@ from omdpd.problem.setting import FeedbackKind
 from omdpd.solvers.compiled.options import COMPILED
 from omdpd.solvers.compiled.streams import first_below
 
+# In place of a round: the one whose largest excess cost is largest for the policy in play, the first of equals.
+COSTLIEST = -1
+
 
 @dataclass(frozen=True)
 class Safety:
@@ -29,7 +32,8 @@ class Nature(Protocol):
     A nature that changes more than costs that it reveals says so in an attribute `changes`: names out of "reward",
     "cost" (which are not revealed) and "kernel".  One whose kernel changes also has `world(k)`, the truth of episode k,
     and `dynamic_optimum(n)`, the mean over n episodes of the best value of a policy that is safe in its episode.
-    One that picks among few rounds whatever is played may have `ahead` (see `rounds_ahead`): its runs are faster.
+    One that picks among few rounds, whatever is played or the costliest, may have `ahead` (see `rounds_ahead`): its
+    runs are faster.
     """
 
     @property
@@ -68,7 +72,7 @@ def world_of(nature: Nature, cmdp: CMDP, k: int) -> CMDP:
 
 
 def rounds_ahead(nature: Nature, k: int, n: int) -> tuple[Sequence[Round], Integers] | None:
-    """The few rounds of a nature that looks at nobody, and which of them each of n episodes from k on has.
+    """The few rounds of a nature, and which of them each of n episodes from k on has, or `COSTLIEST`.
 
     A nature says so in a method ``ahead(k, n)`` beside its `draw`; None of one that has none, or another `draw`.
     """

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from omdpd.natures.pool import BLOCK, BY_CONSTRUCTION, POOL_SIZE, draw_pool
 from omdpd.natures.protocol import Safety, episode_choice
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.compiled.products import costliest
 
 Choosing = Literal["random", "blocks", "adaptive"]
 
@@ -49,7 +48,7 @@ class Unrevealed:
 
     def _choice(self, k: int, occupancy: Floats) -> int:
         if self.choosing == "adaptive":
-            return int(np.argmax(np.tensordot(self.tables, occupancy, axes=3).max(axis=1)))
+            return costliest(self.tables, occupancy)
         if self.choosing == "random":
             return episode_choice(self.seed, k, len(self.tables))
         return (k // BLOCK) % len(self.tables)

@@ -116,30 +116,21 @@ class Stage:
         choices = ahead[1]
         if self.setting.feedback == "bandit":
             return choices
-        known = np.array([self._remembered(state, int(i)) is not None for i in range(len(self.rounds))])
-        new = np.flatnonzero(~known[choices])
+        new = np.flatnonzero((choices >= 0) & np.isnan(self._novel(state))[choices])
         return choices[: new[0]] if len(new) else choices
 
-    def _remembered(self, state: State, which: int) -> float | None:
-        """How far the tables of a round are from the remembered ones, if they are among these; else None."""
-        labels = tuple(tuple(sorted(kept.labels)) for kept in state.memory)
+    def _novel(self, state: State) -> Floats:
+        """How far the tables of every round are from the remembered ones; not a number if they are not among them."""
+        labels = tuple(frozenset(kept.labels) for kept in state.memory)
         if self.memo.get("labels") != labels:
-            self.memo.clear()
-            self.memo["labels"] = labels
-        if which not in self.memo:
-            met = list(zip(state.memory, self.tables[which], strict=True))
-            same = all(kept.meet(table).same_as(kept) for kept, table in met)
-            far = [margins.distance(kept, table) for kept, table in met if kept.tables]
-            self.memo[which] = max(far, default=0.0) if same else None
-        found: float | None = self.memo[which]
+            self.memo.update(labels=labels, novel=np.array([_novelty(state, tables) for tables in self.tables]))
+        found: Floats = self.memo["novel"]
         return found
 
     def _truth(self, state: State, choices: Integers, uniforms: Floats) -> Truth:
         cmdp, first = self.scene.cmdp, self.rounds[0]
         bandit = self.setting.feedback == "bandit"
-        novel = np.zeros(len(self.rounds))
-        if not bandit:
-            novel[:] = [self._remembered(state, i) or 0.0 for i in range(len(self.rounds))]
+        novel = np.zeros(len(self.rounds)) if bandit else self._novel(state)
         return Truth(
             _own(cmdp.transition), _own(cmdp.initial), _own(first.reward), self.tables, choices, novel, uniforms,
             _own(cmdp.excess if bandit else cmdp.excess[:0]),
@@ -198,6 +189,14 @@ def _passes() -> tuple[Callable[..., Any], ...]:
         handle(standard_beliefs, *counts, *squares, *scores, True, True, x, T, q, 1.0, 1.0, q, T, T, T, q, q),
         handle(solve_step, q, q, 1.0, T, x, T, x, False, 1.0, True, x, q, xx, x),
     )
+
+
+def _novelty(state: State, tables: Floats) -> float:
+    """How far revealed tables (I, H, S, A) are from the remembered ones; not a number if a memory would change."""
+    met = list(zip(state.memory, tables, strict=True))
+    if not all(kept.meet(table).same_as(kept) for kept, table in met):
+        return np.nan
+    return max([margins.distance(kept, table) for kept, table in met if kept.tables], default=0.0)
 
 
 def _plain(each: Round, first: Round, scene: Scene) -> bool:

@@ -1,8 +1,11 @@
 """Runs of very many episodes stay small: few files, few rows, memory that does not grow with K."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import named
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -103,6 +106,7 @@ def test_a_run_of_a_million_episodes_stays_small(tmp_path, nature, episodes):
     """At paper size: under 300 MB of memory and 100 MB of disk, also where no table comes twice."""
     assert MAX_NUMBERS < 200_000 * 75  # the tables of the shorter run do not fit into what is kept either
     words = [sys.executable, "-c", PEAK, nature, str(episodes), str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=1800)
+    env = os.environ | {"PYTHONPATH": str(Path(named.__file__).parent)}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=1800, env=env)
     assert float(done.stdout) < 300.0
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 100e6

@@ -39,6 +39,18 @@ def largest_dot(tables: Floats, q: Floats) -> float:
 
 
 @njit(**ENTRY)
+def costliest(tables: Floats, q: Floats) -> int:
+    """argmax_j max_i d_ji.q over tables (n, I, H, S, A); the first of equals."""
+    place, most = 0, -np.inf
+    for j in range(len(tables)):
+        for i in range(tables.shape[1]):
+            cost = dot(tables[j, i], q)
+            if cost > most:
+                place, most = j, cost
+    return place
+
+
+@njit(**ENTRY)
 def half_square(q: Floats, q_other: Floats) -> float:
     """1/2 |q - q'|^2."""
     x, y = q.ravel(), q_other.ravel()

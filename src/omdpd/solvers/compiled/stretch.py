@@ -23,7 +23,7 @@ from omdpd.solvers.compiled.episode import are_laws, at_least, inside, play_judg
 from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
 from omdpd.solvers.compiled.options import ENTRY, INNER
 from omdpd.solvers.compiled.pointers import borrow, outlive
-from omdpd.solvers.compiled.products import add_violation, dot, largest_dot
+from omdpd.solvers.compiled.products import add_violation, costliest, dot, largest_dot
 from omdpd.solvers.compiled.sharing import kernel_drift
 from omdpd.solvers.compiled.standard import lift_tables
 
@@ -33,8 +33,9 @@ FAILED = 2
 class Truth(NamedTuple):
     """What is played: the world, its tables (n, I, H, S, A), and of every episode which one it meets.
 
-    `uniforms` (B, (3 + I) H) are the random numbers of every episode; `novel` (n,) is how far a table is from those
-    remembered, and `seen_cost` (I, H, S, A) what the truth of an estimated cost is (no rows where costs are revealed).
+    A choice below zero is the costliest table for the policy in play, and is written; `uniforms` (B, (3 + I) H) are the
+    random numbers of every episode; `novel` (n,) is how far a table is from those remembered, not a number if it is
+    not among them, and `seen_cost` (I, H, S, A) the truth of an estimated cost (no rows where costs are revealed).
     """
 
     transition: Floats
@@ -199,6 +200,11 @@ def play_stretch(
         if not are_laws(policy, dials.lawful):
             break
         occupancy = occupancy_of_policy(policy, truth.transition, truth.initial)
+        if which < 0:
+            which = costliest(truth.tables, occupancy)
+            if not truth.novel[which] >= 0.0:
+                break
+            truth.choices[played] = which
         columns.value[b] = play_judge(
             policy, occupancy, truth.transition, truth.initial, truth.reward, truth.tables[which], truth.uniforms[b],
             truth.drawn_rewards, truth.drawn_costs, states, actions, rewards, costs, columns.excess[b],
