@@ -21,6 +21,7 @@ from omdpd.play import loop
 from omdpd.play.ahead import Stage
 from omdpd.play.loop import first, play, stretches
 from omdpd.play.scene import Scene
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import Round
 from omdpd.solvers.compiled.options import COMPILED
 from omdpd.solvers.compiled.products import costliest
@@ -202,6 +203,25 @@ class Louder(Fixed):
     def draw(self, k: int, occupancy: Any) -> Round:
         kept = super().draw(k, occupancy)
         return Round(kept.reward, kept.cost, kept.key, "two-point", "two-point")
+
+
+class Wrong(Fixed):
+    """A nature that says something else ahead than it may."""
+
+    said: Any = ()
+
+    def draw(self, k: int, occupancy: Any) -> Round:
+        return super().draw(k, occupancy)
+
+    def ahead(self, k: int, n: int) -> Any:
+        return (super().draw(k, None),), self.said
+
+
+@pytest.mark.parametrize("said", [[0, 1], [0, -2], [0], [[0, 0]], [0.0, 0.0], "no"], ids=str)
+def test_a_nature_that_says_nonsense_ahead_is_refused(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Wrong, "said", said)
+    with pytest.raises(InvalidInputError, match=r"Wrong\.ahead\(3, 2\) must give its rounds and 2 places among them"):
+        rounds_ahead(Wrong(world()), 3, 2)
 
 
 def test_what_is_not_the_usual_case_has_no_stage() -> None:

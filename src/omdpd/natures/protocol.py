@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
 from omdpd.solvers.compiled.options import COMPILED
@@ -78,11 +78,21 @@ def rounds_ahead(nature: Nature, k: int, n: int) -> tuple[Sequence[Round], Integ
     """
     for each in type(nature).__mro__:
         if "draw" in vars(each):
-            found: tuple[Sequence[Round], Integers] | None = None
-            if "ahead" in vars(each):
-                found = nature.ahead(k, n)  # type: ignore[attr-defined]
-            return found
+            return _checked(nature, k, n) if "ahead" in vars(each) else None
     return None
+
+
+def _checked(nature: Any, k: int, n: int) -> tuple[Sequence[Round], Integers]:
+    """What a nature says ahead, which compiled code takes at its word."""
+    rounds, choices = nature.ahead(k, n)
+    picked = np.array(choices)
+    right = picked.shape == (n,) and (n == 0 or picked.dtype.kind == "i")
+    if not right or not rounds or (n > 0 and not COSTLIEST <= picked.min() <= picked.max() < len(rounds)):
+        raise InvalidInputError(
+            f"{type(nature).__name__}.ahead({k}, {n}) must give its rounds and {n} places among them (or {COSTLIEST}), "
+            f"but gave {len(rounds)} rounds and {choices!r}"
+        )
+    return rounds, picked.astype(np.int64)
 
 
 def episode_rng(seed: int, k: int) -> np.random.Generator:

@@ -104,7 +104,8 @@ class Stage:
             return None
         played = choices[: done.played]
         after = self._state(state, past, plans, done, played)
-        rows = [row for row in _rows(totals.episodes, done.played, state.eta, columns) if recorded(row.episode)]
+        wanted = [b for b in range(done.played) if recorded(state.k + b + 1)]
+        rows = _rows(state.k, wanted, state.eta, columns)
         sums = _totals(totals, columns, done.played, self.scene.episodes)
         keys = [self.rounds[i].key for i in np.unique(played)]
         return Stretch(columns.value[: done.played].tolist(), rows, after, sums, keys)
@@ -254,22 +255,22 @@ def _columns(totals: Totals, n: int) -> Columns:
     )  # fmt: skip
 
 
-def _rows(k: int, n: int, eta: float, columns: Columns) -> list[Row]:
-    """The rows of n episodes after k; a certificate that is not a number is none."""
+def _rows(k: int, wanted: list[int], eta: float, columns: Columns) -> list[Row]:
+    """The rows of some of the episodes after k; a certificate that is not a number is none."""
     c = columns
     told = (
         c.value, c.excess, c.value_sum[1:], c.violation_sum[1:], c.weight, c.regret, c.violation, c.optimism,
         c.planned_value, c.planned_violation,
     )  # fmt: skip
-    lists = [column[:n].tolist() for column in told]
+    lists = [column[wanted].tolist() for column in told]
     return [
         Row(
             k + 1 + b, value, tuple(excess), value_sum, violation_sum, eta, weight,
             None if regret != regret else regret, None if violation != violation else violation,
             None, (), holds, planned_value, planned_violation,
         )
-        for b, (value, excess, value_sum, violation_sum, weight, regret, violation, holds, planned_value,
-                planned_violation) in enumerate(zip(*lists, strict=True))
+        for b, value, excess, value_sum, violation_sum, weight, regret, violation, holds, planned_value,
+            planned_violation in zip(wanted, *lists, strict=True)
     ]  # fmt: skip
 
 
