@@ -7,9 +7,11 @@ from named import NATURES, WORLDS
 from reference_programs import dual_value
 
 from omdpd.natures import NATURES as FACTORIES
+from omdpd.natures.pool import Pool, draw_pool
 from omdpd.natures.protocol import Safety, changes_of
 from omdpd.play.judging import comparator
-from omdpd.testing import NATURE_RULES, nature_case
+from omdpd.testing import NATURE_RULES, check_nature, nature_case
+from omdpd.testing.common import ConformanceError
 
 # Natures that need scenarios of the world's own are tried in a world that has some.
 OWN = ("natural", "hostile")
@@ -72,3 +74,18 @@ def test_revealed_costs_do_change(name, world):
     tables = {nature.draw(k, occupancy(cmdp, k)).cost.tobytes() for k in range(30)}
     if nature.feedback == "full" and name not in LOOKING:
         assert len(tables) > 1
+
+
+class Forgetful(Pool):
+    """A pool that draws its tables in turn, and tells ahead that they are drawn at random."""
+
+    def draw(self, k, occupancy):
+        return super().ahead(k, 0)[0][k % len(self.tables)]
+
+    def ahead(self, k, n):
+        return super().ahead(k, n)
+
+
+def test_a_nature_that_tells_other_rounds_ahead_than_it_draws_is_found_out():
+    with pytest.raises(ConformanceError, match="ahead tells another round of episode"):
+        check_nature(lambda cmdp, seed: Forgetful(cmdp, seed, draw_pool(cmdp, seed, 3)))

@@ -8,12 +8,13 @@ from typing import get_args
 
 import numpy as np
 
-from omdpd.natures.protocol import Nature, Safety, changes_of
+from omdpd.natures.protocol import COSTLIEST, Nature, Safety, changes_of, rounds_ahead
 from omdpd.play.judging import comparator
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.laws import DenseLaws
 from omdpd.problem.setting import FeedbackKind
+from omdpd.solvers.compiled.products import costliest
 from omdpd.solvers.sweeps import occupancy_under
 from omdpd.testing.common import require, small_world
 
@@ -116,6 +117,20 @@ def what_changes_is_revealed_or_said(case: NatureCase) -> None:
         require("kernel" not in changes or hasattr(case.nature, name), f"its kernel changes, but it has no {name!r}")
 
 
+def what_is_told_ahead_is_what_comes(case: NatureCase) -> None:
+    """The rounds of `ahead`, for a nature that has it, are those of `draw`."""
+    told = rounds_ahead(case.nature, 0, ROUNDS)
+    if told is None:
+        return
+    rounds, choices = told
+    tables = np.array([each.cost for each in rounds])
+    for k, q, drawn in case.rounds():
+        ahead = rounds[costliest(tables, q) if choices[k] == COSTLIEST else choices[k]]
+        noise = (ahead.reward_noise, ahead.cost_noise) == (drawn.reward_noise, drawn.cost_noise)
+        same = np.array_equal(ahead.cost, drawn.cost) and np.array_equal(ahead.reward, drawn.reward)
+        require(same and noise and ahead.key == drawn.key, f"ahead tells another round of episode {k} than draw gives")
+
+
 def the_verdict_on_safety_is_true(case: NatureCase) -> None:
     """A linear program over many episodes finds a policy safe in all of them exactly where `safety` says so."""
     verdict = case.nature.safety()
@@ -134,6 +149,7 @@ NATURE_RULES: dict[str, Callable[[NatureCase], None]] = {
     rule.__name__: rule
     for rule in (
         a_draw_is_a_pure_function, a_round_fits_the_world, a_key_names_its_table,
-        drawing_changes_nothing_it_was_given, what_changes_is_revealed_or_said, the_verdict_on_safety_is_true,
+        drawing_changes_nothing_it_was_given, what_changes_is_revealed_or_said, what_is_told_ahead_is_what_comes,
+        the_verdict_on_safety_is_true,
     )
 }  # fmt: skip
