@@ -1,5 +1,6 @@
 """What runs need is compiled before they start, once, and nothing else is."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,10 @@ import pytest
 from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.cli import first_use as command
+from omdpd.cli import playing
 from omdpd.cli.first_use import runs_of
 from omdpd.experiments import first_use
+from omdpd.experiments.executors import InProcess
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
 from omdpd.solvers.compiled.announce import ANNOUNCER
@@ -90,3 +93,12 @@ def test_everything_ahead_includes_what_large_problems_call():
         == [("ProximalOMDPD.standard", None)] * 2 + [("ProximalOMDPD.standard", "graph")] * 2 + [("Uniform", None)] * 2
     )
     assert len({first_use._note(run) for run in runs}) == len(runs)
+
+
+@pytest.mark.parametrize(("compiled", "kept", "apart"), [(0, True, False), (3, True, True), (3, False, False)])
+def test_a_command_does_not_play_in_the_process_that_compiled(monkeypatch, tmp_path, compiled, kept, apart):
+    monkeypatch.setattr(ANNOUNCER, "n_done", compiled)
+    monkeypatch.setattr(playing, "kernel_folder", lambda: tmp_path if kept else None)
+    with playing.Plan(jobs=1).executor(1) as workers:
+        assert isinstance(workers, InProcess) != apart
+        assert workers.submit(os.getpid).result() != os.getpid() if apart else True
