@@ -69,8 +69,8 @@ LINES = (
     Line("Taxi", "cautious", True, 200),
     Line("Taxi", "standard", False, 150),
     Line("queue", "cautious", False, 200),
-    Line("grid", "cautious", False, 150),
-    Line("grid", "cautious", True, 60),
+    Line("grid", "cautious", False, 300),
+    Line("grid", "cautious", True, 300),
 )
 
 

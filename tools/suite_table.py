@@ -133,7 +133,10 @@ def late_of(runs: Sequence[Run], preset: str) -> str:
     """The combinations in which a preset's violation grows fast or is large at the end, the largest share first."""
     groups = {key: group for key, group in grouped(runs).items() if key[2] == f"ProximalOMDPD.{preset}"}
     chosen = [(key, group) for key, group in groups.items() if late(group).missed_without_allowance]
-    return growth(dict(sorted(chosen, key=lambda pair: -late(pair[1]).share)))
+    kept = sum(not late(group).missed for group in groups.values())
+    seeds = max(map(len, groups.values()), default=0)
+    line = f"{kept} of {len(groups)} combinations keep both bars ({seeds} seeds each)."
+    return growth(dict(sorted(chosen, key=lambda pair: -late(pair[1]).share))) + f"\n\n{line}"
 
 
 def growth(groups: Mapping[tuple[str, ...], Sequence[Run]]) -> str:
