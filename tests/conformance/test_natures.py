@@ -87,5 +87,5 @@ class Forgetful(Pool):
 
 
 def test_a_nature_that_tells_other_rounds_ahead_than_it_draws_is_found_out():
-    with pytest.raises(ConformanceError, match="ahead tells another round of episode"):
+    with pytest.raises(ConformanceError, match="ahead gives another round of episode"):
         check_nature(lambda cmdp, seed: Forgetful(cmdp, seed, draw_pool(cmdp, seed, 3)))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omdpd import CMDP
+from omdpd.experiments.one_run import advance
+from omdpd.experiments.registry import Registry
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.learners.surrogate import Weighting
 from omdpd.natures import NATURES
 from omdpd.natures.fixed import Fixed
 from omdpd.natures.pool import Pool, draw_pool
@@ -26,6 +34,9 @@ from omdpd.problem.cmdp import Round
 from omdpd.solvers.compiled.options import COMPILED
 from omdpd.solvers.compiled.products import costliest
 from omdpd.storage.packing import pack, unpack
+from omdpd.storage.run_folder import RunFolder
+from omdpd.testing import check_nature
+from omdpd.testing.common import ConformanceError
 from omdpd.worlds import WORLDS, random_dirichlet
 
 SEED = 5
@@ -71,6 +82,11 @@ def same(scene: Scene, stops: tuple[int, ...] = ()) -> list[int]:
     return lengths
 
 
+def share_together(lengths: list[int]) -> float:
+    """The share of the episodes that were played in stretches of more than one."""
+    return sum(n for n in lengths if n > 1) / sum(lengths)
+
+
 def packed(now: Any) -> tuple[Any, dict[str, bytes]]:
     """Everything of a progress but the clock, as bytes."""
     tree, arrays = pack((now.learner_state, now.totals, now.keys, now.ledger))
@@ -85,8 +101,7 @@ def standard(scene_world: CMDP, nature: Any, episodes: int, **dials: Any) -> Sce
 @pytest.mark.parametrize("nature", ["fixed", "noisy", "pool", "adaptive"])
 def test_three_thousand_episodes_together_are_those_one_by_one(nature: str) -> None:
     scene = standard(random_dirichlet.make(np.random.default_rng(7), 5, 3, 5), nature, 3000 if COMPILED else 40)
-    lengths = same(scene)
-    assert max(lengths) > 30, "nearly all of them were played together"
+    assert share_together(same(scene)) > 0.9
 
 
 @pytest.mark.parametrize("nature", ["fixed", "noisy", "pool", "adaptive"])
@@ -100,7 +115,9 @@ def test_three_thousand_episodes_together_are_those_one_by_one(nature: str) -> N
     ids=str,
 )  # fmt: skip
 def test_every_dial_is_turned_the_same_way(nature: str, dials: dict[str, Any]) -> None:
-    same(standard(world(), nature, 200, **dials))
+    share = share_together(same(standard(world(), nature, 200, **dials)))
+    # A memory of two tables, or of the last one, does not hold a pool of four.
+    assert share > 0.5 or (nature in {"pool", "adaptive"} and "memory" in dials)
 
 
 @settings(max_examples=25 if COMPILED else 2, deadline=None)
@@ -114,7 +131,8 @@ def test_worlds_of_every_shape(S: int, A: int, H: int, n_constraints: int, seed:
         rng.dirichlet(np.ones(S), (H, S, A)), rng.random((H, S, A)), rng.random((n_constraints, H, S, A)),
         np.full(n_constraints, 0.8 * H),
     )  # fmt: skip
-    same(standard(cmdp, "noisy" if nature in {"pool", "adaptive"} and S * A == 1 else nature, 60))
+    lengths = same(standard(cmdp, "noisy" if nature in {"pool", "adaptive"} and S * A == 1 else nature, 60))
+    assert len(lengths) < 60
 
 
 @pytest.mark.parametrize("name", ["cyclic", "correlated", "inventory", "queue", "streaming", "garnet"])
@@ -122,7 +140,7 @@ def test_worlds_of_the_library(name: str) -> None:
     cmdp = WORLDS[name](np.random.default_rng(1)) if name in {"correlated", "garnet"} else WORLDS[name]()
     natures = ("noisy", "pool", "adaptive", *(("natural", "hostile") if cmdp.scenarios is not None else ()))
     for nature in natures:
-        same(standard(cmdp, nature, 60))
+        assert share_together(same(standard(cmdp, nature, 60))) > 0.2
 
 
 def test_a_world_without_a_safe_policy_is_left_to_the_verbs_while_its_margin_is_below_zero() -> None:
@@ -170,9 +188,7 @@ def test_an_adversary_picks_the_costliest_table() -> None:
 def test_where_a_stretch_ends_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = standard(world(), "pool", 200)
     monkeypatch.setattr(loop, "LONG", 3)
-    *_, short = together(scene, 200)
-    assert max(short[5:]) <= 64
-    same(scene)
+    assert max(same(scene)) == 3
 
 
 def test_a_run_goes_on_from_a_stored_state_as_if_it_had_not_stopped() -> None:
@@ -195,6 +211,100 @@ def test_a_state_is_not_changed_by_the_episodes_after_it() -> None:
     ]
     assert all(packed(now) == then for now, then in kept)
     assert all(one.learner_state.q is not other.learner_state.q for (one, _), (other, _) in pairwise(kept))
+
+
+def test_a_run_that_is_stopped_again_and_again_is_the_run_that_was_not(tmp_path: Path) -> None:
+    registry = Registry.installed()
+    spec = registry.run("random_dirichlet", "pool", "ProximalOMDPD.standard", 300, 0)
+    whole, parts = RunFolder(tmp_path / "whole", spec.id), RunFolder(tmp_path / "parts", spec.id)
+    summary = advance(spec, whole, None, 100.0)
+    calls, done = 0, None
+    while done is None:
+        done, calls = advance(spec, parts, None, 0.0, seconds=0.0), calls + 1
+    assert calls > 3
+    assert parts.rows().equals(whole.rows())
+    assert {**done, "seconds": 0.0} == {**summary, "seconds": 0.0}
+
+
+UNSOLVED = """
+import numpy as np
+import test_stretches
+from omdpd.play import ahead
+from omdpd.solvers import mirror
+
+solve, failed = mirror.solve_step, []
+
+def now_and_then(reference, loss, eta, *rest):
+    gap, scale, steps, status, residual = solve(reference, loss, eta, *rest)
+    if int(abs(float(loss.sum())) * 1e7 + eta * 1e5) % 3 < 2:
+        failed.append(eta)
+        status = 2
+    return gap, scale, steps, status, residual
+
+mirror.solve_step = ahead.solve_step = now_and_then
+for nature in ("noisy", "pool"):
+    test_stretches.same(test_stretches.standard(test_stretches.world(2, 2, 2), nature, 12))
+print(len(set(failed)))
+"""
+
+
+def test_a_step_that_cannot_be_solved_is_shortened_in_the_same_way() -> None:
+    paths = [*sys.path, str(Path(__file__).parent)]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, "-c", UNSOLVED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 2, "steps of several lengths failed"
+
+
+@pytest.mark.parametrize(
+    "change", [np.asfortranarray, lambda tables: tables.astype(np.float32)], ids=["order", "digits"]
+)
+def test_tables_of_another_form_are_left_to_the_verbs(change: Any) -> None:
+    cmdp = world()
+    same(standard(cmdp, Pool(cmdp, 0, change(draw_pool(cmdp, 0, 3))), 40))
+
+
+def test_a_nature_without_names_for_its_tables_collects_none() -> None:
+    cmdp = world()
+    lengths = same(standard(cmdp, Fixed(cmdp, repeats=False), 60))
+    assert len(lengths) < 60
+
+
+@dataclass(frozen=True)
+class Steeper(Weighting):
+    """A weighting of the user's."""
+
+    def potential(self, setting: Any, k: int) -> Any:
+        return super().potential(setting, 4 * k)
+
+
+def test_parts_of_ones_own_are_left_to_the_verbs() -> None:
+    cmdp = world()
+    learner = replace(ProximalOMDPD.standard(), weighting=Steeper(lagged=True))
+    assert Stage.of(Scene(cmdp, NATURES["noisy"](cmdp, 0), learner, 10, {})) is None
+
+
+class Turning(Pool):
+    """A pool that gives other rounds every time it is asked."""
+
+    def draw(self, k: int, occupancy: Any) -> Round:
+        return super().draw(k, occupancy)
+
+    def ahead(self, k: int, n: int) -> Any:
+        rounds, choices = super().ahead(k, n)
+        turn = k % len(rounds)
+        return rounds[turn:] + rounds[:turn], (choices - turn) % len(rounds)
+
+
+def test_other_rounds_at_every_call_are_refused() -> None:
+    cmdp = world()
+    nature = Turning(cmdp, 0, draw_pool(cmdp, 0, 3), "cyclic")
+    with pytest.raises(InvalidInputError, match=r"Turning\.ahead\(1, .*\) must give the same rounds"):
+        list(stretches(standard(cmdp, nature, 20), first(standard(cmdp, nature, 20)), np.random.default_rng(0), bool))
+    with pytest.raises(ConformanceError, match="gives other rounds than"):
+        check_nature(lambda c, seed: Turning(c, seed, draw_pool(c, seed, 3), "cyclic"))
 
 
 class Louder(Fixed):

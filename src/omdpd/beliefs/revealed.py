@@ -59,7 +59,7 @@ class TableMemory:
     @cached_property
     def stack(self) -> Floats:
         """The tables in the order in which they were first stored, (n, H, S, A); there must be one."""
-        return np.stack(self.by_label())
+        return np.ascontiguousarray(np.stack(self.by_label()))  # stacked as its parts lie, in whatever order that is
 
     @cached_property
     def sizes(self) -> Floats:

@@ -56,8 +56,10 @@ def _here() -> str:
 
 def _note(run: RunSpec) -> str:
     """What runs that call the same functions have in common."""
-    layout = run.learner.settings.get("layout") or ""
-    return f"{run.learner.name}-{run.nature.name}" + (f"-{layout}" if layout else "")
+    settings = run.learner.settings
+    ways = [str(settings["layout"])] if settings.get("layout") else []
+    ways += ["one-by-one"] if settings.get("lagged") is False else []  # its episodes are not played together
+    return "-".join([run.learner.name, run.nature.name, *ways])
 
 
 def _play(run: RunSpec) -> None:

@@ -116,10 +116,10 @@ def advance(
     with noting_interrupts() as stop:
         recorded, stops = record_grid(spec.episodes, spec.record == "all"), () if kept is None else kept.wanted
         for values, rows, now in stretches(scene, start, rng, recorded, stops):
-            writer.add(values, rows, now)
-            if callback is not None:
+            if callback is not None:  # before they are written: what is not written comes again
                 for row in rows:
                     callback(spec, row)
+            writer.add(values, rows, now)
             if stop.asked or (seconds is not None and time.perf_counter() - began > seconds):
                 writer.commit(now)
                 break

@@ -68,7 +68,8 @@ class Stepping:
     def first(self, setting: Setting) -> float:
         """eta_1."""
         bandit = setting.feedback == "bandit" and self.eta_bandit is not None
-        return setting.horizon * (self.eta_bandit if bandit and self.eta_bandit is not None else self.eta_init)
+        eta = self.eta_bandit if bandit and self.eta_bandit is not None else self.eta_init
+        return setting.horizon * float(eta)
 
     def charges(self, memory: Sequence[TableMemory]) -> bool:
         """Whether a surprise slows the steps."""

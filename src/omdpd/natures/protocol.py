@@ -74,7 +74,8 @@ def world_of(nature: Nature, cmdp: CMDP, k: int) -> CMDP:
 def rounds_ahead(nature: Nature, k: int, n: int) -> tuple[Sequence[Round], Integers] | None:
     """The few rounds of a nature, and which of them each of n episodes from k on has, or `COSTLIEST`.
 
-    A nature says so in a method ``ahead(k, n)`` beside its `draw`; None of one that has none, or another `draw`.
+    A nature says so in a method ``ahead(k, n)`` beside its `draw`: the same rounds whatever it is asked, and n places
+    among them.  None of a nature that has none, or another `draw`.
     """
     for each in type(nature).__mro__:
         if "draw" in vars(each):
@@ -86,7 +87,7 @@ def _checked(nature: Any, k: int, n: int) -> tuple[Sequence[Round], Integers]:
     """What a nature says ahead, which compiled code takes at its word."""
     rounds, choices = nature.ahead(k, n)
     picked = np.array(choices)
-    right = picked.shape == (n,) and (n == 0 or picked.dtype.kind == "i")
+    right = picked.shape == (n,) and (n == 0 or picked.dtype.kind in "iu")
     if not right or not rounds or (n > 0 and not COSTLIEST <= picked.min() <= picked.max() < len(rounds)):
         raise InvalidInputError(
             f"{type(nature).__name__}.ahead({k}, {n}) must give its rounds and {n} places among them (or {COSTLIEST}), "

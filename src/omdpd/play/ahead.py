@@ -22,23 +22,31 @@ from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.sharing import Evidence
 from omdpd.beliefs.standard import REVEALED, SharingEstimator
 from omdpd.learners.proximal import MAX_WEIGHT, NOISE, ProximalOMDPD
-from omdpd.learners.proximal_steps import State
-from omdpd.learners.surrogate import Surrogate
+from omdpd.learners.proximal_steps import SHORTENED, State
+from omdpd.learners.surrogate import Stepping, Surrogate, Weighting
 from omdpd.natures.protocol import changes_of, rounds_ahead
 from omdpd.play.episode import has_tables
 from omdpd.play.judging import EXPONENT_START, LATE_SHARE, Totals
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
-from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, Integers
+from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, Integers, InvalidInputError
 from omdpd.problem.cmdp import Round
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.handles import handle
 from omdpd.solvers.compiled.kernel_step.solve import solve_step
 from omdpd.solvers.compiled.standard import add_evidence, standard_beliefs
-from omdpd.solvers.compiled.stretch import Account, Columns, Dials, Past, Plans, Truth, play_stretch
+from omdpd.solvers.compiled.stretch import play_stretch
+from omdpd.solvers.compiled.stretch_records import Account, Columns, Dials, Past, Plans, Truth
 from omdpd.solvers.mirror import TOLERANCE, Hinges, SolveLog
 from omdpd.solvers.regions import Kernel
+
+# What a memory holds: the labels of its tables, constraint by constraint.
+Labels = tuple[frozenset[int], ...]
+# Rounds beyond this many are never all remembered, and looking them up takes longer than it saves.
+MAX_ROUNDS = 64
+# So many looked-up novelties are kept.
+MAX_KEPT = 4096
 
 
 class Stretch(NamedTuple):
@@ -55,7 +63,8 @@ class Stretch(NamedTuple):
 class Stage:
     """A scene whose episodes can be played together: the learner's settings and the truth as compiled code wants them.
 
-    `tables` (n, I, H, S, A) are those of the nature's `rounds`.
+    `tables` (n, I, H, S, A) are those of the nature's `rounds`; `novelties` are how far each is from what a memory with
+    certain labels holds, as far as it was asked.
     """
 
     scene: Scene
@@ -64,20 +73,27 @@ class Stage:
     setting: Setting
     rounds: Sequence[Round]
     tables: Floats
-    memo: dict[Any, Any] = field(default_factory=dict)
+    novelties: dict[tuple[Labels, int], float] = field(default_factory=dict)
 
     @staticmethod
     def of(scene: Scene) -> Stage | None:
         """The stage of a scene; None if its episodes have to be played one by one."""
         learner, nature, cmdp, setting = scene.learner, scene.nature, scene.cmdp, scene.setting
-        if type(learner) is not ProximalOMDPD or not isinstance(learner.estimator, SharingEstimator):
+        # A subclass may do otherwise.
+        if type(learner) is not ProximalOMDPD or type(learner.estimator) is not SharingEstimator:
+            return None
+        if type(learner.weighting) is not Weighting or type(learner.stepping) is not Stepping:
             return None
         if scene.metrics or not scene.episodes_known or changes_of(nature) or hasattr(nature, "world"):
             return None
         if not learner.weighting.lagged or cmdp.shape[1] >= BLAS_STATES or not learner.keeps_tables(setting):
             return None
         ahead = rounds_ahead(nature, 0, 0)
-        if ahead is None or not all(_plain(each, ahead[0][0], scene) for each in ahead[0]):
+        if (
+            ahead is None
+            or len(ahead[0]) > MAX_ROUNDS
+            or not all(_plain(each, ahead[0][0], scene) for each in ahead[0])
+        ):
             return None
         rounds = ahead[0]
         return Stage(scene, learner, learner.estimator, setting, rounds, np.array([each.cost for each in rounds]))
@@ -97,6 +113,8 @@ class Stage:
         columns = _columns(totals, len(choices))
         truth = self._truth(state, choices, rng.random((len(choices), each)))
         done = play_stretch(truth, self._dials(state), past, plans, _account(state), columns, *_passes())
+        if done.played < 0:
+            raise MemoryError("there was not enough memory for an episode")
         if done.played < len(choices):
             rng.bit_generator.state = before
             rng.random((done.played, each))
@@ -113,8 +131,11 @@ class Stage:
     def _usual(self, state: State, most: int) -> Integers:
         """Which round every next episode has, up to the first whose tables are not remembered."""
         ahead = rounds_ahead(self.scene.nature, state.k, most)
-        assert ahead is not None, "the nature said so before"
-        choices = ahead[1]
+        assert ahead is not None, "the nature had some before"
+        rounds, choices = ahead
+        if rounds is not self.rounds and not _same(rounds, self.rounds):
+            name = type(self.scene.nature).__name__
+            raise InvalidInputError(f"{name}.ahead({state.k}, {most}) must give the same rounds as {name}.ahead(0, 0)")
         if self.setting.feedback == "bandit":
             return choices
         new = np.flatnonzero((choices >= 0) & np.isnan(self._novel(state))[choices])
@@ -122,11 +143,13 @@ class Stage:
 
     def _novel(self, state: State) -> Floats:
         """How far the tables of every round are from the remembered ones; not a number if they are not among them."""
-        labels = tuple(frozenset(kept.labels) for kept in state.memory)
-        if self.memo.get("labels") != labels:
-            self.memo.update(labels=labels, novel=np.array([_novelty(state, tables) for tables in self.tables]))
-        found: Floats = self.memo["novel"]
-        return found
+        labels: Labels = tuple(frozenset(kept.labels) for kept in state.memory)
+        if len(self.novelties) > MAX_KEPT:
+            self.novelties.clear()
+        for which, tables in enumerate(self.tables):
+            if (labels, which) not in self.novelties:
+                self.novelties[labels, which] = _novelty(state, tables)
+        return np.array([self.novelties[labels, which] for which in range(len(self.tables))])
 
     def _truth(self, state: State, choices: Integers, uniforms: Floats) -> Truth:
         cmdp, first = self.scene.cmdp, self.rounds[0]
@@ -148,7 +171,7 @@ class Stage:
             float(potential.kink), float(potential.w_max), MAX_WEIGHT,
             H * (1.0 + learner.stepping.c_prime) / state.eta, learner.weighting.slack(potential, H),
             NOISE, TOLERANCE, margins.EXCEEDED, margins.FALL, margins.GROWTH, margins.LEAST, margins.DESCENT,
-            margins.LOWEST, margins.FORGET, margins.NOVEL, ROW_SUM_TOLERANCE,
+            margins.LOWEST, margins.FORGET, margins.NOVEL, ROW_SUM_TOLERANCE, SHORTENED[1], SHORTENED[-1],
         )  # fmt: skip
 
     def _state(self, state: State, past: Past, plans: Plans, done: Account, played: Integers) -> State:
@@ -194,17 +217,30 @@ def _passes() -> tuple[Callable[..., Any], ...]:
 
 def _novelty(state: State, tables: Floats) -> float:
     """How far revealed tables (I, H, S, A) are from the remembered ones; not a number if a memory would change."""
-    met = list(zip(state.memory, tables, strict=True))
-    if not all(kept.meet(table).same_as(kept) for kept, table in met):
+    pairs = list(zip(state.memory, tables, strict=True))
+    if not all(kept.meet(table).same_as(kept) for kept, table in pairs):
         return np.nan
-    return max([margins.distance(kept, table) for kept, table in met if kept.tables], default=0.0)
+    return max([margins.distance(kept, table) for kept, table in pairs if kept.tables], default=0.0)
+
+
+def _same(rounds: Sequence[Round], others: Sequence[Round]) -> bool:
+    """Whether they are the same rounds in the same order."""
+    return len(rounds) == len(others) and all(
+        one is two or (_named(one) == _named(two) and np.array_equal(one.cost, two.cost) and one.reward is two.reward)
+        for one, two in zip(rounds, others, strict=True)
+    )
+
+
+def _named(each: Round) -> tuple[Any, ...]:
+    return each.key, each.reward_noise, each.cost_noise
 
 
 def _plain(each: Round, first: Round, scene: Scene) -> bool:
     """Whether a round is one that compiled code can play, and differs from the first in its costs alone."""
     noise = each.reward_noise, each.cost_noise
-    alike = each.reward is first.reward and noise == (first.reward_noise, first.cost_noise)
-    return alike and "beta" not in noise and has_tables(scene.cmdp, each)
+    alike = each.reward is scene.cmdp.reward and noise == (first.reward_noise, first.cost_noise)
+    exact = each.cost.dtype == each.reward.dtype == np.float64
+    return alike and exact and "beta" not in noise and has_tables(scene.cmdp, each)
 
 
 def _own(array: Floats) -> Floats:
@@ -258,11 +294,11 @@ def _columns(totals: Totals, n: int) -> Columns:
 def _rows(k: int, wanted: list[int], eta: float, columns: Columns) -> list[Row]:
     """The rows of some of the episodes after k; a certificate that is not a number is none."""
     c = columns
-    told = (
+    shown = (
         c.value, c.excess, c.value_sum[1:], c.violation_sum[1:], c.weight, c.regret, c.violation, c.optimism,
         c.planned_value, c.planned_violation,
     )  # fmt: skip
-    lists = [column[wanted].tolist() for column in told]
+    lists = [column[wanted].tolist() for column in shown]
     return [
         Row(
             k + 1 + b, value, tuple(excess), value_sum, violation_sum, eta, weight,

@@ -116,11 +116,11 @@ def play_history(
     units, label, learner = Units.of(cmdp), label or type(learner).__name__, scene.learner
     end = start = first(scene)
     rows, kept, paid = Rows(), {}, 0.0
-    for _, told, now in stretches(scene, start, rollouts_of(seed), lambda k: True, watched.keep):
+    for _, fresh, now in stretches(scene, start, rollouts_of(seed), lambda k: True, watched.keep):
         end = now
         if now.k in watched.keep:
             kept[now.k] = Policy(learner.policy(now.learner_state), cmdp.labels)
-        for row in told:
+        for row in fresh:
             rows.add(row)
             if watched.callback is not None:
                 shown = units.row(row, paid)

@@ -38,9 +38,9 @@ KeyRanges = tuple[tuple[int, int], ...]
 FULL_RECORD = 10_000
 EVEN_POINTS = 1_000
 POINTS_PER_DECADE = 500
-# Episodes of the first stretch, and the most of a later one, which is as long as takes so many seconds: then a run
-# listens to its user.
-SHORT, LONG, BLINK = 64, 4096, 0.02
+# The most episodes of a stretch, which is as long as takes so many seconds: then a run listens to its user.  And the
+# most that are played one by one before stretches are tried again.
+LONG, BLINK, ALONE = 4096, 0.02, 64
 
 
 @quick
@@ -140,7 +140,7 @@ def stretches(
     What comes out is the same whatever the lengths of stretches are.
     """
     stage, ends = Stage.of(scene), sorted({*stops, scene.episodes})
-    now, most, alone = start, SHORT, 0 if stage is not None else scene.episodes
+    now, most, alone = start, 1, 0 if stage is not None else scene.episodes
     while now.k < scene.episodes:
         for value, row, after in islice(play(scene, now, rng, recorded), alone):
             now = after
@@ -151,10 +151,10 @@ def stretches(
         wanted = min(most, ends[bisect_right(ends, now.k)] - now.k)
         found = None if now.ledger is not None else stage.play(now.learner_state, now.totals, rng, recorded, wanted)
         if found is None:  # the verbs go on for a while, ever longer if nothing else is of use
-            alone = min(2 * alone + 1, SHORT)
+            alone = min(2 * alone + 1, ALONE)
             continue
         keys = now.keys
-        for key in found.keys:
+        for key in found.keys if scene.nature.repeats else ():
             keys = with_key(keys, key)
         spent = time.perf_counter() - began
         now = Progress(found.state, found.totals, keys, now.seconds + spent)

@@ -117,18 +117,25 @@ def what_changes_is_revealed_or_said(case: NatureCase) -> None:
         require("kernel" not in changes or hasattr(case.nature, name), f"its kernel changes, but it has no {name!r}")
 
 
-def what_is_told_ahead_is_what_comes(case: NatureCase) -> None:
-    """The rounds of `ahead`, for a nature that has it, are those of `draw`."""
-    told = rounds_ahead(case.nature, 0, ROUNDS)
-    if told is None:
-        return
-    rounds, choices = told
-    tables = np.array([each.cost for each in rounds])
-    for k, q, drawn in case.rounds():
-        ahead = rounds[costliest(tables, q) if choices[k] == COSTLIEST else choices[k]]
-        noise = (ahead.reward_noise, ahead.cost_noise) == (drawn.reward_noise, drawn.cost_noise)
-        same = np.array_equal(ahead.cost, drawn.cost) and np.array_equal(ahead.reward, drawn.reward)
-        require(same and noise and ahead.key == drawn.key, f"ahead tells another round of episode {k} than draw gives")
+def what_is_announced_is_what_comes(case: NatureCase) -> None:
+    """The rounds of `ahead`, for a nature that has it, are those of `draw`, from whatever episode on it is asked."""
+    for start in (0, 7, ROUNDS):
+        ahead = rounds_ahead(case.nature, start, ROUNDS)
+        if ahead is None:
+            return
+        rounds, choices = ahead
+        tables = np.array([each.cost for each in rounds])
+        whole = rounds_ahead(case.nature, 0, 0)
+        same = whole is not None and np.array_equal(tables, np.array([each.cost for each in whole[0]]))
+        require(same, f"ahead({start}, {ROUNDS}) gives other rounds than ahead(0, 0)")
+        for k, choice in enumerate(choices.tolist(), start):
+            q = case.occupancy(k)
+            announced, drawn = rounds[costliest(tables, q) if choice == COSTLIEST else choice], case.nature.draw(k, q)
+            noise = (announced.reward_noise, announced.cost_noise) == (drawn.reward_noise, drawn.cost_noise)
+            same = np.array_equal(announced.cost, drawn.cost) and np.array_equal(announced.reward, drawn.reward)
+            require(
+                same and noise and announced.key == drawn.key, f"ahead gives another round of episode {k} than draw"
+            )
 
 
 def the_verdict_on_safety_is_true(case: NatureCase) -> None:
@@ -149,7 +156,7 @@ NATURE_RULES: dict[str, Callable[[NatureCase], None]] = {
     rule.__name__: rule
     for rule in (
         a_draw_is_a_pure_function, a_round_fits_the_world, a_key_names_its_table,
-        drawing_changes_nothing_it_was_given, what_changes_is_revealed_or_said, what_is_told_ahead_is_what_comes,
+        drawing_changes_nothing_it_was_given, what_changes_is_revealed_or_said, what_is_announced_is_what_comes,
         the_verdict_on_safety_is_true,
     )
 }  # fmt: skip

@@ -2,6 +2,9 @@
 
 Linking a solver into one more function takes ten seconds and gives it other machine code, whose sums may be rounded in
 another order; a handle costs nothing, and what it calls is the one function, bit for bit.
+
+An exception does not pass through a handle: Numba prints it, and the caller goes on with zeros.  So a function that is
+handed in returns something that is not zero once it is done, and its caller looks.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ def add_evidence(
     actions: Integers,
     rewards: Floats,
     costs: Floats,
-) -> None:
-    """Add one episode to the five arrays of the evidence, in place, from the counts before it.
+) -> bool:
+    """Add one episode to the five arrays of the evidence, in place, from the counts before it; true once it is done.
 
     `costs` (I, H), or (0, H) where none are observed.  All tables are scored step by step, since they share f.
     """
@@ -109,6 +109,7 @@ def add_evidence(
     for i in range(I):
         add_log_chances(chance[R * i : R * (i + 1)], cost_scores[i])
     outlive(own_lanes, own_steps, cost_score)
+    return True
 
 
 @njit(**ENTRY)
@@ -135,8 +136,10 @@ def standard_beliefs(
     p: Floats,
     own: Floats,
     common: Floats,
-) -> None:
+) -> bool:
     """Write rewards with their bonus, costs with and without their margins, and the kernel with its error, last six.
+
+    True once it is done.
 
     Parameters
     ----------
@@ -188,6 +191,7 @@ def standard_beliefs(
         exploration, scratch, S, flat(reward),
     )  # fmt: skip
     outlive(own_tables, own_laws)
+    return True
 
 
 @njit(**INLINE)

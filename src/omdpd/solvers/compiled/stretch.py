@@ -11,154 +11,23 @@ their bits are those of an episode by itself, and not compiled once more into th
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.counting import add_episode
 from omdpd.solvers.compiled.entries import copy_vector, index_of_largest
 from omdpd.solvers.compiled.episode import are_laws, at_least, inside, play_judge
 from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.kernel_step.solve import FAILED
 from omdpd.solvers.compiled.options import ENTRY, INNER
 from omdpd.solvers.compiled.pointers import borrow, outlive
 from omdpd.solvers.compiled.products import add_violation, costliest, dot, largest_dot
 from omdpd.solvers.compiled.sharing import kernel_drift
 from omdpd.solvers.compiled.standard import lift_tables
-
-FAILED = 2
-
-
-class Truth(NamedTuple):
-    """What is played: the world, its tables (n, I, H, S, A), and of every episode which one it meets.
-
-    A choice below zero is the costliest table for the policy in play, and is written; `uniforms` (B, (3 + I) H) are the
-    random numbers of every episode; `novel` (n,) is how far a table is from those remembered, not a number if it is
-    not among them, and `seen_cost` (I, H, S, A) the truth of an estimated cost (no rows where costs are revealed).
-    """
-
-    transition: Floats
-    initial: Floats
-    reward: Floats
-    tables: Floats
-    choices: Integers
-    novel: Floats
-    uniforms: Floats
-    seen_cost: Floats
-    drawn_rewards: bool
-    drawn_costs: bool
-
-
-class Dials(NamedTuple):
-    """The learner's settings, and the constants of its rules by the names that they have there."""
-
-    bandit: bool
-    stationary: bool
-    exploration: float
-    z: float
-    revealed_z: float
-    eta: float
-    w0: float
-    beta: float
-    kink: float
-    w_max: float
-    heaviest: float
-    first_bound: float
-    slack: float
-    noise: float
-    tolerance: float
-    exceeded: float
-    fall: float
-    growth: float
-    least: float
-    descent: float
-    lowest: float
-    forget: float
-    most_novel: float
-    lawful: float
-
-
-class Past(NamedTuple):
-    """Counts and evidence: the arrays of `Counts` and `Evidence`, changed in place."""
-
-    visits: Floats
-    transitions: Floats
-    reward_sum: Floats
-    cost_sum: Floats
-    reward_squares: Floats
-    cost_squares: Floats
-    kernel_score: Floats
-    reward_score: Floats
-    cost_score: Floats
-
-
-class Plans(NamedTuple):
-    """What an episode starts from and what it leaves, changed in place.
-
-    The plan `q`, the one before it `q_hat`, r~, d~ with margins (`lifted`) and without (`cost`), the kernel; the hinges
-    (`tables`, `weights`) of the plan with their `multipliers` and where those `start`ed; weights `each` (I,), and `V`.
-    `kept` are the remembered tables as they are, and `owner` the constraint of each (none where costs are estimated);
-    `mu` (S,) is the initial law that the learner was told.
-    """
-
-    q: Floats
-    q_hat: Floats
-    reward: Floats
-    lifted: Floats
-    cost: Floats
-    kernel: Floats
-    tables: Floats
-    weights: Floats
-    multipliers: Floats
-    start: Floats
-    each: Floats
-    V: Floats
-    kept: Floats
-    owner: Integers
-    mu: Floats
-
-
-class Account(NamedTuple):
-    """The sums of a state and of a run; `share`, `novelty` of its caution; how many episodes were played."""
-
-    played: int
-    share: float
-    novelty: float
-    overflowed: bool
-    reward_sum: float
-    inexactness: float
-    drift: float
-    ignored: float
-    planned_violation: float
-    capped: bool
-    saturations: int
-    solves: int
-    failures: int
-    iterations: int
-    max_gap: float
-    max_residual: float
-
-
-class Columns(NamedTuple):
-    """What is told of every episode, (B,) each but `excess` (B, I), and the sums of a run.
-
-    `value_sum` and `violation_sum` have one entry more, the first of which is the sum before; `excess_sum` (I,) and
-    `occupancy_sum` (H, S, A) are changed in place.
-    """
-
-    value: Floats
-    excess: Floats
-    value_sum: Floats
-    violation_sum: Floats
-    weight: Floats
-    regret: Floats
-    violation: Floats
-    optimism: Any
-    planned_value: Floats
-    planned_violation: Floats
-    excess_sum: Floats
-    occupancy_sum: Floats
+from omdpd.solvers.compiled.stretch_records import Account, Columns, Dials, Past, Plans, Truth
 
 
 @njit(**{**ENTRY, "no_cfunc_wrapper": True})
@@ -173,7 +42,10 @@ def play_stretch(
     standard_beliefs: Any,
     solve_step: Any,
 ) -> Account:
-    """Play the episodes of `truth.choices`, or as many of them as are the usual case; the account after them."""
+    """Play the episodes of `truth.choices`, or as many of them as are the usual case; the account after them.
+
+    Less than no episode was played if there was not enough memory: nothing that was written is of use then.
+    """
     truth, past, plans, columns = borrow(truth), borrow(past), borrow(plans), borrow(columns)
     H, S, A = plans.q.shape
     n, m, B = len(plans.V), len(plans.weights), len(truth.choices)
@@ -225,14 +97,14 @@ def play_stretch(
         saturations += saturated(plans.V, dials.kink)
         # Step 1 for the next episode.
         seen = costs if bandit else no_costs
-        add_evidence(
+        whole = add_evidence(
             past.reward_squares, past.cost_squares, past.kernel_score, past.reward_score, past.cost_score,
             past.visits, past.transitions, past.reward_sum, past.cost_sum, states, actions, rewards, seen,
         )  # fmt: skip
         add_episode(past.visits, past.transitions, past.reward_sum, past.cost_sum, states, actions, rewards, seen)
         write_prices(xi, eta, plans.kept, q, dials, prices)
         lifted = tables_new if bandit else plans.lifted
-        standard_beliefs(
+        whole &= standard_beliefs(
             past.visits, past.transitions, past.reward_sum, past.cost_sum, past.reward_squares, past.cost_squares,
             past.kernel_score, past.reward_score, past.cost_score, dials.stationary, bandit, prices, tables, q,
             dials.exploration, dials.z * share / H, plans.reward, lifted, plans.cost, kernel_new, own, common,
@@ -259,9 +131,12 @@ def play_stretch(
                 q, loss, eta / shortened, kernel_new, plans.mu, tables_new, plans.weights, False,
                 dials.tolerance, True, xi, q_new, values, xi_new,
             )  # fmt: skip
-            if status != FAILED or shortened >= 100.0:
+            if status != FAILED or shortened >= dials.shortest:
                 break
-            shortened *= 10.0
+            shortened *= dials.shorter
+        if not (whole and scale > 0.0):  # a function that is handed in ends without a result where memory does
+            played = -1
+            break
         if shortened != 1.0:
             for j in range(m):
                 xi_new[j] *= shortened
