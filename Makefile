@@ -57,6 +57,7 @@ fuzz: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(PIP) --editable '.[docs]'
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs results/site
+	$(BIN)/python tools/site_check.py results/site
 	@echo "open results/site/index.html, or make docs-serve"
 
 docs-serve: docs

@@ -15,6 +15,9 @@ from page_numbers import entries, notices
 
 # Tutorials and their kernels find the package that this process found.
 os.environ.setdefault("PYTHONWARNINGS", "ignore")
+# And the command beside it; whoever builds the site is not to be read on its pages.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+os.environ["OMDPD_QUIET"] = "1"
 
 project = "omdpd"
 author = "The omdpd developers"
@@ -105,7 +108,8 @@ def _dated(app: Any, docname: str, source: list[str]) -> None:
     """A note above every table or figure whose code has changed since it was made."""
     page = f"docs/{Path(app.env.doc2path(docname)).relative_to(app.srcdir).as_posix()}"
     for entry, sentence in notices(page=page):
-        note = f":::{{note}}\n{sentence[0].upper()}{sentence[1:]}.\n:::\n\n"
+        path = "/" in sentence.split()[0]
+        note = f":::{{note}}\n{sentence if path else sentence[0].upper() + sentence[1:]}.\n:::\n\n"
         figure = None if entry.place else Path(os.path.relpath(entry.figures[0], Path(page).parent)).as_posix()
         shown = f"<!-- numbers: {entry.name} -->" if figure is None else rf"!\[[^]]*\]\({re.escape(figure)}\)"
         source[0] = re.sub(shown, lambda match, note=note: note + match[0], source[0], count=1)
@@ -117,8 +121,16 @@ def _with_numbers(app: Any, env: Any, added: set[str], changed: set[str], remove
     return sorted(pages & env.found_docs)
 
 
+def _with_large_pictures(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Every picture of a page leads to itself in its full size: a column is narrower than most of them."""
+    picture = r'(?<!">)(<img [^>]*src="([^"]+\.(?:png|svg|gif))"[^>]*>)'
+    if "body" in context:
+        context["body"] = re.sub(picture, r'<a class="picture" href="\2">\1</a>', context["body"])
+
+
 def setup(app: Any) -> None:
     """Docstrings become reStructuredText before anything else reads them; pages say how old their numbers are."""
+    app.connect("html-page-context", _with_large_pictures)
     app.connect("source-read", _dated)
     app.connect("env-get-outdated", _with_numbers)
     app.connect("autodoc-process-docstring", _restructured, priority=100)

@@ -194,9 +194,20 @@ class OMDPD:
         return Card(
             "OMDPD as printed: subgradient steps, gradient prediction",
             ("bandit", "full"),
-            "O~(sqrt K) regret and strong violation, no Slater condition",
+            "O~(sqrt K) regret and strong violation, no Slater condition"
+            if self._as_proved
+            else ("none with these scales; `OMDPD.theory` has the theorem's"),
             "Zhu, Yu, Lee, Liu, Wei (ICML 2025), Algorithm 1",
         )
+
+    @property
+    def _as_proved(self) -> bool:
+        """Whether bonuses, boxes and constants are those that the theorem is about."""
+        box = self.estimator
+        wide = not isinstance(box, BoxEstimator) or (box.reward_scale, box.cost_scale, box.transition_scale) == 3 * (
+            1.0,
+        )
+        return wide and self.alpha is None and self.w0 is None and self.beta_root is None
 
     def init(self, setting: Setting) -> State:
         """q_1 = q_hat_1 = the uniform policy under the centre of the widest box; lam_0 = 0, grad_0 = 0."""

@@ -18,6 +18,7 @@ import numpy as np
 from numba import types
 
 from omdpd.problem.arrays import Floats
+from omdpd.problem.laws import DenseLaws, Laws
 from omdpd.solvers.compiled.announce import ANNOUNCER
 from omdpd.solvers.compiled.box_step.certificate import backward, forward, hinge_gaps, row_gap
 from omdpd.solvers.compiled.box_step.newton import solve
@@ -32,8 +33,10 @@ from omdpd.solvers.compiled.shipped import brings
 from omdpd.solvers.compiled.standard import add_evidence, standard_beliefs
 from omdpd.solvers.compiled.streams import first_below
 from omdpd.solvers.mirror import Hinges, mirror_step
+from omdpd.solvers.planning import plan_by_columns
 from omdpd.solvers.programs import vertex_plan
 from omdpd.solvers.regions import Box, Kernel, Region
+from omdpd.solvers.sweeps import greedy_under, occupancy_under, residual_under, trajectory_under, value_under
 
 H, S, A = 2, 2, 2
 ELSEWHERE = "from omdpd.solvers.warmup import help_out; help_out()"
@@ -105,6 +108,18 @@ def call_single() -> None:
     _call_episode(uniform, p, initial, q)
     vertex_plan(np.zeros_like(p), np.ones_like(p), initial, q, np.full((1, H, S, A), -0.1))
     _step(Kernel(p))
+    for laws in (DenseLaws(H, p), DenseLaws(H, p).listed()):
+        _call_sweeps(laws, uniform, initial, q)
+
+
+def _call_sweeps(laws: Laws, policy: Floats, initial: Floats, table: Floats) -> None:
+    """Episodes under laws of either form, and planning by columns, which takes them as lists."""
+    q = occupancy_under(laws, policy, initial)
+    residual_under(laws, q, initial)
+    value_under(laws, policy, initial, table)
+    greedy_under(laws, table)
+    trajectory_under(laws, policy, initial, np.full((H, 2), 0.5))
+    plan_by_columns(laws, initial, table, np.full((1, H, S, A), -0.1))
 
 
 def _call_episode(policy: Floats, p: Floats, initial: Floats, q: Floats) -> None:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import typeof, types
-from numba.core.typing.templates import signature
 
 from omdpd.solvers.compiled.options import COMPILED
 
@@ -22,7 +21,8 @@ class _Handle(types.WrapperAddressProtocol):
     """A compiled function for arguments of certain types."""
 
     def __init__(self, function: Any, kinds: tuple[Any, ...]) -> None:
-        self._found = function.get_compile_result(signature(None, *kinds))
+        function.compile(kinds)  # or found in the cache, under the types that a call has
+        self._found = function.overloads[kinds]
 
     def __wrapper_address__(self) -> int:
         address: int = self._found.library.get_pointer_to_function(self._found.fndesc.llvm_cfunc_wrapper_name)
