@@ -1,6 +1,7 @@
 """A page of the site that shows an error or the name of a picture is found."""
 
 import pytest
+
 from site_check import FAULTS, main
 
 
