@@ -1,6 +1,6 @@
 """Gymnasium's taxi, all of its 500 states, with a fuel budget.
 
-An episode takes about 50 ms, because what was never visited is not kept; tables would take seconds (docs/sizes.md).
+An episode takes milliseconds, because what was never visited is not kept; tables would take seconds (docs/sizes.md).
 """
 
 from omdpd import ProximalOMDPD, plot, run
