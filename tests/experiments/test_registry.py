@@ -18,6 +18,7 @@ from omdpd.experiments import executor, load_experiment, run_experiment
 from omdpd.experiments.plugins import read_plugin
 from omdpd.experiments.registry import Registry, received, sent
 from omdpd.experiments.spec import RunSpec, toml_of
+from omdpd.report.study import load_study
 
 PLUGIN = """
     from dataclasses import dataclass, replace
@@ -103,6 +104,8 @@ def test_a_plugins_names_run_and_are_read_without_it(plugin, sweep, tmp_path):
         code, printed = here(command, out)
         assert code == 0, printed
         assert command == "plot" or "Fixed(action=1)" in printed
+    (again,) = load_study(out).head()["commands"]
+    assert again.endswith("-again --plugin mine.py")
     rows = load_runs(out)
     assert rows.num_rows == 6 * 6
     # Reading knows no default of a name that nothing here has, so it shows every setting.
@@ -113,6 +116,7 @@ def test_without_the_plugin_the_experiment_is_refused_with_the_names_there_are(s
     code, printed = omdpd("run", sweep, "--out", tmp_path / "out")
     assert code == 2
     assert "there is no world 'two_doors'; there are random_dirichlet" in printed
+    assert "(a plugin's names need --plugin FILE.py)" in " ".join(printed.split())
     assert not (tmp_path / "out").exists()
 
 
@@ -239,6 +243,16 @@ def test_another_name_of_a_learner_stands_for_the_same_runs():
         "learners", "BVOPS", {"step_scale": 2.0}
     )
     assert "SVOPS" not in registry.names("learners")
+
+
+def test_another_name_of_a_learner_may_stand_in_a_file(tmp_path):
+    rest = 'episodes = 6\nseeds = 1\nworlds = [{name = "streaming"}]\nnatures = [{name = "fixed"}]\n'
+    ids = []
+    for name in ("UOBREPS", "BVOPS.unconstrained"):
+        file = tmp_path / f"{name}.toml"
+        file.write_text(f'{rest}learners = [{{name = "{name}"}}]\n')
+        ids.append([run.id for run in load_experiment(file).runs()])
+    assert ids[0] == ids[1]
 
 
 def test_later_settings_rename_no_run_until_they_are_used():

@@ -57,6 +57,9 @@ BUILT_IN: dict[Kind, Mapping[str, Callable[..., Any]]] = {
 }
 BASES: dict[Kind, type[Spec]] = {"learners": LearnerSpec, "worlds": WorldSpec, "natures": NatureSpec}
 
+# How a list of names that lacks one ends: code of one's own is known only where it is named.
+PLUGIN_HINT = "a plugin's names need --plugin FILE.py"
+
 
 class UnknownNameError(InvalidInputError):
     """A name that nothing here has; the message says which names there are."""
@@ -144,10 +147,11 @@ class Registry:
 
     def type(self, kind: Kind, name: object) -> type[Spec]:
         """The type of spec that a name stands for, or a sentence with the names there are."""
+        name = self._meant(kind, name)
         if not isinstance(name, str) or name not in self.sources[kind]:
             there = ", ".join(self.sources[kind])
             meant = guess(name, self.sources[kind]) if isinstance(name, str) else ""
-            raise UnknownNameError(f"there is no {kind[:-1]} {_shown(name)}{meant}; there are {there}")
+            raise UnknownNameError(f"there is no {kind[:-1]} {_shown(name)}{meant}; there are {there} ({PLUGIN_HINT})")
         source = self.sources[kind][name]
         return _spec_type(kind, name, source.load(kind, name), source.plugin)
 
@@ -162,13 +166,18 @@ class Registry:
 
     def parse(self, kind: Kind, table: Mapping[str, Any]) -> Any:
         """The spec that a table of a file spells (errors of its settings are msgspec's, with their place)."""
-        if kind == "learners" and table.get("name") in ALIASES and table["name"] not in self.sources[kind]:
-            table = {**table, "name": ALIASES[table["name"]]}
-        made = self.type(kind, table.get("name"))
+        table = {**table, "name": self._meant(kind, table.get("name"))}
+        made = self.type(kind, table["name"])
         missing = [name for name in _required(made) if name not in table]
         if missing:
             raise InvalidInputError(f"the {kind[:-1]} {table['name']!r} needs {missing[0]}")
         return msgspec.convert(dict(table), made)
+
+    def _meant(self, kind: Kind, name: object) -> object:
+        """The name that another name of a learner stands for; any other name as it is."""
+        if kind == "learners" and isinstance(name, str) and name not in self.sources[kind]:
+            return ALIASES.get(name, name)
+        return name
 
 
 class WorkerMismatchError(InvalidInputError):

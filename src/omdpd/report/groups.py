@@ -22,6 +22,8 @@ from omdpd.report.units import Multiples, in_user_units
 
 # Stretches of episodes in the strip of violations.
 STRIP = 240
+# A final number, or a share of it as a spread, this small is what sums over episodes leave of zero.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,4 +174,16 @@ def _end(runs: Sequence[RunCurves], key: str) -> list[float | None] | None:
     if not records or any(key not in record for record in records):
         return None
     mean = mean_of(records, key)
-    return None if mean is None else written([mean.mean, np.nan if mean.half is None else mean.half])
+    return None if mean is None else written(_without_rounding(mean.mean, mean.half))
+
+
+def _without_rounding(mean: float, half: float | None) -> tuple[float, float]:
+    """A mean and its half-width (nan: none), each 0 where it is what rounding left.
+
+    >>> _without_rounding(12.5, 5.53e-12), _without_rounding(-2e-12, 1e-3), _without_rounding(1.0, None)
+    ((12.5, 0.0), (0.0, 0.001), (1.0, nan))
+    """
+    shown = 0.0 if abs(mean) <= ROUNDING else mean
+    if half is None:
+        return shown, np.nan
+    return shown, 0.0 if half <= ROUNDING * max(abs(mean), 1.0) else half

@@ -65,6 +65,7 @@ class RunView:
     asked: Asked | None = None
     state: str = "waiting"
     episodes: int = 0
+    plugins: tuple[str, ...] = ()
     fault: Mapping[str, Any] | None = None
     summary: Mapping[str, Any] | None = None
     committed: float | None = None
@@ -148,7 +149,7 @@ class RunView:
     def _look(self) -> None:
         folder = self.folder
         if self.asked is None and (self.path / "spec.toml").exists():
-            self.asked = _asked(folder)
+            self.asked, self.plugins = _asked(folder), _plugins(folder)
         self.summary = folder.summary
         manifest = folder.manifest()
         if manifest is not None:
@@ -206,6 +207,15 @@ def _asked(folder: RunFolder) -> Asked:
     stored = stored_spec(folder.path / "spec.toml", folder.spec())
     world, nature, _ = stored.parts
     return Asked(*stored.labels, stored.plain.seed, stored.plain.episodes, world, nature)
+
+
+def _plugins(folder: RunFolder) -> tuple[str, ...]:
+    """The names of the plugin files that a run needs; none where that cannot be read, which harms no picture."""
+    try:
+        known = (folder.provenance() or {}).get("plugins")
+    except (InvalidInputError, OSError):
+        return ()
+    return tuple(map(str, known)) if isinstance(known, dict) else ()
 
 
 def _stamp(file: Path) -> Any:

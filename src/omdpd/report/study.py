@@ -258,7 +258,9 @@ class Study:
         file = self.folder / "experiment.toml"
         if not file.exists():
             return []
-        return [f"omdpd run {shlex.quote(str(file))} --out {shlex.quote(str(self.folder) + '-again')}"]
+        plugins = dict.fromkeys(name for view in self.ordered() for name in view.plugins)
+        words = ["omdpd", "run", str(file), "--out", f"{self.folder}-again"]
+        return [shlex.join([*words, *(word for name in plugins for word in ("--plugin", name))])]
 
     def _specs(self) -> str:
         file = self.folder / "experiment.toml"

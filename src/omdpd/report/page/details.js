@@ -12,16 +12,17 @@
     const safe = nature === undefined || nature.safe === null ? null : nature.safe;
     const natureLine = nature && nature.feedback ? `${nature.nature}: ${nature.feedback === "full" ? "the whole cost tables are revealed after every episode" : "costs are met along the way"}. ${nature.why ? nature.why[0].toUpperCase() + nature.why.slice(1) + "." : ""}` : place.nature;
     if (world.fault) return [el("p", { class: "warn", text: `The world ${world.world} cannot be built here, so its card, best policy and occupancies are missing (${world.fault}). Everything that the runs recorded is shown.` })];
+    const gap = world.constraints.some((c) => c.scale !== 1) ? "Slater gap, in scaled units" : "Slater gap";
     const facts = [
       fact("states S", number(world.S)), fact("actions A", number(world.A)), fact("steps H", number(world.H)), fact("constraints", String(world.constraints.length)),
       fact("best safe value", world.feasible ? number(world.value, 6) : "none", "the best expected reward of an episode among policies that meet every budget"),
-      fact("without constraints", number(world.free_value, 6)), fact("Slater gap", number(world.slater_gap), "the room of the safest policy below the budgets, in the units that learners see"),
+      fact("without constraints", number(world.free_value, 6)), fact(gap, number(world.slater_gap), "the room of the safest policy below the budgets, in the units that learners see"),
       fact("safe in every episode", safe === null ? "not known" : safe ? "a policy exists" : "no policy"),
     ];
     const varies = world.varies ? `Every seed is a world of its own; this is seed ${world.seeds[0].seed} of ${world.n_seeds}.` : "";
     const head = ["constraint", "budget", "least possible", "reward-optimal policy", "best safe policy", "one more unit of budget earns", "one less loses"];
     const rows = world.constraints.map((c) => [c.name, number(c.budget), number(c.least), number(c.free), world.feasible ? number(c.cost) : "–", world.feasible ? (c.binds ? number(c.price) : "nothing: it does not bind") : "–", world.feasible && c.binds ? number(c.price_less) : "–"]);
-    const seedHead = ["seed", "best safe value", "without constraints", "Slater gap", "budgets", "shadow prices"];
+    const seedHead = ["seed", "best safe value", "without constraints", gap, "budgets", "shadow prices"];
     const seedRows = world.seeds.map((s) => [String(s.seed), number(s.value), number(s.free_value), number(s.slater_gap), s.budgets.map((x) => number(x)).join(", "), s.prices.map((x) => number(x)).join(", ")]);
     return [
       el("p", {}, el("strong", { text: world.world }), ` · ${world.stationary ? "the same dynamics at every step" : "dynamics by step"}. ${varies}`),
@@ -136,7 +137,7 @@
     const head = ["learner", "seeds", `mean difference of ${metric}`, "95 % interval", "p (Holm)", "verdict at 5 %"];
     const rows = [...family.rows].sort((a, b) => a.mean - b.mean).map((r) => ({ class: r.few ? "few" : null, cells: [r.learner, String(r.n), (r.mean > 0 ? "+" : "") + number(r.mean, 3), r.interval ? `${number(r.interval[0], 3)} to ${number(r.interval[1], 3)}` : "–", r.p === null ? "–" : r.p < 0.001 ? "< 0.001" : r.p.toFixed(3), verdict(r)] }));
     const few = family.rows.some((r) => r.few) ? ` Grey: fewer than ${study.head.few} seeds, read with care.` : "";
-    return [omdpd.figure({ name: "comparison", title: `Paired differences of ${metric} to ${baseline}`, note: `On the same seeds, so the same worlds and the same luck; Student's paired test, Holm-corrected over the ${family.rows.length} learners below.${few}`, drawings: [omdpd.table(head, rows, [1, 2, 3, 4], "comparison")], head, rows })];
+    return [omdpd.figure({ name: "comparison", title: `Paired differences of ${metric} to ${baseline}`, note: `On the same seeds, so the same worlds and the same luck; Student's paired test, Holm-corrected over the ${family.rows.length === 1 ? "one learner" : `${family.rows.length} learners`} below.${few}`, drawings: [omdpd.table(head, rows, [1, 2, 3, 4], "comparison")], head, rows })];
   };
 
   omdpd.reproduce = (study) => {
