@@ -214,6 +214,19 @@ def test_an_infeasible_study_says_what_can_be_compared(tab, infeasible_folder):
     assert tab.faults == []
 
 
+def test_rescaled_costs_label_the_slater_gap_and_one_other_learner_is_one(tab, tmp_path):
+    learners = (LEARNERS["GreedyLP"](), LEARNERS["Uniform"]())
+    experiment = Experiment((WORLDS["inventory"](),), (NATURES["fixed"](),), learners, episodes=6, seeds=2)
+    page = tab.open(address(write_report(play(experiment, tmp_path / "stock"))))
+    assert "slater gap, in scaled units" in page.inner_text("#asked").lower()
+    assert "over the one learner below" in page.inner_text("#comparison")
+    assert tab.faults == []
+
+
+def test_costs_as_they_are_label_nothing(tab, report):
+    assert "in scaled units" not in tab.open(address(report)).inner_text("#asked").lower()
+
+
 @pytest.mark.parametrize("settings", [{"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}}])
 def test_the_page_fits_a_phone_and_the_dark(new_tab, grid_report, report, settings):
     for file in (report, grid_report):
