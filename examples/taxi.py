@@ -1,6 +1,6 @@
 """Gymnasium's taxi, all of its 500 states, with a fuel budget.
 
-An episode takes milliseconds, because what was never visited is not kept; tables would take seconds (docs/sizes.md).
+An episode takes tens of milliseconds, because only what was visited is kept; tables take seconds (docs/sizes.md).
 """
 
 from omdpd import ProximalOMDPD, plot, run
