@@ -134,6 +134,7 @@ def test_pictures_and_tables_are_saved_as_files(tab, report, tmp_path):
 def test_the_numbers_of_a_figure_can_be_read_as_a_table(tab, report):
     page = tab.open(address(report))
     page.click("figure[data-figure=violation] summary")
+    page.wait_for_selector("figure[data-figure=violation] tbody tr")  # it is filled when it is opened, a moment later
     assert page.locator("figure[data-figure=violation] tbody tr").count() == 3
 
 
