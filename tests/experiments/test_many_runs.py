@@ -7,6 +7,7 @@ from instances import forward
 from named import LEARNERS, NATURES, WORLDS
 
 import omdpd.play.loop
+from omdpd.experiments import one_run
 from omdpd.experiments.executors import InProcess, executor
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunFailedError, run, scene_of
@@ -270,3 +271,31 @@ def test_equal_specs_have_equal_names_and_others_do_not():
     assert spec_of().id == spec_of().id
     others = [spec_of(seed=4), spec_of(nature="noisy"), spec_of("Uniform"), spec_of(episodes=K + 1)]
     assert len({spec_of().id, *(spec.id for spec in others)}) == 5
+
+
+def test_the_comparator_of_tables_that_never_repeat_is_found_once(tmp_path, monkeypatch):
+    found, find = [], one_run.met_comparator
+
+    def counted(scene, end):
+        found.append(scene.nature)
+        return find(scene, end)
+
+    monkeypatch.setattr(one_run, "met_comparator", counted)
+    monkeypatch.setattr(one_run, "_COMPARATORS", {})
+    monkeypatch.setattr(one_run, "MAX_COMPARATORS", 1)
+
+    def played(nature, learner, episodes=K, seed=0):
+        spec = spec_of(learner, nature, seed, episodes)
+        return run(spec, tmp_path / spec.id)
+
+    first, second = played("anchored", "Uniform"), played("anchored", "ProximalOMDPD.cautious")
+    assert len(found) == 1
+    assert first["comparator_value"] == second["comparator_value"]
+    other = played("anchored", "Uniform", seed=1)
+    assert other["comparator_value"] != first["comparator_value"]
+    assert played("anchored", "Uniform", episodes=K + 1)["comparator_exists"] == first["comparator_exists"]
+    assert len(found) == 3
+    assert len(one_run._COMPARATORS) == 1, "only so many are kept"
+    played("pool", "Uniform")
+    played("pool", "ProximalOMDPD.cautious")
+    assert len(found) == 5, "which tables of a pool come is a matter of the run"

@@ -32,6 +32,11 @@ from omdpd.storage.run_folder import RunFolder
 RunCallback = Callable[[RunSpec, Row], None]
 
 
+# The last comparators of runs whose tables never repeat, by world, nature, seed and number of episodes.
+MAX_COMPARATORS = 16
+_COMPARATORS: dict[tuple[str, str, int, int], Comparator] = {}
+
+
 class RunFailedError(InvalidInputError):
     """Some runs failed; the message names the first one and where its error is kept."""
 
@@ -135,7 +140,7 @@ def advance(
 
 def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> dict[str, Any]:
     """One record per run: the scores, the comparator, and how the solves went."""
-    best = met_comparator(scene, end)
+    best = _comparator(scene, spec, end)
     result = scores(record.values(), end.totals, best)
     report = scene.learner.report(end.learner_state)
     return {
@@ -165,6 +170,22 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
         "seconds": end.seconds,
         "run": spec.id,
     }
+
+
+def _comparator(scene: Scene, spec: RunSpec, end: Progress) -> Comparator:
+    """`met_comparator`, once for learners that one after another meet tables of which none comes twice.
+
+    Such tables belong to their episodes, whoever plays; there are as many as episodes, and going through them takes as
+    long as playing.
+    """
+    if scene.nature.repeats or changes_of(scene.nature) or spec.plugins:
+        return met_comparator(scene, end)
+    tables = (repr(spec.world), repr(spec.nature), spec.seed, end.k)
+    if tables not in _COMPARATORS:
+        while len(_COMPARATORS) >= MAX_COMPARATORS:
+            _COMPARATORS.pop(next(iter(_COMPARATORS)))
+        _COMPARATORS[tables] = met_comparator(scene, end)
+    return _COMPARATORS[tables]
 
 
 def measures_of(cmdp: CMDP) -> dict[str, list[float]]:
