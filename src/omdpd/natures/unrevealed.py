@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from omdpd.natures.pool import BLOCK, BY_CONSTRUCTION, POOL_SIZE, draw_pool
-from omdpd.natures.protocol import Safety, episode_choice
+from omdpd.natures.pool import BY_CONSTRUCTION, POOL_SIZE, chosen, draw_pool
+from omdpd.natures.protocol import Safety
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
@@ -49,9 +49,7 @@ class Unrevealed:
     def _choice(self, k: int, occupancy: Floats) -> int:
         if self.choosing == "adaptive":
             return costliest(self.tables, occupancy)
-        if self.choosing == "random":
-            return episode_choice(self.seed, k, len(self.tables))
-        return (k // BLOCK) % len(self.tables)
+        return chosen(self.choosing, self.seed, k, len(self.tables))
 
 
 def make(cmdp: CMDP, seed: int, size: int = POOL_SIZE, choosing: Choosing = "blocks") -> Unrevealed:
