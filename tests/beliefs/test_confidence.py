@@ -105,21 +105,24 @@ def row_box(lower, upper):
 
 
 def test_nesting_cuts_a_box_with_the_earlier_one():
-    nested = row_box([0.2, 0.2], [0.8, 0.8]).within(row_box([0.0, 0.3], [0.7, 1.0]))
+    nested, resets = row_box([0.2, 0.2], [0.8, 0.8]).within(row_box([0.0, 0.3], [0.7, 1.0]))
+    assert resets == 0
     assert np.allclose(nested.lower.ravel(), [0.2, 0.3], rtol=0.0, atol=1e-15)
     assert np.allclose(nested.upper.ravel(), [0.7, 0.8], rtol=0.0, atol=1e-15)
 
 
 def test_nesting_falls_back_to_the_new_box_where_bounds_cross():
     new = row_box([0.4, 0.4], [0.6, 0.6])
-    nested = new.within(row_box([0.9, 0.0], [1.0, 0.1]))
+    nested, resets = new.within(row_box([0.9, 0.0], [1.0, 0.1]))
+    assert resets == 1
     assert np.array_equal(nested.lower, new.lower)
     assert np.array_equal(nested.upper, new.upper)
 
 
 def test_nesting_falls_back_to_the_new_box_where_no_law_is_left_though_no_bounds_cross():
     new = row_box([0.3, 0.3, 0.0, 0.0], [0.7, 0.7, 0.4, 0.4])
-    nested = new.within(row_box([0.0, 0.0, 0.3, 0.3], [0.4, 0.4, 0.7, 0.7]))
+    nested, resets = new.within(row_box([0.0, 0.0, 0.3, 0.3], [0.4, 0.4, 0.7, 0.7]))
+    assert resets == 1
     assert np.array_equal(nested.lower, new.lower)
     assert np.array_equal(nested.upper, new.upper)
 
@@ -130,7 +133,8 @@ def test_a_nested_box_is_inside_both_and_keeps_their_common_kernel(seed):
     first, inside = random_box(rng, H, S, A, width=0.3)
     reach = 0.2 * rng.random((H, S, A, S))
     second = Box(np.maximum(inside - reach, 0.0), np.minimum(inside + reach, 1.0))
-    nested = second.within(first)
+    nested, resets = second.within(first)
+    assert resets == 0
     assert nested.contains(inside)
     for outer in (first, second):
         assert np.all(nested.lower >= outer.lower - 1e-15)

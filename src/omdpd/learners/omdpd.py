@@ -13,7 +13,7 @@ Where the paper contradicts itself, `docs/departures.md` says what is done here 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
@@ -43,6 +43,7 @@ from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.products import dots, half_square
 from omdpd.solvers.mirror import Divergence, Hinges, SolveLog, mirror_step, smoothed, step_size
 from omdpd.solvers.regions import Box, Region
+from omdpd.storage.packing import WHERE_SET
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,11 @@ DivergenceName = Literal["euclidean", "kl"]
 @quick
 @dataclass(frozen=True, eq=False)
 class State:
-    """Everything OMDPD carries from one episode to the next; `k` episodes have been seen."""
+    """Everything OMDPD carries from one episode to the next; `k` episodes have been seen.
+
+    `resets` counts the rows of nested boxes that had to be begun anew; None where boxes are not nested, or where a run
+    was begun by a version that did not count them.
+    """
 
     setting: Setting
     k: int
@@ -114,6 +119,7 @@ class State:
     box: Box | None
     log: SolveLog
     saturations: int
+    resets: int | None = field(default=None, metadata=WHERE_SET)
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,8 @@ class OMDPD:
     Constants left at None are the theorem's: alpha = 1 / (2 (1 + sqrt L) SAH) and
     beta = w0 = SAH / (8 sqrt C sqrt(6SAHK)).  With `beta_root` = b the growth rate is b / sqrt(HK).  `diameter` is
     C = sup D: H if None (the paper's bound is SAH/2), and H ln(SAK) for KL, whose references are smoothed by 1/K.
-    `nested` cuts every confidence box with the earlier ones, which the proof assumes.
+    `nested` cuts every confidence box with the earlier ones, which the proof assumes; a row in which they have nothing
+    in common begins anew with the newest.
     """
 
     estimator: Estimator = BoxEstimator()
@@ -220,7 +227,7 @@ class OMDPD:
         return State(
             setting, 0, Counts.empty(setting), potential, alpha, C, q, q,
             lam=np.zeros(setting.n_constraints), grad=np.zeros((H, S, A)), variation=0.0,
-            eta=step_size(C, 0.0, 0.0), box=None, log=SolveLog(), saturations=0,
+            eta=step_size(C, 0.0, 0.0), box=None, log=SolveLog(), saturations=0, resets=0 if self.nested else None,
         )  # fmt: skip
 
     def policy(self, state: State) -> Floats:
@@ -233,9 +240,10 @@ class OMDPD:
         # Eqs. (12)-(18) with the newest episode: r~_k, d~_k, Q_k.
         counts = learning.counts_after(state.counts, feedback)
         believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
-        region = believed.region
+        region, resets = believed.region, state.resets
         if self.nested and isinstance(region, Box) and state.box is not None:
-            region = region.within(state.box)
+            region, emptied = region.within(state.box)
+            resets = None if resets is None else resets + emptied
         r, d = believed.reward, feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
         # Eq. (21): lam_k = lam_{k-1} + alpha [d~_k.q_k]^+, under the learner's own occupancy.
         lam = state.lam + state.alpha * positive_part(dots(d, state.q))
@@ -256,7 +264,7 @@ class OMDPD:
         return State(
             setting, state.k + 1, counts, state.potential, state.alpha, state.diameter, to_q.occupancy,
             to_q_hat.occupancy, lam, grad, variation, eta, region if isinstance(region, Box) else None,
-            state.log.after(to_q_hat).after(to_q), state.saturations + state.potential.saturated(lam),
+            state.log.after(to_q_hat).after(to_q), state.saturations + state.potential.saturated(lam), resets,
         )  # fmt: skip
 
     def report(self, state: State) -> Report:
@@ -269,13 +277,13 @@ class OMDPD:
         )  # fmt: skip
 
     def _certificate(self, state: State) -> Certificate | None:
-        """3.5 sqrt C (sqrt E_k + 1) >= alpha sum_j r~_j.(q* - q_j) + sum_i Phi(lam_i), to the accuracy of the solves.
+        """`surrogate_bound` >= alpha sum_j r~_j.(q* - q_j) + sum_i Phi(lam_i), to the accuracy of the solves.
 
-        The lemma takes the last gradient for the prediction, Euclidean steps, C no less than any distance, and sets
-        that only shrink: q_k was chosen in Q_{k-1}, where q_hat_{k+1} must lie too.  Without these there is no
-        certificate.
+        The proof takes the last gradient for the prediction, Euclidean steps, C no less than any distance, and sets
+        that only shrink: q_k was chosen in Q_{k-1}, where q_hat_{k+1} must lie too.  Without these, and after the first
+        row of a nested box that began anew, there is no certificate.
         """
-        shrinks = self.nested or isinstance(self.estimator, KnownModel)
+        shrinks = isinstance(self.estimator, KnownModel) or state.resets == 0
         euclidean = self.divergence is Divergence.EUCLIDEAN and state.diameter >= state.setting.horizon
         proved = isinstance(self.hint, LastGradient) and euclidean and shrinks
         if not proved or state.saturations:

@@ -110,6 +110,10 @@ class Track:
             self.left.append(left)
             self.right.append(right)
 
+    def remark(self, what: str) -> None:
+        """One more thing that has to be known to read it."""
+        self.note = "; ".join(filter(None, (self.note, what)))
+
     def end(self, why: str) -> None:
         """From now on it says nothing; the first reason counts."""
         self.ended = self.ended or why

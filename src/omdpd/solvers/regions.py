@@ -25,13 +25,13 @@ class Box:
         """Whether the kernel lies in the box (the last step does not matter)."""
         return inside(self.lower, self.upper, transition)
 
-    def within(self, earlier: Box) -> Box:
-        """This box cut with an earlier one (nesting); a row with an empty intersection keeps this box alone."""
+    def within(self, earlier: Box) -> tuple[Box, int]:
+        """This box cut with an earlier one (nesting), and how many rows had nothing in common: they keep this box."""
         lower, upper = np.maximum(self.lower, earlier.lower), np.minimum(self.upper, earlier.upper)
         empty = (lower > upper).any(-1) | (lower.sum(-1) > 1.0) | (upper.sum(-1) < 1.0)
         lower = np.where(empty[..., None], self.lower, lower)
         upper = np.where(empty[..., None], self.upper, upper)
-        return Box(*tighten(lower, upper))
+        return Box(*tighten(lower, upper)), int(empty.sum())
 
 
 @quick
