@@ -15,11 +15,12 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pytest
 
 import omdpd.learners
 from omdpd.beliefs.confidence import BoxEstimator
-from omdpd.learners import LEARNERS, OMDPD
+from omdpd.learners import LEARNERS, OMDPD, ProximalOMDPD
 from omdpd.learners.omdpd import DIVERGENCES, HINTS, AsPrinted, DivergenceName, HintName
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
@@ -116,6 +117,21 @@ def test_every_departure_from_the_paper_is_a_setting(preset):
 def test_the_tuned_box_can_be_made_the_theorem_s():
     tuned = OMDPD.tuned(1.0, 1.0, 1.0, clip=False, trusting=False)
     assert tuned.estimator == OMDPD.theory().estimator == BoxEstimator()
+
+
+def test_the_guarantee_on_a_card_is_that_of_the_learner_it_is_on():
+    theory, proved = OMDPD.theory().card.guarantee, OMDPD.theory(nested=True, cost_scale=1.4143).card.guarantee
+    assert theory.startswith(proved)
+    assert "needs sets that only shrink (nested), cost_scale = 1.4143" in theory
+    assert "needs" not in proved
+    assert OMDPD.theory(known_model=True).card.guarantee.startswith("O(sqrt(log K)) regret")
+    for learner in (OMDPD.tuned(), OMDPD.theory(alpha=0.1)):
+        assert learner.card.guarantee.startswith("none with these")
+    for name, factory in LEARNERS.items():
+        if name.startswith("ProximalOMDPD"):
+            assert factory().card.guarantee.startswith("no rate with these bonuses"), name
+    for known in (ProximalOMDPD.optimistic(known_model=True), ProximalOMDPD.known_model(np.ones(1), np.ones(1))):
+        assert known.card.guarantee == "run-time certificate of regret and violation"
 
 
 @pytest.mark.parametrize("name", ["alpha", "w0", "beta_root", "diameter"])

@@ -16,6 +16,7 @@ from omdpd.natures import NATURES
 from omdpd.play.ledger import Ledger, all_within, visit_bounds, within_widths
 from omdpd.play.loop import first, play
 from omdpd.play.scene import Scene
+from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.event import inverse_visits
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 
@@ -36,7 +37,7 @@ def plain_within(counts, cmdp):
         if abs(cmdp.reward[h, s, a] - counts.reward[h, s, a] / n) > math.sqrt(L / n):
             return False
         for i in range(I):
-            if abs(cmdp.excess[i, h, s, a] - counts.cost[i, h, s, a] / n) > math.sqrt(L / n):
+            if abs(cmdp.excess[i, h, s, a] - counts.cost[i, h, s, a] / n) > math.sqrt(2 * L / n):
                 return False
         for t in range(S) if h + 1 < H else ():
             m = max(counts.moves[h, s, a].sum(), 1)
@@ -131,6 +132,21 @@ def test_the_compiled_event_is_the_readable_one():
         m = np.maximum(n, 1.0)
         assert inverse_visits(q, n) == pytest.approx(((q / m).sum(), (q / np.sqrt(m)).sum()), rel=1e-13)
     assert len(seen) == 4
+
+
+def test_two_point_costs_leave_the_event_no_more_often_than_they_may():
+    """+-1 with mean zero at the paper's size: the worst n of each of 300 runs; costs may take delta/3."""
+    shape, runs, most, left = (5, 5, 3), 300, 600, 0
+    tables = random_cmdp(np.random.default_rng(1), *shape, 1)
+    cmdp = CMDP.from_arrays(tables.transition, tables.reward, np.zeros((1, *shape)), [0.0])
+    setting, rng = cmdp.setting(3000, "bandit"), np.random.default_rng(2)
+    for _ in range(runs):
+        walks = np.cumsum(2 * rng.integers(0, 2, (most, 75)) - 1, axis=0)
+        n = 1 + int((np.abs(walks).max(1) / np.sqrt(np.arange(1, most + 1))).argmax())
+        visits, costs = np.full(shape, float(n)), walks[n - 1].reshape(1, *shape).astype(float)
+        counts = Counts(visits, n * cmdp.transition, n * cmdp.reward, costs)
+        left += not all_within(counts, cmdp, setting)
+    assert left <= DELTA / 3 * runs
 
 
 def test_too_many_first_visits_are_no_good_event():

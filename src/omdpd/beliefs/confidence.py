@@ -3,7 +3,7 @@
     bonus  = scale * sqrt(L / (n v 1)),                                        L  = ln(6 (I+1) SAHK / delta)
     radius = scale * (2 sqrt(p(1-p) Lp / (n v 1)) + (14/3) Lp / (n v 1)),      Lp = ln(6 SAHK / delta)
 
-(Appendix B of the paper; with scales of one these are its constants.)
+(Appendix B of the paper; with scales of one these are its constants.  For costs a scale of `COST_WIDTH` is needed.)
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from omdpd.solvers.regions import Box, Kernel, Region
 MIN_EPISODES = 256
 # The probability with which a confidence set may fail; it stands in logarithms, where one usual value is like another.
 DELTA = 0.01
+# How many sqrt(L/n) the mean of n costs can be off: Hoeffding's width is for a range of one, and costs have [-1, 1].
+COST_WIDTH = math.sqrt(2.0)
 # Scales of the bonuses and of the box that every learner of a comparison shares.  With the theorem's ones a run of
 # thousands of episodes does nothing but explore; these were tuned on the paper's random worlds for ours.
 REWARD_SCALE = 0.2

@@ -14,7 +14,8 @@ WIDE = 130
 MEANING = (
     "bandit: rewards and costs are met along the trajectory; full: the cost tables are revealed after every episode. "
     "Strong violation adds up every episode's excess, weak violation lets safe episodes make up for it. A learner "
-    "refuses a setting that does not meet what it assumes."
+    "refuses a setting that does not meet what it assumes. Guarantees of methods by others are those of their papers, "
+    "with the constants there; defaults here are mostly smaller."
 )
 
 

@@ -4,7 +4,7 @@ With L = ln(6 (I+1) SAHK / delta), G = sqrt(6SAHK) and C = sup D over the occupa
 the square of the difference of two laws per step, so H is enough):
 
     gradient variation        G (1 + Phi'(lam_K)) / SAH
-    surrogate regret          3.5 sqrt C (variation + 1);             proved: sqrt C (4.5 variation + 1), `surrogate_bound`
+    surrogate regret          3.5 sqrt C (variation + 1);             what is proved: `surrogate_bound`
     regret, optimisation      2 (1 + sqrt L) (SAH + 4 sqrt C G);      2 (1 + sqrt L) SAH if the model is known
     regret, optimism          SAH sqrt((K-1)/2 ln(2/delta)) + SAH;    at most 0 on the good event, where r~ >= r
     estimation of a table     2 sqrt L (6HSA + 2H sqrt(SAK) + 2HSA ln K + 5 ln(2HK/delta))

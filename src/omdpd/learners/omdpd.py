@@ -21,6 +21,7 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     COST_SCALE,
+    COST_WIDTH,
     DELTA,
     REWARD_SCALE,
     TRANSITION_SCALE,
@@ -181,12 +182,15 @@ class OMDPD:
         stationary: bool = False,
         delta: float = DELTA,
         known_model: bool = False,
+        cost_scale: float = 1.0,
     ) -> OMDPD:
         """The paper's algorithm with the theorem's constants, which enforce nothing at usual K.
 
         At K = 3000 the penalty stays near 0.004.  With `known_model` a run hands over what `OMDPD.known_model` takes.
+        As published it is not what is proved: for that take `nested`, and `cost_scale` = sqrt 2 where costs are met.
         """
-        model = ModelToBeGiven() if known_model else BoxEstimator(stationary=stationary, delta=delta)
+        box = BoxEstimator(cost_scale=cost_scale, stationary=stationary, delta=delta)
+        model: Estimator = ModelToBeGiven() if known_model else box
         predicted, D = named(HINTS, hint, "hint"), named(DIVERGENCES, divergence, "divergence")
         return OMDPD(model, alpha, w0, beta_root, diameter, predicted, nested, D)
 
@@ -201,20 +205,35 @@ class OMDPD:
         return Card(
             "OMDPD as printed: subgradient steps, gradient prediction",
             ("bandit", "full"),
-            "O~(sqrt K) regret and strong violation, no Slater condition"
-            if self._as_proved
-            else ("none with these scales; `OMDPD.theory` has the theorem's"),
+            self._guarantee(),
             "Zhu, Yu, Lee, Liu, Wei (ICML 2025), Algorithm 1",
         )
 
-    @property
-    def _as_proved(self) -> bool:
-        """Whether bonuses, boxes and constants are those that the theorem is about."""
-        box = self.estimator
-        wide = not isinstance(box, BoxEstimator) or (box.reward_scale, box.cost_scale, box.transition_scale) == 3 * (
-            1.0,
-        )
-        return wide and self.alpha is None and self.w0 is None and self.beta_root is None
+    def _guarantee(self) -> str:
+        """What is proved of these settings: the theorem, the remark where the model is known, or what is missing."""
+        box, missing = self.estimator, self.unmet()
+        if isinstance(box, BoxEstimator) and not min(box.reward_scale, box.cost_scale, box.transition_scale) >= 1.0:
+            return "none with these scales; `OMDPD.theory` has the theorem's"
+        if (self.alpha, self.w0, self.beta_root) != (None, None, None):
+            return "none with these constants; `OMDPD.theory` has the theorem's"
+        regret = "O~(sqrt K)" if isinstance(box, BoxEstimator) else "O(sqrt(log K))"
+        proved = f"{regret} regret and O~(sqrt K) strong violation, no Slater condition"
+        if isinstance(box, BoxEstimator) and box.cost_scale < COST_WIDTH:
+            missing.append("cost_scale = 1.4143 where costs are met")
+        return f"{proved}; not as published: it needs {', '.join(missing)}" if missing else proved
+
+    def unmet(self, horizon: int = 0) -> list[str]:
+        """What the lemma on the mirror steps takes for granted and these settings do not have."""
+        missing = []
+        if not (self.nested or isinstance(self.estimator, KnownModel | ModelToBeGiven)):
+            missing.append("sets that only shrink (nested)")
+        if not isinstance(self.hint, LastGradient):
+            missing.append("the last gradient as the prediction")
+        if self.divergence is not Divergence.EUCLIDEAN:
+            missing.append("Euclidean steps")
+        elif self.diameter is not None and self.diameter < horizon:
+            missing.append("C of at least H, no less than any distance")
+        return missing
 
     def init(self, setting: Setting) -> State:
         """q_1 = q_hat_1 = the uniform policy under the centre of the widest box; lam_0 = 0, grad_0 = 0."""
@@ -279,14 +298,12 @@ class OMDPD:
     def _certificate(self, state: State) -> Certificate | None:
         """`surrogate_bound` >= alpha sum_j r~_j.(q* - q_j) + sum_i Phi(lam_i), to the accuracy of the solves.
 
-        The proof takes the last gradient for the prediction, Euclidean steps, C no less than any distance, and sets
-        that only shrink: q_k was chosen in Q_{k-1}, where q_hat_{k+1} must lie too.  Without these, and after the first
-        row of a nested box that began anew, there is no certificate.
+        Its proof (docs/theory.md, section 9) needs sets that only shrink: q_k was chosen in Q_{k-1}, where q_hat_{k+1}
+        must lie too.  Without this and the rest of `unmet`, and after the first row of a nested box that began anew,
+        there is no certificate.
         """
         shrinks = isinstance(self.estimator, KnownModel) or state.resets == 0
-        euclidean = self.divergence is Divergence.EUCLIDEAN and state.diameter >= state.setting.horizon
-        proved = isinstance(self.hint, LastGradient) and euclidean and shrinks
-        if not proved or state.saturations:
+        if self.unmet(state.setting.horizon) or not shrinks or state.saturations:
             return None
         bound = surrogate_bound(state.diameter, state.variation)
         phi = float(state.potential.value(state.lam).sum())

@@ -193,9 +193,16 @@ class ProximalOMDPD:
         return Card(
             "exact hinges, next-surrogate prediction, self-tuned step; a margin on cost is the safety dial",
             ("bandit", "full"),
-            "run-time certificate; O~(sqrt K) regret and violation with theory-scale bonuses (docs/theory.md)",
+            self._guarantee(),
             "this library; docs/departures.md",
         )
+
+    def _guarantee(self) -> str:
+        """What is proved of these settings; Theorem A of docs/theory.md is about bonuses that no preset has."""
+        if isinstance(self.estimator, KnownModel | ModelToBeGiven):
+            return "run-time certificate of regret and violation"
+        whose = "while the box holds the truth" if self.estimator.covers_truth else "as the beliefs see it"
+        return f"no rate with these bonuses; run-time certificate of the plans, {whose} (docs/theory.md, 6 and 8)"
 
     def keeps_tables(self, setting: Setting) -> bool:
         """Whether what it believes of this setting is held in tables, or else on a graph of what was visited."""

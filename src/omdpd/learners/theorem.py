@@ -42,14 +42,3 @@ def theorem_numbers(setting: Setting, delta: float = DELTA, diameter: float | No
     return TheoremNumbers(
         K, float(alpha), float(beta), float(penalty), regret, terms["violation, optimisation"], float(H * K)
     )
-
-
-def first_meaningful_episodes(setting: Setting, delta: float = DELTA) -> int:
-    """The least power-of-two K at which the violation bound is below the trivial HK."""
-    H, S, A = setting.shape
-    K = 1
-    while True:
-        numbers = theorem_numbers(Setting(H, S, A, setting.n_constraints, n_episodes=K), delta)
-        if numbers.violation <= numbers.trivial:
-            return K
-        K *= 2

@@ -1,11 +1,12 @@
 """What the theory is about, measured while a run is played: Appendix B's good event, and where regret comes from.
 
-    F^p, F^r, F^d   |p - p_hat| <= radius,  |r - r_hat| <= sqrt(L/n),  |d - d_hat| <= sqrt(L/n)         in every episode
+    F^p, F^r, F^d   |p - p_hat| <= radius,  |r - r_hat| <= sqrt(L/n),  |d - d_hat| <= sqrt(2L/n)        in every episode
     F^N             sum_k <q^{pi_k}, 1/(n v 1)>      <= 4 HSA + 2 HSA ln k + 4 ln(2Hk/delta')
                     sum_k <q^{pi_k}, 1/sqrt(n v 1)>  <= 6 HSA + 2 H sqrt(SAk) + 2 HSA ln k + 5 ln(2Hk/delta')
 
-(the theorem's own widths whatever the learner's scales are, delta' = delta/3, and k for K, so that the event can be
-read off every row).  Section 5.2 splits what a learner loses by what it plans with, r~_k, d~_k and its occupancy q_k:
+(the theorem's own widths whatever the learner's scales are, but for the 2 that costs in [-1, 1] need and the paper does
+not have; delta' = delta/3, and k for K, so that the event can be read off every row).  Section 5.2 splits what a
+learner loses by what it plans with, r~_k, d~_k and its occupancy q_k:
 
     regret     = [ K V* - sum_k r~_k.q_k ]         + [ sum_k r~_k.q_k - V^{pi_k}(r) ]
     violation  = [ sum_k max_i (d~_{k,i}.q_k)^+ ]  + [ violation - that sum ]
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.beliefs.confidence import DELTA, log_term, log_term_transition, radius
+from omdpd.beliefs.confidence import COST_WIDTH, DELTA, log_term, log_term_transition, radius
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.learning import counts_after
 from omdpd.learners.protocol import Plan, Promise, Report
@@ -98,7 +99,8 @@ def all_within(counts: Counts, cmdp: CMDP, setting: Setting) -> bool:
     if not means_within(counts.reward_sum[None], n, np.ascontiguousarray(cmdp.reward)[None], L, ROUNDING):
         return False
     estimated = setting.feedback == "bandit"
-    if estimated and not means_within(counts.cost_sum, n, np.ascontiguousarray(cmdp.excess), L, ROUNDING):
+    wide = COST_WIDTH**2 * L
+    if estimated and not means_within(counts.cost_sum, n, np.ascontiguousarray(cmdp.excess), wide, ROUNDING):
         return False
     return kernel_within(counts.transitions, cmdp.transition, log_term_transition(setting, 0, DELTA), ROUNDING)
 
@@ -109,8 +111,8 @@ def reward_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats,
 
 
 def cost_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:
-    """|d - d_hat| (I, H, S, A), and the width sqrt(L/n) that F^d holds it against."""
-    return np.abs(cmdp.excess - counts.cost_mean()), _width(counts, setting)
+    """|d - d_hat| (I, H, S, A), and the width sqrt(2L/n) that F^d holds it against."""
+    return np.abs(cmdp.excess - counts.cost_mean()), COST_WIDTH * _width(counts, setting)
 
 
 def transition_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:

@@ -25,7 +25,7 @@ class GoodEvent:
     def __init__(self, truth: Truth) -> None:
         self.truth, self._sums, where = truth, np.zeros(2), EVENT[truth.setting.feedback]
         self._reward = Track("good event, rewards (F^r)", where, "max |r - r_hat| / sqrt(L/n) <= 1", single=True)
-        self._cost = Track("good event, costs (F^d)", where, "max |d - d_hat| / sqrt(L/n) <= 1", single=True)
+        self._cost = Track("good event, costs (F^d)", where, "max |d - d_hat| / sqrt(2L/n) <= 1", single=True)
         self._kernel = Track("good event, transitions (F^p)", where, "max |p - p_hat| / radius <= 1", single=True)
         self._inverse = Track(
             "good event, visits (F^N)", where, "sum_k <q^pi_k, 1/n> <= 4HSA + 2HSA ln k + 4 ln(2Hk/delta')"

@@ -18,7 +18,7 @@ import numpy as np
 
 from omdpd.beliefs.confidence import DELTA, BoxEstimator, KnownModel, log_term
 from omdpd.learners.bounds import surrogate_bound, theorem_terms, total
-from omdpd.learners.omdpd import OMDPD, LastGradient, State, Surrogate
+from omdpd.learners.omdpd import OMDPD, State, Surrogate
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Plan
 from omdpd.play.inequalities import NO_COMPARATOR, Episode, Inequality, Track, Truth
@@ -26,7 +26,6 @@ from omdpd.play.ledger import visit_bounds
 from omdpd.play.monitor_estimates import GoodEvent, Optimism, Split
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.products import dot, dots
-from omdpd.solvers.mirror import Divergence
 
 # Name, place and statement of what the two terms of the optimisation error are bounded by, and of the remark.
 OPTIMISATION = ("optimisation, Term 2", "Lemma 5.11", "sum_k r~_k.(q* - q_k) <= 2 (1 + sqrt L)(SAH + 4 sqrt C G)")
@@ -113,7 +112,7 @@ class Chain:
         )  # fmt: skip
         self._surrogate = Track(
             "surrogate regret", "Lemma 5.8", "sum_j <grad_j, q_j - q*> <= sqrt C (4.5 sqrt E_k + 1)",
-            _needs(_steps(learner, truth)),
+            _needs(learner.unmet(truth.setting.horizon)),
         )  # fmt: skip
         self._variation = Track(
             "gradient variation", "Lemma 5.9", "sqrt E_k <= 2 alpha (1 + sqrt L) sqrt(6SAHk) (1 + sum_i Phi'(lam_i))"
@@ -183,10 +182,12 @@ class Theorem:
         self.on_steps: list[Track] = []  # those that rest on Lemma 5.8
         for name, where, text, right in rows:
             missing = (
-                [] if "5.12" in where else _steps(learner, truth) + _constants(learner, where.startswith("Remark"))
+                []
+                if "5.12" in where
+                else learner.unmet(truth.setting.horizon) + _constants(learner, where.startswith("Remark"))
             )
-            if where.startswith("Remark") and truth.setting.feedback == "full":
-                missing.append("costs that do not change")
+            if where.startswith("Remark"):
+                missing.append("(1 + sqrt C) / alpha + 4.5 sqrt(C SAH) on its right side")
             track = Track(name, where, text, "; ".join(filter(None, (_needs(missing), trivial(right, truth)))))
             if truth.occupancy is None and "violation" not in name:
                 track.end(NO_COMPARATOR)
@@ -225,20 +226,6 @@ def _terms(truth: Truth, delta: float, diameter: float | None) -> dict[str, floa
 def _needs(missing: list[str]) -> str:
     """The note of a lemma whose premises are not all fulfilled."""
     return f"not proved here: it needs {', '.join(missing)}" if missing else ""
-
-
-def _steps(learner: OMDPD, truth: Truth) -> list[str]:
-    """What Lemma 5.8 takes for granted of the steps and this learner does not do."""
-    missing = []
-    if not (learner.nested or isinstance(learner.estimator, KnownModel)):
-        missing.append("sets that only shrink (nested)")
-    if not isinstance(learner.hint, LastGradient):
-        missing.append("the last gradient as the prediction")
-    if learner.divergence is not Divergence.EUCLIDEAN:
-        missing.append("Euclidean steps")
-    elif learner.diameter is not None and learner.diameter < truth.setting.horizon:
-        missing.append("C of at least H, no less than any distance")
-    return missing
 
 
 def _constants(learner: OMDPD, remark: bool) -> list[str]:
