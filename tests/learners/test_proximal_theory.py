@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from instances import bandit, forward, random_cmdp, random_policy, revealed
 
-from omdpd.beliefs.confidence import EmpiricalEstimator
+from omdpd.beliefs.confidence import EmpiricalEstimator, KnownModel
 from omdpd.learners.proximal import ProximalOMDPD, State
 from omdpd.learners.surrogate import Stepping, Weighting, kernel_move
 from omdpd.problem.cmdp import CMDP
@@ -141,6 +141,48 @@ def test_the_certificate_holds_with_revealed_tables_whether_or_not_they_fit_the_
         assert np.all(gained[alive] <= said.regret + 1e-9)
         assert state.V.max() <= said.violation + 1e-9
     assert alive.any()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_pool_of_revealed_tables_costs_regret_nothing_and_violation_a_constant(known):
+    """Section 5: sum_k r~_k.(u_k - q_k) <= (H + drift)/eta and V <= nH + H ln(...), new tables at the worst moments."""
+    cmdp, rng, n, K = binding_world(5), np.random.default_rng(10), 6, 80
+    # The better action is dear in a third of the states: the uniform policy is safe under any kernel.
+    safe, better = np.full((H, S, A), 0.5), np.where(cmdp.reward.argmax(-1)[..., None] == np.arange(A), 0.9, -0.9)
+    tables = (rng.random((n, 1, H, S, 1)) < 1 / 3) * better - 0.01
+    model = KnownModel(cmdp.transition, cmdp.reward) if known else EmpiricalEstimator(kappa=0.0)
+    weighting = Weighting(gamma_scale=math.sqrt(H * K) / H, lagged=True)
+    learner = ProximalOMDPD(model, weighting, Stepping(patient=True), memory=n)
+    policies = [safe, *(random_policy(rng, H, S, A) for _ in range(19))]
+    state, met = learner.init(cmdp.setting(K, "full")), set()
+    gained, alive, drift = np.zeros(20), np.ones(20, dtype=bool), 0.0
+    for k in range(K):
+        us = [forward(policy, state.believed.region.transition, cmdp.initial) for policy in policies]
+        # A new table every tenth episode, and of those that may be shown the one that costs the plan the most.
+        unseen = [j for j in range(n) if j not in met]
+        worst = max(unseen if unseen and k % 10 == 0 else met, key=lambda j: float(np.vdot(tables[j], state.q)))
+        met.add(worst)
+        before = state
+        state = learner.update(before, revealed(rng, cmdp, learner.policy(before), tables[worst]))
+        gained += [float(np.vdot(before.believed.reward, u - before.q)) for u in us]
+        alive &= [max(float(np.vdot(tables[j], u)) for j in met) <= 0.0 for u in us]
+        assert np.all(gained[alive] <= 1.0 + drift + state.inexactness + 1e-9)
+        drift += kernel_move(before.believed.region, state.believed.region, None) / H
+    assert state.eta == H
+    assert len(met) == n
+    assert alive.any()
+    assert 1.0 < state.V[0] <= n * H + H * math.log1p(math.e / H * (1.0 + drift + state.reward_sum))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_one_step_loses_no_more_than_h_over_eta_to_any_policy(preset):
+    """m_k(q_k) - m_k(u) <= H/eta in every single episode, so that eta_k = Hk loses 1 + ln K in all."""
+    learner, cmdp = PRESETS[preset], binding_world(1)
+    for state in bandit_run(learner, cmdp, 60)[:-1]:
+        for policy in comparators(cmdp):
+            u = forward(policy, state.believed.region.transition, cmdp.initial)
+            lost = state.predicted.value(state.q) - state.predicted.value(u)
+            assert lost <= H / state.eta + state.inexactness + 1e-9
 
 
 @pytest.mark.parametrize("lagged", [True, False])
