@@ -1,5 +1,7 @@
 """Natures that change rewards, unrevealed costs or the kernel, and how runs on them are judged."""
 
+import math
+
 import numpy as np
 import pytest
 from instances import forward, random_policy
@@ -7,9 +9,14 @@ from named import NATURES, WORLDS
 from reference_programs import dual_value
 
 from omdpd.experiments.seeds import run
+from omdpd.learners.omdpd import OMDPD
+from omdpd.learners.optcmdp import OptCMDP
+from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.uniform import Uniform
 from omdpd.natures import NATURES as FACTORIES
+from omdpd.natures.unrevealed import Unrevealed
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
 
 CHANGING = ("switching_rewards", "drifting_rewards", "adaptive_rewards")
 
@@ -124,3 +131,15 @@ def test_regret_in_a_moving_world_is_against_every_episode_s_own_optimum():
 def test_what_cannot_be_is_refused(name, settings, why):
     with pytest.raises(InvalidInputError, match=why):
         NATURES[name](**settings).build(world(), 0)
+
+
+@pytest.mark.parametrize("room", [0.0, 0.2])
+@pytest.mark.parametrize("learner", [ProximalOMDPD.standard(), OMDPD.tuned(), OptCMDP(), Uniform()])
+def test_no_learner_keeps_both_promises_where_an_adversary_looks_like_chance(learner, room):
+    """docs/theory.md, 10: (1 + room) regret, if the coin is chance, + 2 violation, if it is not, are K but for luck."""
+    K = 400
+    cmdp = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[-room, 0.0]], budget=0.0, horizon=1)
+    coin = Unrevealed(cmdp, 0, np.array([-room, 1.0, -room, -1.0]).reshape(2, 1, 1, 1, 2), "random")
+    found = run(cmdp, learner, coin, K)
+    regret = K - found.rows[-1].value_sum  # where the mean cost is zero, to take the risk is safe and earns 1
+    assert (1.0 + room) * regret + 2.0 * found.scores.violation >= K - 3.0 * math.sqrt(K)

@@ -1,7 +1,8 @@
 """Costs that change and are never revealed: a pool of tables of which an episode shows what its trajectory meets.
 
-A learner that averages what it meets estimates the mean of the tables and may be safe on average; being safe in every
-episode takes more.  All tables leave one policy, the anchor, room: a policy safe in every episode exists.
+A learner that averages what it meets estimates the mean of the tables and may be safe on average.  All tables leave one
+policy, the anchor, room: a policy safe in every episode exists.  But no learner can have sublinear regret and sublinear
+strong violation on all such pools: what it meets has the law of noise around a mean that is safe (docs/theory.md, 10).
 """
 
 from __future__ import annotations
