@@ -1,7 +1,6 @@
 """A learner that knows the model: is regret bounded whatever K is, with which constant, and what ends that?
 
-The paper's remark promises 2 (1 + sqrt L) SAH for fixed rewards and costs.  Its proof needs what is played to meet the
-same gradient again: costs that are revealed after the episode, or never come twice, are not that.
+The paper's remark promises 2 (1 + sqrt L) SAH for fixed rewards; docs/departures.md, 9 says what that leaves out.
 """
 
 from __future__ import annotations
