@@ -28,7 +28,8 @@ class Certificate:
     """Bounds a learner can state while it runs (where its region contains the truth and costs are met by q*).
 
     `bound` is (C + C') / eta_{k+1} plus what inexact solves can add; `regret` bounds sum_j r~_j.(q* - q_j) and
-    `violation` bounds the cumulative violation of each constraint under the learner's own occupancies.
+    `violation` bounds the cumulative violation of each constraint under the learner's own occupancies, if there is a
+    policy that was believed safe in every episode: nobody can check that while a run goes on.
     """
 
     bound: float
