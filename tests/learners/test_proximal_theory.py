@@ -11,7 +11,9 @@ from omdpd.beliefs.confidence import EmpiricalEstimator, KnownModel
 from omdpd.learners.proximal import ProximalOMDPD, State
 from omdpd.learners.surrogate import Stepping, Weighting, kernel_move
 from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.mirror import Hinges, mirror_step
 from omdpd.solvers.programs import best_policy
+from omdpd.solvers.regions import Kernel
 
 H, S, A = 4, 3, 2
 K = 120
@@ -183,6 +185,23 @@ def test_one_step_loses_no_more_than_h_over_eta_to_any_policy(preset):
             u = forward(policy, state.believed.region.transition, cmdp.initial)
             lost = state.predicted.value(state.q) - state.predicted.value(u)
             assert lost <= H / state.eta + state.inexactness + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_step_charges_a_comparator_its_multipliers_and_not_its_weights(seed):
+    """Section 4: sum_i w_i [c_i.q]^+ - g.q <= sum_i lam_i c_i.u - g.u + (D(u, q') - D(u, q))/eta for every u."""
+    rng, cmdp, eta = np.random.default_rng(seed), binding_world(seed), float(H)
+    shape, w = (H, S, A), np.array([10.0, 3.0])
+    gain, tables = rng.random(shape), rng.uniform(-1.0, 1.0, (2, *shape)) + 0.1
+    near = forward(random_policy(rng, *shape), cmdp.transition, cmdp.initial)
+    step = mirror_step(Kernel(cmdp.transition), cmdp.initial, near, -gain, eta, Hinges(tables, w))
+    q, prices = step.occupancy, step.multipliers / eta
+    paid = float(w @ np.maximum(np.tensordot(tables, q, 3), 0.0)) - float(np.vdot(gain, q))
+    assert np.all((prices >= -1e-9) & (prices <= w + 1e-9))
+    for _ in range(20):
+        u = forward(random_policy(rng, *shape), cmdp.transition, cmdp.initial)
+        nearer = 0.5 * float(((u - near) ** 2).sum() - ((u - q) ** 2).sum()) / eta
+        assert paid <= float(prices @ np.tensordot(tables, u, 3)) - float(np.vdot(gain, u)) + nearer + 1e-6
 
 
 @pytest.mark.parametrize("lagged", [True, False])
