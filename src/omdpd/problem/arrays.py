@@ -34,6 +34,16 @@ class InvalidInputError(ValueError):
     """Input that cannot be used; the message is one sentence that names the entry at fault."""
 
 
+def not_installed(what: str, *packages: str) -> InvalidInputError:
+    """The error that says which packages of an index `what` needs; this one is on none, so none of its extras is named.
+
+    >>> print(not_installed("the live page", "starlette", "uvicorn"))
+    the live page needs starlette and uvicorn, which are not installed here: pip install starlette uvicorn
+    """
+    names, are = " and ".join(packages), "are" if len(packages) > 1 else "is"
+    return InvalidInputError(f"{what} needs {names}, which {are} not installed here: pip install {' '.join(packages)}")
+
+
 def as_table(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequence[int | None]) -> Floats:
     """Return a copy of `value` as a C-ordered float64 array of finite numbers with the named axes and sizes.
 
