@@ -61,7 +61,7 @@ def test_actions_are_drawn_with_their_probabilities():
     assert np.mean(drawn) == pytest.approx(policy.at(2, 1)[1], abs=0.03)
     with pytest.raises(InvalidInputError, match="step is 3, but must be a whole number between 0 and 2"):
         policy.act(3, 0, rng)
-    with pytest.raises(InvalidInputError, match="state is 1.5, but must be a whole number between 0 and 3"):
+    with pytest.raises(InvalidInputError, match=r"state is 1\.5, but must be a whole number between 0 and 3"):
         policy.act(0, 1.5, rng)
 
 

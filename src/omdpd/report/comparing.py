@@ -62,8 +62,8 @@ def compare(
     """Play every learner on every problem with the same seeds, and judge all of them exactly.
 
     A problem is a `CMDP` or the name of a world (which is drawn anew for every seed, if it is drawn); a learner is one
-    of your own or a name that ``omdpd list`` prints; one alone needs no list.  `jobs` processes play at a time.  What does not fit together is
-    left out and said.  Nothing is written: for long studies see ``omdpd compare``.
+    of your own or a name that ``omdpd list`` prints; one alone needs no list.  `jobs` processes play at a time.  What
+    does not fit together is left out and said.  Nothing is written: for long studies see ``omdpd compare``.
     """
     positive_integer("seeds", seeds)
     positive_integer("episodes", episodes)
