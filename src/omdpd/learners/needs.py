@@ -69,10 +69,6 @@ def room_of(learner: object, room: float | None) -> float:
         raise InvalidInputError(
             f"{_name(learner)} must be told by how much some policy stays below every budget: set room"
         )
-    if not room > 0.0:
-        raise InvalidInputError(
-            f"{_name(learner)}'s room is {room:.6g}, but must be positive: some policy is strictly safe"
-        )
     return room
 
 
@@ -100,29 +96,6 @@ def require_single_constraint(learner: object, setting: Setting) -> None:
     """Refuse several constraints."""
     if setting.n_constraints != 1:
         raise InvalidInputError(f"{_name(learner)} is stated for one constraint, but there are {setting.n_constraints}")
-
-
-def require_nonnegative(learner: object, *settings: str) -> None:
-    """Refuse a negative scale, and one that is not a number; a setting of None is left to the learner."""
-    for setting, value in _given(learner, settings):
-        if not value >= 0.0:
-            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value}, but must be at least 0")
-
-
-def require_positive(learner: object, *settings: str) -> None:
-    """Refuse a step that does not move; a setting of None is left to the learner."""
-    for setting, value in _given(learner, settings):
-        if not value > 0.0:
-            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value}, but must be positive")
-
-
-def _given(learner: object, settings: tuple[str, ...]) -> list[tuple[str, float]]:
-    """Those of a learner's settings that are not None, by name."""
-    given = [(setting, getattr(learner, setting)) for setting in settings]
-    for setting, value in given:
-        if value is not None and not isinstance(value, int | float | np.number):
-            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value!r}, but must be a number")
-    return [(setting, value) for setting, value in given if value is not None]
 
 
 def _name(learner: object) -> str:
