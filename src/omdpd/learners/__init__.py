@@ -23,6 +23,7 @@ from omdpd.learners.ghosh import GhoshZhouShroff
 from omdpd.learners.greedy_lp import GreedyLP
 from omdpd.learners.lekeufack_jordan import LekeufackJordan
 from omdpd.learners.linear_potential import LinearPotential
+from omdpd.learners.needs import SafePolicy
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.opdop import OPDOP
 from omdpd.learners.optaug import OptAug
@@ -83,6 +84,7 @@ __all__ = [
     "PosteriorSampling",
     "ProximalOMDPD",
     "RegularizedPrimalDual",
+    "SafePolicy",
     "SinhaVaze",
     "TripleQ",
     "UOptRPGPD",
