@@ -41,6 +41,7 @@ from omdpd.experiments.one_run import scene_of
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, LearnerSpec, NatureSpec, RunSpec, WorldSpec
 from omdpd.experiments.tuning import N_TRIES, Trial, best_trial, judged, training_runs, tries
+from omdpd.learners import NON_LEARNERS
 from omdpd.problem.arrays import InvalidInputError, positive_integer
 from omdpd.report.comparison import Difference, differences, ranks, tidy_csv
 from omdpd.report.figures import save
@@ -299,7 +300,7 @@ def _play_leaders(
     wanted = []
     for nature in dict.fromkeys(run.nature for run in runs if run.world == world):
         here = [r for r in records if r["world"] == world.label and r["nature"] == nature.label]
-        names = [rank.learner for rank in ranks(here) if rank.learner not in ("Oracle", "Uniform")][:N_LEADERS]
+        names = [rank.learner for rank in ranks(here) if rank.learner not in NON_LEARNERS][:N_LEADERS]
         for run in runs:
             fits = run.world == world and run.nature == nature and run.learner.label in names
             if fits and run.seed < runs[0].seed + LONG_SEEDS:

@@ -55,6 +55,7 @@ __all__ = [
     "CVOPS",
     "DOPE",
     "LEARNERS",
+    "NON_LEARNERS",
     "OMDPD",
     "OPDOP",
     "RECOO",
@@ -144,6 +145,9 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "LekeufackJordan.published": LekeufackJordan.published,
     "RECOO": RECOO.practical,
 }
+
+# Played beside learners to show what learning is worth; they learn nothing, so that none of them wins anything.
+NON_LEARNERS = ("Oracle", "Uniform")
 
 # Other names of the same thing: a file may say them, and a run is stored under the first name.
 ALIASES: dict[str, str] = {"SVOPS": "BVOPS", "UOBREPS": "BVOPS.unconstrained", "PODB": "CPDPO.unconstrained"}
