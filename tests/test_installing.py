@@ -49,6 +49,20 @@ def test_what_tests_alone_need_is_no_dependency():
     assert "omdpd[test-cluster]" in extras["dev"]  # what `make test` and CI install
 
 
+def test_a_hint_installs_what_an_extra_brings_from_an_index_that_has_it():
+    extras = [requirements(entries) for entries in PROJECT["optional-dependencies"].values()]
+    trees = [ast.parse(file.read_text()) for file in (ROOT / "src" / "omdpd").rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    hints = [{word.value for word in call.args[1:]} for call in calls if ast.unparse(call.func) == "not_installed"]
+    assert len(hints) == 4
+    assert all(packages in extras for packages in hints)
+
+
+def test_nobody_is_told_to_install_this_package_from_an_index():
+    pages = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
+    assert [page.name for page in pages if re.search(r"pip install '?omdpd", page.read_text())] == []
+
+
 def test_the_versions_of_python_are_those_that_readme_names():
     supported = SpecifierSet(PROJECT["requires-python"])
     assert [minor for minor in range(8, 20) if f"3.{minor}.0" in supported] == [11, 12, 13, 14]

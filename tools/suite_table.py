@@ -67,7 +67,7 @@ class Late(NamedTuple):
 def late(group: Sequence[Run]) -> Late:
     """The growth of the mean violation of some runs (an exponent of 0 where there is none)."""
     found = growth_of(group, "violation")
-    exponent = 0.0 if found is None or found.exponent is None else found.exponent
+    exponent = 0.0 if found is None or found.slope is None else found.slope
     return Late(exponent, float(np.mean([run["late_violation"] / run["horizon"] for run in group])))
 
 

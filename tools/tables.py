@@ -28,7 +28,9 @@ from omdpd.experiments.experiment import paper_experiment, run_experiment, suita
 from omdpd.experiments.files import load_experiment
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment
+from omdpd.report.curves import curves_of
 from omdpd.report.results import grouped, mean_of, summaries, with_early
+from omdpd.report.statistics import power_of
 from omdpd.solvers.planning import best_plan
 from omdpd.solvers.sweeps import occupancy_under
 from omdpd.storage.run_folder import RunFolder
@@ -152,8 +154,8 @@ def first(words: Sequence[str]) -> str:
 
 def _first_row(history: Any) -> list[str]:
     scores, late = history.scores, history.violation[-1] - history.violation[len(history.rows) // 10 - 1]
-    numbers = f"{scores.violation:.1f}", f"{late:.1f}", f"{scores.regret:.0f}", f"K^{scores.regret_exponent:.2f}"
-    return [history.label, *numbers]
+    growth = curves_of(history.label, history.nature, [history]).regret.growth
+    return [history.label, f"{scores.violation:.1f}", f"{late:.1f}", f"{scores.regret:.0f}", power_of(growth)]
 
 
 def facts(words: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ See README for a first run, and `learners/omdpd.py` for the algorithm beside the
 """
 
 from omdpd.experiments.seeds import run
+from omdpd.learners.needs import SafePolicy
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.proximal import ProximalOMDPD
@@ -39,6 +40,7 @@ __all__ = [
     "Policy",
     "ProximalOMDPD",
     "Round",
+    "SafePolicy",
     "Session",
     "Setting",
     "SinhaVaze",

@@ -64,8 +64,6 @@ def test_the_trivial_world_is_solved():
     [
         (BVOPS(), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
         (BVOPS(), Setting(H, S, A), "set n_episodes"),
-        (BVOPS(step_scale=-1.0), Setting(H, S, A, n_episodes=K), "step_scale is -1"),
-        (BVOPS(gamma_scale=0.0), Setting(H, S, A, n_episodes=K), "gamma_scale is 0"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

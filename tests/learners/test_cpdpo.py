@@ -83,7 +83,6 @@ def test_theory_has_the_papers_constants():
         (CPDPO(), Setting(H, S, A, n_episodes=K), "room"),
         (CPDPO(ROOM), Setting(H, S, A), "n_episodes"),
         (CPDPO(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
-        (CPDPO(ROOM, bonus_scale=-1.0), Setting(H, S, A, n_episodes=K), "bonus_scale"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

@@ -91,7 +91,6 @@ def test_the_trivial_world_is_solved_with_hardly_any_violation():
     [
         (DOPE(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
         (DOPE(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (DOPE(FINE, transition_scale=-1.0), Setting(H, S, A, n_episodes=K), "transition_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

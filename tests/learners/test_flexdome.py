@@ -43,7 +43,6 @@ def test_episodes_go_line_by_line_and_the_dual_sees_the_margin():
     ("learner", "setting", "word"),
     [
         (FlexDOME(), Setting(H, S, A), "room"),
-        (FlexDOME(ROOM, margin_scale=-1.0), Setting(H, S, A), "margin_scale"),
         (FlexDOME(ROOM), Setting(H, S, A, feedback="full"), "'bandit'"),
     ],
 )

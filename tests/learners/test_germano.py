@@ -54,8 +54,6 @@ def test_the_trivial_world_is_solved():
     [
         (Germano(), Setting(H, S, A, n_episodes=K), "whole cost tables"),
         (Germano(), Setting(H, S, A, feedback="full"), "set n_episodes"),
-        (Germano(primal_scale=0.0), Setting(H, S, A, n_episodes=K, feedback="full"), "primal_scale is 0"),
-        (Germano(dual_scale=-1.0), Setting(H, S, A, n_episodes=K, feedback="full"), "dual_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

@@ -66,7 +66,6 @@ def test_the_trivial_world_is_solved(kind):
     ("learner", "setting", "word"),
     [
         (LekeufackJordan(), Setting(H, S, A), "n_episodes"),
-        (LekeufackJordan(w0=0.0), Setting(H, S, A, n_episodes=K), "w0"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

@@ -50,7 +50,6 @@ def test_the_trivial_world_is_solved():
     ("learner", "setting", "why"),
     [
         (LinearPotential(), Setting(H, S, A), "set n_episodes"),
-        (LinearPotential(dual_scale=-1.0), Setting(H, S, A, n_episodes=K), "dual_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

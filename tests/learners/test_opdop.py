@@ -84,7 +84,6 @@ def test_a_pair_that_was_never_seen_is_worth_all_that_is_left_however_small_the_
         (OPDOP(room=0.5), Setting(H, S, A), "set n_episodes"),
         (OPDOP(room=0.5), Setting(H, S, A, 2, n_episodes=K), "one constraint, but there are 2"),
         (OPDOP(room=0.5), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (OPDOP(room=0.5, dual_scale=-1.0), Setting(H, S, A, n_episodes=K), "dual_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

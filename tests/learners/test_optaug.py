@@ -61,7 +61,6 @@ def test_the_penalty_grows_and_stops():
     ("learner", "setting", "word"),
     [
         (OptAug(), Setting(H, S, A, feedback="full"), "'bandit'"),
-        (OptAug(penalty_scale=0.0), Setting(H, S, A), "penalty_scale"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

@@ -50,10 +50,8 @@ def test_the_trivial_world_is_solved_on_average():
     ("learner", "setting", "word"),
     [
         (OptDual(), Setting(H, S, A, n_episodes=K), "room"),
-        (OptDual(-0.1), Setting(H, S, A, n_episodes=K), "room"),
         (OptDual(ROOM), Setting(H, S, A), "n_episodes"),
         (OptDual(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
-        (OptDual(ROOM, dual_scale=0.0), Setting(H, S, A, n_episodes=K), "dual_scale"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

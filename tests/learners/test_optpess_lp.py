@@ -69,7 +69,6 @@ def test_the_trivial_world_is_solved_with_hardly_any_violation():
     [
         (OptPessLP(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
         (OptPessLP(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (OptPessLP(FINE, reward_scale=-1.0), Setting(H, S, A, n_episodes=K), "reward_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

@@ -65,9 +65,7 @@ def test_the_trivial_world_is_solved_on_average():
     ("learner", "setting", "why"),
     [
         (OptPessPrimalDual(), Setting(H, S, A, n_episodes=K), "set room"),
-        (OptPessPrimalDual(room=0.0), Setting(H, S, A, n_episodes=K), "must be positive"),
         (OptPessPrimalDual(room=0.5), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (OptPessPrimalDual(room=0.5, tightening_scale=-1.0), Setting(H, S, A), "tightening_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

@@ -61,7 +61,6 @@ def test_theory_has_the_papers_steps():
         (OptPrimalDual(), Setting(H, S, A, n_episodes=K), "room"),
         (OptPrimalDual(ROOM), Setting(H, S, A), "n_episodes"),
         (OptPrimalDual(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
-        (OptPrimalDual(ROOM, primal_scale=-1.0), Setting(H, S, A, n_episodes=K), "primal_scale"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

@@ -363,7 +363,7 @@ def test_a_known_cost_is_used_from_the_first_episode_on():
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"memory": -1}, "memory is -1, but must be at least 0"),
+        ({"memory": -1}, "memory is -1, but must be a whole number of at least 0"),
         ({"w0": 0.0}, "w0 is 0.0, but must be positive"),
         ({"eta": -1.0}, "eta_init is -1.0, but must be positive"),
         ({"gamma_scale": 0.0}, "gamma_scale is 0.0, but must be positive"),
@@ -373,4 +373,4 @@ def test_a_known_cost_is_used_from_the_first_episode_on():
 @pytest.mark.parametrize("preset", ["standard", "cautious", "balanced", "optimistic"])
 def test_a_constant_that_is_impossible_is_refused_by_name(preset, settings, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
-        getattr(ProximalOMDPD, preset)(**settings).init(Setting(2, 2, 2))
+        getattr(ProximalOMDPD, preset)(**settings)

@@ -96,7 +96,6 @@ FINE = SafePolicy(np.full((H, S, A), 1 / A), np.array([-0.25]))
         (SOPS(MISFIT), Setting(H, S, A, n_episodes=K), "the setting asks"),
         (SOPS(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
         (SOPS(FINE), Setting(H, S, A), "set n_episodes"),
-        (SOPS(FINE, step_scale=0.0), Setting(H, S, A, n_episodes=K), "step_scale is 0"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

@@ -7,6 +7,7 @@ purpose: runs are stored with their settings, so that only new ones get the new 
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass
@@ -23,7 +24,6 @@ from omdpd.beliefs.confidence import BoxEstimator
 from omdpd.learners import LEARNERS, OMDPD, ProximalOMDPD
 from omdpd.learners.omdpd import DIVERGENCES, HINTS, AsPrinted, DivergenceName, HintName
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from omdpd.solvers.mirror import Divergence
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -134,10 +134,39 @@ def test_the_guarantee_on_a_card_is_that_of_the_learner_it_is_on():
         assert known.card.guarantee == "run-time certificate of regret and violation"
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), "1", True, -1.0])
+def test_a_setting_that_is_no_number_of_its_kind_is_refused_by_name_where_the_learner_is_made(name, wrong):
+    factory = LEARNERS[name]
+    for setting, (_, hint) in parameters(factory).items():
+        if not {int, float} & {hint, *get_args(hint)}:
+            continue
+        with pytest.raises(InvalidInputError, match=rf"\b{setting}.* is {re.escape(repr(wrong))}, but must"):
+            factory(**{setting: wrong})
+
+
+POSITIVE = {
+    "BVOPS": "step_scale gamma_scale", "CPDPO": "room eta_scale gamma_scale", "CVOPS": "room step_scale",
+    "EpisodeSafe": "alpha most", "FlexDOME": "room eta_scale tau_scale", "Germano": "primal_scale",
+    "GhoshZhouShroff.average": "room alpha_scale dual_scale", "LekeufackJordan": "w0 beta_root", "OPDOP": "room",
+    "OptAug": "penalty_scale max_penalty", "OptDual": "room dual_scale", "OptPessPrimalDual": "room",
+    "OptPrimalDual": "room primal_scale dual_scale", "PosteriorSampling": "prior", "RECOO": "alpha_scale epsilon",
+    "RegularizedPrimalDual": "room eta_scale tau_scale", "SinhaVaze": "w0 beta_root", "SOPS": "step_scale gamma_scale",
+    "UCPD": "reward_weight step_scale", "UOptRPGPD": "eta_scale", "WCOPS": "power step_scale",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "settings"), POSITIVE.items())
+def test_a_step_that_does_not_move_is_refused_by_name(name, settings):
+    for setting in settings.split():
+        with pytest.raises(InvalidInputError, match=f"{setting} is 0.0, but must be positive"):
+            LEARNERS[name](**{setting: 0.0})
+
+
 @pytest.mark.parametrize("name", ["alpha", "w0", "beta_root", "diameter"])
 def test_a_constant_that_is_not_positive_is_refused_by_name(name):
     with pytest.raises(InvalidInputError, match=f"OMDPD's {name} is 0.0, but must be positive"):
-        OMDPD.theory(**{name: 0.0}).init(Setting(2, 3, 4, n_episodes=5))
+        OMDPD.theory(**{name: 0.0})
 
 
 def test_a_prediction_that_does_not_exist_is_refused_with_those_that_do():
@@ -149,4 +178,4 @@ def test_a_prediction_that_does_not_exist_is_refused_with_those_that_do():
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.5])
 def test_a_delta_that_is_no_probability_of_failure_is_refused(name, delta):
     with pytest.raises(InvalidInputError, match=f"delta is {delta}, but must lie strictly between 0 and 1"):
-        LEARNERS[name](delta=delta).init(Setting(2, 3, 4, n_episodes=5))
+        LEARNERS[name](delta=delta)

@@ -65,7 +65,6 @@ def test_the_trivial_world_is_solved_on_average():
         (TripleQ(), Setting(H, S, A), "set n_episodes"),
         (TripleQ(), Setting(H, S, A, 2, n_episodes=K), "one constraint, but there are 2"),
         (TripleQ(), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (TripleQ(cost_scale=-1.0), Setting(H, S, A, n_episodes=K), "cost_scale is -1"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

@@ -57,7 +57,6 @@ def test_the_trivial_world_is_solved():
     [
         (UCPD(), Setting(H, S, A, n_episodes=K), "whole cost tables"),
         (UCPD(), Setting(H, S, A, feedback="full"), "set n_episodes"),
-        (UCPD(step_scale=0.0), Setting(H, S, A, n_episodes=K, feedback="full"), "step_scale is 0"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

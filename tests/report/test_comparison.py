@@ -91,6 +91,13 @@ def test_a_comparison_of_worlds_by_name_draws_each_seed_anew():
     assert found.records[0]["regret"] != found.records[1]["regret"]
 
 
+def test_one_problem_and_one_learner_need_no_list():
+    by_name = omdpd.compare("paradox", "Uniform", seeds=1, episodes=5)
+    assert [(r["world"], r["learner"]) for r in by_name.records] == [("paradox", "Uniform")]
+    given = omdpd.compare(trivial_world(), omdpd.Uniform(), seeds=1, episodes=5)
+    assert [(r["world"], r["learner"]) for r in given.records] == [("own", "Uniform")]
+
+
 @pytest.mark.parametrize(
     ("problem", "learner", "wrong"),
     [("paradox", "Unifrm", "learner 'Unifrm'"), ("paradx", "Uniform", "world 'paradx'")],

@@ -4,10 +4,10 @@ from matplotlib.image import imread
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import Curves, band
-from omdpd.report.figures import STYLES, draw, save
+from omdpd.report.figures import STYLES, draw, save, styles_by_name
 from omdpd.report.publication import ONE_COLUMN, TWO_COLUMNS, draw_paper, exponent_table, write_paper
 
-EPISODES = np.arange(1.0, 401.0)
+EPISODES = np.arange(1.0, 1601.0)
 
 
 def curves(learner, nature, power=0.5, regret=True):
@@ -20,7 +20,7 @@ def test_a_band_is_the_mean_with_its_exponent_and_encloses_it():
     assert made.growth.exponent == pytest.approx(0.5)
     assert made.n_runs == 3
     assert made.episodes[0] == 1.0
-    assert made.episodes[-1] == 400.0
+    assert made.episodes[-1] == 1600.0
     assert np.allclose(made.mean, 2.0 * np.sqrt(made.episodes))
     assert np.all(made.low < made.mean)
     assert np.all(made.mean < made.high)
@@ -53,7 +53,7 @@ def test_the_ranking_puts_the_least_violation_first_and_says_its_regret():
     assert [name.get_text() for name in names] == ["Fast", "Linear"]
     assert [name.get_fontweight() for name in names] == ["bold", "normal"]
     texts = [text.get_text() for text in ranking.texts]
-    assert texts[:8] == ["30", "$K^{0.50}$", "60", "$K^{0.50}$", "600", "$K^{1.00}$", "1200", "$K^{1.00}$"]
+    assert texts[:8] == ["60", "$K^{0.50}$", "120", "$K^{0.50}$", "2400", "$K^{1.00}$", "4800", "$K^{1.00}$"]
 
 
 def test_learners_are_named_once_in_a_row_and_there_is_no_legend():
@@ -76,14 +76,14 @@ def test_what_stands_around_a_mean_can_be_chosen(spread, middle, n_lines, ends):
     left = draw([curves("A", "fixed")], "", spread=spread).axes[1]
     own = [line for line in left.get_lines() if line.get_color() == STYLES[0][0] and len(line.get_xdata()) > 2]
     assert len(own) == n_lines
-    assert own[-1].get_ydata()[-1] == pytest.approx(middle * 20.0)
+    assert own[-1].get_ydata()[-1] == pytest.approx(middle * 40.0)
     if spread == "seeds":
-        assert [line.get_ydata()[-1] for line in own[:3]] == pytest.approx([20.0, 30.0, 40.0])
+        assert [line.get_ydata()[-1] for line in own[:3]] == pytest.approx([40.0, 60.0, 80.0])
         assert not left.collections
     if ends is not None:
         (area,) = left.collections
         heights = area.get_paths()[0].vertices[:, 1]
-        assert heights.max() == pytest.approx(ends[1] * 20.0)
+        assert heights.max() == pytest.approx(ends[1] * 40.0)
 
 
 def test_an_unknown_spread_is_refused_with_those_there_are():
@@ -97,6 +97,28 @@ def test_learners_can_be_told_apart_without_colour():
     names = [f"L{i}" for i in range(len(STYLES))]
     lines = draw([curves(name, "fixed") for name in names], "").axes[1].get_lines()[: len(names)]
     assert len({(line.get_linestyle(), line.get_marker()) for line in lines}) == len(names)
+
+
+def test_no_two_learners_of_many_look_alike_in_a_figure_or_in_greyscale():
+    looks = list(styles_by_name([f"L{i}" for i in range(64)]).values())
+    assert looks[: len(STYLES)] == list(STYLES)
+    assert len({(colour, marker) for colour, _, marker in looks}) == 64
+    assert len({(line, marker) for _, line, marker in looks[:32]}) == 32
+
+
+def test_whoever_learns_nothing_is_never_set_in_bold():
+    shown = [
+        curves("Uniform", "fixed", 0.1),
+        curves("Oracle", "fixed", 0.2),
+        curves("A", "fixed"),
+        curves("B", "fixed", 0.9),
+    ]
+    ranking = draw(shown, "").axes[0]
+    bold = [name.get_text() for name in ranking.get_yticklabels() if name.get_fontweight() == "bold"]
+    assert bold == ["A"]
+    assert {text.get_text() for text in ranking.texts if text.get_fontweight() == "bold"} == {"60", "120", "$K^{0.50}$"}
+    alone = draw([curves("Uniform", "fixed")], "").axes[0]
+    assert all(name.get_fontweight() == "normal" for name in alone.get_yticklabels())
 
 
 def test_where_nobody_can_be_safe_the_figure_says_so_and_draws_the_floor():
@@ -141,7 +163,7 @@ def test_a_figure_for_a_paper_has_the_width_of_its_columns_and_one_legend(width)
 def test_the_exponents_stand_in_a_table_beside(tmp_path):
     given = [curves("B_1", "fixed"), curves("A", "independent", regret=False)]
     lines = exponent_table(given).splitlines()
-    assert r"fixed & B\_1 & 30 & 0.50 [0.50, 0.50] & 60 & 0.50 [0.50, 0.50] \\" in lines
-    assert r"independent & A & 30 & 0.50 [0.50, 0.50] & -- & -- \\" in lines
+    assert r"fixed & B\_1 & 60 & 0.50 [0.50, 0.50] & 120 & 0.50 [0.50, 0.50] \\" in lines
+    assert r"independent & A & 60 & 0.50 [0.50, 0.50] & -- & -- \\" in lines
     names = {file.name for file in write_paper(given, tmp_path)}
     assert {"paper-one.pdf", "paper-two.pdf", "exponents.tex"} <= names

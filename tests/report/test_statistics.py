@@ -15,16 +15,19 @@ from studies import play
 from omdpd.experiments.spec import Experiment
 from omdpd.report.curves import band, load_curves
 from omdpd.report.results import growth_of, mean_of, summaries, with_early
-from omdpd.report.statistics import Growth, half_width, student_quantile
+from omdpd.report.statistics import Growth, half_width, power_of, student_quantile
 from omdpd.report.study import load_study
-from omdpd.report.tables import formatted, print_table
+from omdpd.report.tables import exponent_cell, formatted, print_table
 from omdpd.storage.run_folder import RunFolder
+
+# A small world for as many episodes as an exponent asks for.
+WORLD, EPISODES = WORLDS["random_dirichlet"](n_states=3, n_actions=2, horizon=3), 1000
 
 
 def experiment(seeds):
     names = ("ProximalOMDPD.standard", "Uniform")
     learners = tuple(LEARNERS[name]() for name in names)
-    return Experiment((WORLDS["random_dirichlet"](),), (NATURES["noisy"](),), learners, 80, seeds)
+    return Experiment((WORLD,), (NATURES["noisy"](),), learners, EPISODES, seeds)
 
 
 @pytest.fixture(scope="module")
@@ -66,21 +69,21 @@ def test_a_band_narrows_with_more_runs():
 def test_an_exponents_interval_encloses_a_known_exponent_and_is_the_same_every_time():
     rng = np.random.default_rng(0)
     scale = rng.uniform(0.5, 2.0, 20)
-    noisy = Growth(25, 100, scale * 25.0**0.5, scale * np.exp(rng.normal(0.0, 0.05, 20)) * 100.0**0.5)
+    noisy = Growth(250, 1000, scale * 250.0**0.5, scale * np.exp(rng.normal(0.0, 0.05, 20)) * 1000.0**0.5)
     low, high = noisy.interval
     assert low < 0.5 < high
     assert high - low < 0.1
-    assert Growth(25, 100, noisy.early, noisy.late).interval == (low, high)
+    assert Growth(250, 1000, noisy.early, noisy.late).interval == (low, high)
 
 
 def test_runs_that_grow_alike_have_an_interval_of_no_width():
-    alike = Growth(25, 100, np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
+    alike = Growth(250, 1000, np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
     assert alike.interval == pytest.approx((0.5, 0.5))
 
 
 @pytest.mark.parametrize("early", [[1.0, 2.0], [-5.0, 1.0, 6.0]])
 def test_few_runs_and_means_that_may_be_negative_leave_an_exponent_without_an_interval(early):
-    assert Growth(25, 100, np.array(early), np.ones(len(early)) * 9.0).interval is None
+    assert Growth(250, 1000, np.array(early), np.ones(len(early)) * 9.0).interval is None
 
 
 def test_the_tables_half_width_is_the_figures_band_and_the_pages(four):
@@ -109,9 +112,7 @@ def test_the_exponent_is_that_of_the_mean_curve_and_one_number_everywhere(four):
             assert drawn.exponent == table.exponent
             assert drawn.interval == table.interval
             row, page = rows[c.learner], pages[c.learner][key]
-            if table.exponent is None:
-                assert row[f"{key}_exponent"] == ""
-                continue
+            assert table.exponent is not None
             assert float(row[f"{key}_exponent"]) == table.exponent
             assert page["exponent"] == pytest.approx(table.exponent, rel=1e-3)
             assert f"{table.exponent:.2f}" in formatted(records, "markdown")
@@ -144,9 +145,8 @@ def test_a_narrow_terminal_leaves_the_intervals_of_exponents_out(four):
 
 def test_the_budget_stands_in_summaries_tables_and_figures(four):
     records = json.loads((four / "summary.json").read_text())
-    world = WORLDS["random_dirichlet"]()
     for record in records:
-        cmdp = world.build(np.random.default_rng(np.random.SeedSequence(record["seed"], spawn_key=(0,))))
+        cmdp = WORLD.build(np.random.default_rng(np.random.SeedSequence(record["seed"], spawn_key=(0,))))
         assert record["budget"] == (cmdp.budget * cmdp.cost_scale).tolist()
     numbers = [record["budget"][0] for record in records]
     shown = f"{min(numbers):.4g}" if len(set(numbers)) == 1 else f"{min(numbers):.4g}..{max(numbers):.4g}"
@@ -161,6 +161,21 @@ def test_a_summary_of_an_earlier_version_is_completed_from_its_rows(four):
         assert with_early(old, RunFolder(four / "runs" / whole["run"], whole["run"])) == {
             key: value for key, value in whole.items() if key != "budget"
         }
+
+
+def grown(K, slope):
+    """Four runs of K episodes whose mean grows with this slope."""
+    return Growth(K // 4, K, np.full(4, 10.0), np.full(4, 10.0 * 4.0**slope))
+
+
+def test_an_exponent_is_shown_where_the_episodes_tell_it_and_else_a_dash():
+    told = grown(1000, 0.5)
+    assert (told.exponent, power_of(told), exponent_cell(told)[:4]) == (told.slope, "K^0.50", "0.50")
+    for growth in (grown(996, 0.5), grown(200, 3.13), grown(1000, 3.13)):
+        assert growth.slope is not None
+        assert growth.exponent is growth.interval is None
+        assert (power_of(growth), exponent_cell(growth)) == ("-", "-")
+    assert power_of(None) == "-"
 
 
 def test_a_run_too_short_for_an_exponent_has_none():

@@ -28,7 +28,6 @@ from omdpd import (
 from omdpd.experiments import load_experiment, run_experiment
 from omdpd.experiments.executors import InProcess
 from omdpd.gym import from_gymnasium, learn
-from omdpd.learners.cautious_lp import CautiousLP
 from omdpd.learners.dope import DOPE
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.triple_q import TripleQ
@@ -161,13 +160,18 @@ def test_a_seed_that_is_none_is_refused(seed):
         learn("FrozenLake-v1", Uniform(), 2, horizon=3, budget=1.0, cost=lambda s, a, t: 0.0, seed=seed)
 
 
+@dataclass(frozen=True)
+class Scaled(Uniform):
+    """A learner of somebody's own that checks nothing."""
+
+    scale: float = 1.0
+
+
 @pytest.mark.parametrize(
     ("learner", "sentence"),
     [
-        (ProximalOMDPD.cautious(kappa="x"), "EmpiricalEstimator's kappa is 'x', but must be a number"),
-        (ProximalOMDPD.standard(z="much"), "z is 'much', but must be a number"),
-        (CautiousLP.practical(kappa=[1]), r"kappa is \[1\], but must be a number"),
-        (TripleQ(reward_scale="1"), "TripleQ's reward_scale is '1', but must be a number"),
+        (ProximalOMDPD.standard(stationary="no"), "SharingEstimator's stationary is 'no', but must be a number"),
+        (Scaled(scale="1"), "Scaled's scale is '1', but must be a number"),
     ],
 )
 def test_a_setting_that_is_no_number_is_refused_by_its_name(learner, sentence):

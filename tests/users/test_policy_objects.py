@@ -59,8 +59,17 @@ def test_actions_are_drawn_with_their_probabilities():
     policy, rng = some_policy(), np.random.default_rng(1)
     drawn = [policy.act(2, 1, rng) for _ in range(4000)]
     assert np.mean(drawn) == pytest.approx(policy.at(2, 1)[1], abs=0.03)
-    with pytest.raises(InvalidInputError, match="step is 3, but must be between 0 and 2"):
+    with pytest.raises(InvalidInputError, match="step is 3, but must be a whole number between 0 and 2"):
         policy.act(3, 0, rng)
+    with pytest.raises(InvalidInputError, match=r"state is 1\.5, but must be a whole number between 0 and 3"):
+        policy.act(0, 1.5, rng)
+
+
+def test_an_action_needs_no_generator_and_takes_no_seed_for_one():
+    policy = some_policy()
+    assert {policy.act(0, 0) for _ in range(200)} == {0, 1}
+    with pytest.raises(InvalidInputError, match=r"^rng is 0, but must be a generator: make one with numpy\.random"):
+        policy.act(0, 0, 0)
 
 
 def test_a_policy_is_evaluated_exactly_in_a_known_problem():

@@ -18,13 +18,13 @@ from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
     REWARD_SCALE,
+    SCALES,
     TRANSITION_SCALE,
-    check_delta,
     log_term,
     log_term_transition,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.policies import bernstein_width, iterated_log_width
 
@@ -64,6 +64,9 @@ class BernsteinBonus:
     stationary: bool = False
     delta: float = DELTA
 
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=SCALES, shares=("delta",))
+
     @staticmethod
     def theory() -> BernsteinBonus:
         """Scales of one."""
@@ -71,7 +74,6 @@ class BernsteinBonus:
 
     def check(self, setting: Setting) -> None:
         """Any setting will do."""
-        check_delta(self.delta)
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
         """r~, d~ and p_hat before episode k."""
@@ -96,9 +98,11 @@ class IteratedLogBonus:
     stationary: bool = False
     delta: float = 0.1
 
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=SCALES, shares=("delta",))
+
     def check(self, setting: Setting) -> None:
         """Any setting will do."""
-        check_delta(self.delta)
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
         """r~, d~ and p_hat before episode k."""

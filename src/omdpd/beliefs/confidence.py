@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from omdpd.beliefs.counts import Counts
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import tighten
@@ -35,6 +35,8 @@ COST_SCALE = 0.0
 TRANSITION_SCALE = 0.005
 # The scale of the cost bonus where safety rests on it, pessimistic and so not zero.
 SAFE_COST_SCALE = 0.02
+# The settings that hold them; none may be negative.
+SCALES = ("reward_scale", "cost_scale", "transition_scale")
 
 
 R = TypeVar("R", bound=Region, covariant=True)
@@ -101,6 +103,9 @@ class BoxEstimator:
 
     covers_truth = True
 
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=SCALES, shares=("delta",))
+
     @staticmethod
     def practical(
         reward_scale: float = REWARD_SCALE,
@@ -116,7 +121,6 @@ class BoxEstimator:
 
     def check(self, setting: Setting) -> None:
         """Any setting will do."""
-        check_delta(self.delta)
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
         """r~, d~ and the box before episode k."""
@@ -160,11 +164,12 @@ class EmpiricalEstimator:
 
     covers_truth = False
 
+    def __post_init__(self) -> None:
+        dials = ("kappa", "reward_scale", "one_over_n", "pseudo_observations")
+        check_settings(self, nonnegative=dials, shares=("delta",))
+
     def check(self, setting: Setting) -> None:
-        """Any setting will do; the dial must not be negative."""
-        check_delta(self.delta)
-        if not self.kappa >= 0.0:
-            raise InvalidInputError(f"kappa is {self.kappa}, but must be at least 0")
+        """Any setting will do."""
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Kernel]:
         """r~, d~, d_hat, the margin and p_hat before episode k."""
@@ -237,9 +242,3 @@ def log_term_transition(setting: Setting, k: int, delta: float) -> float:
 def effective_episodes(setting: Setting, k: int) -> int:
     """K, or max(k, 256) before one-based episode k if K is not known."""
     return setting.n_episodes if setting.n_episodes is not None else max(k, MIN_EPISODES)
-
-
-def check_delta(delta: float) -> None:
-    """Refuse what is not a probability of failure."""
-    if not 0.0 < delta < 1.0:
-        raise InvalidInputError(f"delta is {delta}, but must lie strictly between 0 and 1")

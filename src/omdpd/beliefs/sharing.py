@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from omdpd.beliefs.counts import Counts
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats
 from omdpd.problem.records import quick
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.scores import kernel_scores, table_scores
@@ -165,9 +165,3 @@ def _shared_cost(sums: Floats, squares: Floats, visits: Floats, score: Floats, s
 def unit_cost_sums(counts: Counts) -> Floats:
     """Sums of u = (d+1)/2 in [0, 1], (I, H, S, A)."""
     return (counts.cost_sum + counts.visits) / 2.0
-
-
-def check_weight(name: str, value: float) -> None:
-    """Refuse a negative or undefined number."""
-    if not value >= 0.0:
-        raise InvalidInputError(f"{name} is {value}, but must be at least 0")

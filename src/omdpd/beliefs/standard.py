@@ -11,8 +11,8 @@ from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.exploration import bonus
 from omdpd.beliefs.margins import Caution, standard_error
 from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.sharing import Evidence, SharedBeliefs, SharedKernel, check_weight, shared_beliefs
-from omdpd.problem.arrays import Floats
+from omdpd.beliefs.sharing import Evidence, SharedBeliefs, SharedKernel, shared_beliefs
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.standard import lift_tables
@@ -44,10 +44,11 @@ class SharingEstimator:
 
     covers_truth = False
 
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=("z", "exploration"))
+
     def check(self, setting: Setting) -> None:
-        """Any setting will do; neither dial may be negative."""
-        check_weight("z", self.z)
-        check_weight("exploration", self.exploration)
+        """Any setting will do."""
 
     def beliefs(self, setting: Setting, counts: Counts, evidence: Evidence) -> SharedBeliefs:
         """The shared estimates."""

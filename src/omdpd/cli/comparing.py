@@ -1,4 +1,4 @@
-"""`omdpd compare`: all learners side by side, each with its own best settings, found by the same procedure.
+"""`omdpd compare`: all learners side by side, each with the best of its tries, found by the same procedure.
 
 Three stages, each in a folder of its own and resumable: `training` (the tries), `runs` of the comparison itself, and
 `long` (the leaders at other numbers of episodes).  Tables, differences, ranks and choices stand beside them.
@@ -41,6 +41,7 @@ from omdpd.experiments.one_run import scene_of
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, LearnerSpec, NatureSpec, RunSpec, WorldSpec
 from omdpd.experiments.tuning import N_TRIES, Trial, best_trial, judged, training_runs, tries
+from omdpd.learners import NON_LEARNERS
 from omdpd.problem.arrays import InvalidInputError, positive_integer
 from omdpd.report.comparison import Difference, differences, ranks, tidy_csv
 from omdpd.report.figures import save
@@ -145,7 +146,8 @@ def compare(
     ]  # fmt: skip
     whole = Experiment(*_parts(tuned), episodes, seeds)
     records = play_experiment(console, whole, out, plan, tuned)
-    _report(console, records, against, out, plan.figures)
+    title = "each learner as it comes" if n_tries == 1 else f"each learner with the best of its tries (up to {n_tries})"
+    _report(console, records, against, out, f"{title}: means and 95 % intervals" if plan.figures else None)
     if long:
         _play_leaders(console, records, tuned, out, plan)
 
@@ -249,8 +251,8 @@ def _write_choices(out: Path, lines: Sequence[TryLine], choices: Sequence[Choice
         save(draw_frontiers(lines), out, "frontier")
 
 
-def _report(console: Console, records: Sequence[Mapping[str, Any]], against: str, out: Path, figures: bool) -> None:
-    """Tables, paired differences and ranks, on the terminal and as files, in the user's units.
+def _report(console: Console, records: Sequence[Mapping[str, Any]], against: str, out: Path, title: str | None) -> None:
+    """Tables, paired differences and ranks, on the terminal and as files, in the user's units; and a figure by a title.
 
     Ranks add regret and violation, which only learners' own units, each between 0 and 1 per step, make comparable.
     """
@@ -263,9 +265,9 @@ def _report(console: Console, records: Sequence[Mapping[str, Any]], against: str
         write_atomically(out / f"table.{ending}", formatted(plain, style).encode())
     write_atomically(out / "differences.csv", tidy_csv(found).encode())
     write_atomically(out / "ranks.csv", tidy_csv(places).encode())
-    if figures:
-        save(draw_plane(shown, "each learner with its own best settings: means and 95 % intervals"), out, "plane")
-    console.print(f"Tables{', figures' if figures else ''} and numbers: {out}", highlight=False)
+    if title is not None:
+        save(draw_plane(shown, title), out, "plane")
+    console.print(f"Tables{'' if title is None else ', figures'} and numbers: {out}", highlight=False)
 
 
 def _shown(found: Sequence[Difference], against: str) -> Table:
@@ -298,7 +300,7 @@ def _play_leaders(
     wanted = []
     for nature in dict.fromkeys(run.nature for run in runs if run.world == world):
         here = [r for r in records if r["world"] == world.label and r["nature"] == nature.label]
-        names = [rank.learner for rank in ranks(here) if rank.learner not in ("Oracle", "Uniform")][:N_LEADERS]
+        names = [rank.learner for rank in ranks(here) if rank.learner not in NON_LEARNERS][:N_LEADERS]
         for run in runs:
             fits = run.world == world and run.nature == nature and run.learner.label in names
             if fits and run.seed < runs[0].seed + LONG_SEEDS:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, not_installed
 from omdpd.report.animation import animated_runs, write_gif, write_player
 from omdpd.report.study import load_study, write_report
 
@@ -47,7 +47,7 @@ def watch(
 
         from omdpd.report.server import application, known_hosts, listening, loopback
     except ImportError:
-        raise InvalidInputError("omdpd watch needs starlette and uvicorn: pip install 'omdpd[watch]'") from None
+        raise not_installed("omdpd watch", "starlette", "uvicorn") from None
     if not 0 <= port <= 65535:
         raise InvalidInputError(f"--port is {port}, but must be between 0 and 65535")
     if not loopback(address) and not public:

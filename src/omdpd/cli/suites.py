@@ -31,8 +31,10 @@ from omdpd.cli.playing import (
 from omdpd.experiments.experiment import named_experiment
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
+from omdpd.learners import NON_LEARNERS
 from omdpd.problem.arrays import named
 from omdpd.report.results import grouped, growth_of
+from omdpd.report.statistics import power_of
 from omdpd.report.tables import print_table
 from omdpd.worlds.facts import LARGE
 
@@ -110,14 +112,12 @@ def _n_states(run: RunSpec) -> int:
 def _print_late(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """Where a learner of ours still violates at the end, or its violation grows fast."""
     for (world, nature, learner), group in grouped(records).items():
-        if learner == "Uniform":
+        if learner in NON_LEARNERS:
             continue
         found = growth_of(group, "violation")
-        growth = 0.0 if found is None or found.exponent is None else found.exponent
+        growth = 0.0 if found is None or found.slope is None else found.slope
         share = float(np.mean([record["late_violation"] / record["horizon"] for record in group]))
         if (growth >= 0.75 and share >= 0.001) or share >= 0.02:
-            console.print(
-                f"{learner} on {world}, {nature}: violation grows like K^{growth:.2f}; in the last tenth "
-                f"{100 * share:.2f} % of H per episode",
-                highlight=False,
-            )
+            grows = "" if (power := power_of(found)) == "-" else f" grows like {power};"
+            end = f" in the last tenth {100 * share:.2f} % of H per episode"
+            console.print(f"{learner} on {world}, {nature}: violation{grows}{end}", highlight=False)

@@ -25,7 +25,7 @@ from omdpd.experiments.local_processes import (
     settle,
     settle_cancelled,
 )
-from omdpd.problem.arrays import InvalidInputError, positive_integer
+from omdpd.problem.arrays import InvalidInputError, not_installed, positive_integer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -161,7 +161,7 @@ def _dask(jobs: int, address: str | None) -> Iterator[Executor]:
     try:
         from dask.distributed import Client, LocalCluster
     except ImportError:
-        raise InvalidInputError("Dask is not installed: pip install 'omdpd[dask]'") from None
+        raise not_installed("--on dask", "distributed") from None
     with _environment(ONE_THREAD):
         cluster = None
         if address is None:
@@ -208,7 +208,7 @@ def _ray(address: str | None) -> Iterator[Executor]:
     try:
         import ray
     except ImportError:
-        raise InvalidInputError("Ray is not installed: pip install 'omdpd[ray]'") from None
+        raise not_installed("--on ray", "ray") from None
     try:
         with delaying_interrupts():
             _call(address)

@@ -56,8 +56,8 @@ class Learned:
         last = Played(self.rewards[-n:], self.costs[-n:], self.lengths[-n:], self.budget)
         return f"Learned({len(self.rewards)} episodes; the last {last})"
 
-    def act(self, step: int, state: int, rng: np.random.Generator) -> int:
-        """An action of the learnt policy at a zero-based step."""
+    def act(self, step: int, state: int, rng: np.random.Generator | None = None) -> int:
+        """An action of the learnt policy at a zero-based step (see `Policy.act`)."""
         return self.policy.act(step, state, rng)
 
     def evaluate(self, task: Task | None = None, n_episodes: int = 100, seed: int = 0) -> Played:

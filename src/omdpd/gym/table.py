@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError, numbers, positive_integer
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError, not_installed, numbers, positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.laws import SparseLaws, laws_of_entries
 
@@ -84,7 +84,7 @@ def opened(env: Any) -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise InvalidInputError(f"to open {env!r} by its id, install Gymnasium: pip install 'omdpd[gym]'") from None
+        raise not_installed(f"opening {env!r} by its id", "gymnasium") from None
     try:
         return gymnasium.make(env)
     except gymnasium.error.Error as error:

@@ -23,6 +23,7 @@ from omdpd.learners.ghosh import GhoshZhouShroff
 from omdpd.learners.greedy_lp import GreedyLP
 from omdpd.learners.lekeufack_jordan import LekeufackJordan
 from omdpd.learners.linear_potential import LinearPotential
+from omdpd.learners.needs import SafePolicy
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.opdop import OPDOP
 from omdpd.learners.optaug import OptAug
@@ -54,6 +55,7 @@ __all__ = [
     "CVOPS",
     "DOPE",
     "LEARNERS",
+    "NON_LEARNERS",
     "OMDPD",
     "OPDOP",
     "RECOO",
@@ -83,6 +85,7 @@ __all__ = [
     "PosteriorSampling",
     "ProximalOMDPD",
     "RegularizedPrimalDual",
+    "SafePolicy",
     "SinhaVaze",
     "TripleQ",
     "UOptRPGPD",
@@ -142,6 +145,9 @@ LEARNERS: dict[str, Callable[..., Learner[Any]]] = {
     "LekeufackJordan.published": LekeufackJordan.published,
     "RECOO": RECOO.practical,
 }
+
+# Played beside learners to show what learning is worth; they learn nothing, so that none of them wins anything.
+NON_LEARNERS = ("Oracle", "Uniform")
 
 # Other names of the same thing: a file may say them, and a run is stored under the first name.
 ALIASES: dict[str, str] = {"SVOPS": "BVOPS", "UOBREPS": "BVOPS.unconstrained", "PODB": "CPDPO.unconstrained"}

@@ -22,8 +22,8 @@ from typing import Literal
 
 import numpy as np
 
-from omdpd.beliefs.confidence import DELTA, check_delta, log_term
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.beliefs.confidence import DELTA, log_term
+from omdpd.problem.arrays import InvalidInputError, check_number
 from omdpd.problem.setting import Setting
 
 Side = Literal["regret", "violation", "both"]
@@ -48,7 +48,7 @@ class Term:
 
 def theorem_terms(setting: Setting, delta: float = DELTA, diameter: float | None = None) -> tuple[Term, ...]:
     """Every term for this setting, which must say how many episodes there are; `diameter` is C (H if None)."""
-    check_delta(delta)
+    check_number("delta", delta, "a share")
     if setting.n_episodes is None:
         raise InvalidInputError("bounds need a number of episodes: the setting has none")
     return tuple(

@@ -22,10 +22,10 @@ from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
-from omdpd.learners.needs import episodes_of, require_feedback, require_positive
+from omdpd.learners.needs import episodes_of, require_feedback
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import LIGHTEST, Divergence, Hinges, SolveLog, constrained_step, mirror_step, smoothed
@@ -54,6 +54,9 @@ class BVOPS:
     step_scale: float = 1.0
     gamma_scale: float | None = None
     constrained: bool = True
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("step_scale", "gamma_scale"))
 
     @staticmethod
     def practical(
@@ -111,7 +114,6 @@ class BVOPS:
     def init(self, setting: Setting) -> State:
         """The uniform policy under the uniform kernel; every kernel is possible."""
         require_feedback(self, setting, "bandit")
-        require_positive(self, "step_scale", "gamma_scale")
         episodes_of(self, setting)
         self.estimator.check(setting)
         q = uniform_occupancy(setting)

@@ -28,10 +28,10 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
+from omdpd.learners.needs import episodes_of, require_feedback, room_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
 from omdpd.solvers.compiled.policies import dilated_bonus, occupancy_range, policy_of_logits, tilted
@@ -61,6 +61,9 @@ class CPDPO:
     gamma_scale: float = 0.003
     bonus_scale: float = 0.003
     constrained: bool = True
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("room", "eta_scale", "gamma_scale"), nonnegative=("bonus_scale",))
 
     @staticmethod
     def practical(
@@ -126,8 +129,6 @@ class CPDPO:
         K = episodes_of(self, setting)
         H, S, A = setting.shape
         large = (H + 1.0) / room_of(self, self.room)
-        require_positive(self, "eta_scale", "gamma_scale")
-        require_nonnegative(self, "bonus_scale")
         eta = self.eta_scale * min(1.0 / (24.0 * H**3), 1.0 / float(np.sqrt(S * H * A * H * K)))
         logits = uniform_logits(setting)
         return State(setting, 0, Counts.empty(setting), logits, np.zeros(setting.n_constraints), large, eta)

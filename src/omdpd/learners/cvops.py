@@ -22,10 +22,10 @@ from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import DELTA, REWARD_SCALE, SAFE_COST_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
-from omdpd.learners.needs import episodes_of, require_feedback, require_positive, require_single_constraint, room_of
+from omdpd.learners.needs import episodes_of, require_feedback, require_single_constraint, room_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy, optimistic_policy
 from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
@@ -59,6 +59,9 @@ class CVOPS:
     estimator: BoxEstimator = BoxEstimator.practical(cost_scale=SAFE_COST_SCALE)
     step_scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("room", "step_scale"))
+
     @staticmethod
     def practical(
         cost_scale: float = SAFE_COST_SCALE,
@@ -91,7 +94,6 @@ class CVOPS:
         self.estimator.check(setting)
         require_feedback(self, setting, "bandit")
         require_single_constraint(self, setting)
-        require_positive(self, "step_scale")
         episodes_of(self, setting)
         room_of(self, self.room)
         counts, q = Counts.empty(setting), uniform_occupancy(setting)

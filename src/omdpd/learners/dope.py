@@ -24,16 +24,16 @@ from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
     SAFE_COST_SCALE,
+    SCALES,
     TRANSITION_SCALE,
-    check_delta,
     log_term,
     log_term_transition,
     radius,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, require_nonnegative, safe_policy_of
+from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, safe_policy_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.mirror import SolveLog
@@ -64,6 +64,9 @@ class DOPE:
     stationary: bool = False
     delta: float = DELTA
     narrow: bool = False
+
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=SCALES, shares=("delta",))
 
     @staticmethod
     def practical(
@@ -98,8 +101,6 @@ class DOPE:
     def init(self, setting: Setting) -> State:
         """The baseline."""
         require_feedback(self, setting, "bandit")
-        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale")
-        check_delta(self.delta)
         safe = safe_policy_of(self, self.safe, setting)
         return State(setting, 0, Counts.empty(setting), safe.policy, 0, 0)
 

@@ -31,16 +31,16 @@ from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
     SAFE_COST_SCALE,
+    SCALES,
     TRANSITION_SCALE,
-    check_delta,
     confidence_box,
     log_term,
     log_term_transition,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, require_nonnegative, safe_policy_of
+from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, safe_policy_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.solvers.mirror import SolveLog
@@ -69,6 +69,9 @@ class DOPEPlus:
     stationary: bool = False
     delta: float = DELTA
 
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=SCALES, shares=("delta",))
+
     @staticmethod
     def practical(
         *,
@@ -96,8 +99,6 @@ class DOPEPlus:
     def init(self, setting: Setting) -> State:
         """The baseline."""
         require_feedback(self, setting, "bandit")
-        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale")
-        check_delta(self.delta)
         return State(setting, 0, Counts.empty(setting), safe_policy_of(self, self.safe, setting).policy, 0)
 
     def policy(self, state: State) -> Floats:

@@ -22,8 +22,8 @@ from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
     SAFE_COST_SCALE,
+    SCALES,
     TRANSITION_SCALE,
-    check_delta,
     log_term,
     log_term_transition,
 )
@@ -32,13 +32,11 @@ from omdpd.learners.needs import (
     SafeChoice,
     SafePolicy,
     require_feedback,
-    require_nonnegative,
-    require_positive,
     require_single_constraint,
     safe_policy_of,
 )
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import bernstein_width
 from omdpd.solvers.compiled.related import least_price, soft_policy
@@ -69,6 +67,11 @@ class EpisodeSafe:
     alpha: float = 100.0
     most: float = 100.0
     delta: float = DELTA
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self, positive=("alpha", "most"), nonnegative=(*SCALES, "cost_transition_scale"), shares=("delta",)
+        )
 
     @staticmethod
     def practical(
@@ -104,9 +107,6 @@ class EpisodeSafe:
         """The safe policy."""
         require_feedback(self, setting, "bandit")
         require_single_constraint(self, setting)
-        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale", "cost_transition_scale")
-        require_positive(self, "alpha", "most")
-        check_delta(self.delta)
         safe = safe_policy_of(self, self.safe, setting)
         return State(setting, 0, Counts.empty(setting), safe.policy, 0.0, 0)
 

@@ -24,10 +24,10 @@ from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import evaluate
-from omdpd.learners.needs import require_feedback, require_nonnegative, require_positive, room_of
+from omdpd.learners.needs import require_feedback, room_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted
 
@@ -52,6 +52,9 @@ class FlexDOME:
     eta_scale: float = 1.0
     tau_scale: float = 0.1
     margin_scale: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("room", "eta_scale", "tau_scale"), nonnegative=("margin_scale",))
 
     @staticmethod
     def practical(
@@ -86,8 +89,6 @@ class FlexDOME:
         self.bonus.check(setting)
         require_feedback(self, setting, "bandit")
         room_of(self, self.room)
-        require_positive(self, "eta_scale", "tau_scale")
-        require_nonnegative(self, "margin_scale")
         return State(setting, 0, Counts.empty(setting), uniform_logits(setting), np.zeros(setting.n_constraints))
 
     def policy(self, state: State) -> Floats:

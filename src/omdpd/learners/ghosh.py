@@ -31,12 +31,11 @@ from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import (
     episodes_of,
     require_feedback,
-    require_positive,
     require_single_constraint,
     room_of,
 )
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.related import least_price, soft_policy
 
@@ -64,6 +63,9 @@ class GhoshZhouShroff:
     bonus: Bonus = BernsteinBonus()
     alpha_scale: float = 10.0
     dual_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("room", "alpha_scale", "dual_scale"))
 
     @staticmethod
     def average(
@@ -112,7 +114,6 @@ class GhoshZhouShroff:
         """Plan with no data and a price of zero."""
         self.bonus.check(setting)
         require_feedback(self, setting, "bandit")
-        require_positive(self, "alpha_scale", "dual_scale")
         if self.dual == "hard":
             require_single_constraint(self, setting)
         episodes_of(self, setting)

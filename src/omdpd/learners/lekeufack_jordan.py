@@ -25,11 +25,11 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of, require_positive
+from omdpd.learners.needs import episodes_of
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step, step_size
@@ -66,6 +66,9 @@ class LekeufackJordan:
     estimator: Estimator = BoxEstimator.practical()
     w0: float | None = W0
     beta_root: float | None = BETA_ROOT
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("w0", "beta_root"))
 
     @staticmethod
     def practical(
@@ -115,7 +118,6 @@ class LekeufackJordan:
         self.estimator.check(setting)
         H, S, A = setting.shape
         K = episodes_of(self, setting)
-        require_positive(self, "w0", "beta_root")
         slow = 4.0 * np.sqrt(K) * np.sqrt(H * S * A) * np.sqrt(2.0 * H)
         beta = 1.0 / slow if self.beta_root is None else self.beta_root / np.sqrt(H * K)
         potential = Potential(float(0.5 / np.sqrt(K) if self.w0 is None else self.w0), float(beta))

@@ -18,10 +18,10 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of, require_nonnegative
+from omdpd.learners.needs import episodes_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
@@ -47,6 +47,9 @@ class LinearPotential:
 
     estimator: Estimator = BoxEstimator.practical()
     dual_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=("dual_scale",))
 
     @staticmethod
     def practical(
@@ -77,7 +80,6 @@ class LinearPotential:
     def init(self, setting: Setting) -> State:
         """q_1 = the uniform policy under the uniform kernel."""
         self.estimator.check(setting)
-        require_nonnegative(self, "dual_scale")
         episodes_of(self, setting)
         H = setting.horizon
         q = uniform_occupancy(setting)

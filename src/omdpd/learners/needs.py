@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
 from omdpd.beliefs.counts import Counts
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, as_table, numbers
 from omdpd.problem.setting import FeedbackKind, Setting
 from omdpd.solvers.regions import Region
+from omdpd.storage.packing import WHERE_SET
 
 # Which strictly safe policy a learner is told: the one of least cost (with the largest room), or the uniform one.
 SafeChoice = Literal["least-cost", "uniform"]
@@ -20,15 +21,58 @@ SAFE_CHOICES: dict[str, SafeChoice] = {"least-cost": "least-cost", "uniform": "u
 
 @dataclass(frozen=True, eq=False)
 class SafePolicy:
-    """A policy (H, S, A) that is known to be strictly safe, and its expected costs V(d_i) < 0, (I,)."""
+    """A policy that is known to be strictly safe, and what an episode with it costs in expectation.
+
+    Parameters
+    ----------
+    policy : (H, S, A)
+        Probabilities of actions by step and state: a table, lists, or a `Policy`.
+    cost : (I,)
+        One number, or one per constraint, in the units of the budget: 150 of 300.  Where a session's setting has no
+        budget, because costs come with budgets taken off, the cost less its budget.
+    scaled
+        Whether `cost` is V(d_i), less its budget and in a learner's units, whatever the problem's units are.
+
+    >>> SafePolicy([[[0.5, 0.5]]], 150).cost
+    array([150.])
+    """
 
     policy: Floats
     cost: Floats
+    scaled: bool | None = field(default=None, metadata=WHERE_SET)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "policy", as_policy("the safe policy", self.policy))
+        cost = np.atleast_1d(numbers("the safe policy's cost", self.cost))
+        object.__setattr__(self, "cost", as_table("the safe policy's cost", cost, ["constraint"], [None]))
 
     @property
     def room(self) -> float:
-        """How far the policy stays below every budget: min_i -V(d_i)."""
+        """How far the policy stays below every budget: min_i -V(d_i), of one that is scaled."""
         return float(-self.cost.max())
+
+
+def with_scaled_safe_policy(learner: Any, budget: Floats, cost_scale: Floats) -> Any:
+    """A learner whose safe policy, if it was given one, costs what a learner sees: V(d) = (cost - budget) / cost_scale.
+
+    What is over its budget is refused in the units it was given in.
+    """
+    safe = getattr(learner, "safe", None)
+    if not isinstance(safe, SafePolicy):
+        return learner
+    if safe.scaled:
+        return replace(learner, safe=replace(safe, scaled=None))
+    if safe.cost.shape != budget.shape:
+        raise InvalidInputError(
+            f"the cost of {_name(learner)}'s safe policy has {len(safe.cost)} entries, but there are {len(budget)} "
+            "constraints: give one number per constraint"
+        )
+    for i in np.flatnonzero(safe.cost >= budget):
+        raise InvalidInputError(
+            f"{_name(learner)} needs a policy that is strictly safe, but the one it was given costs {safe.cost[i]:.6g} "
+            f"of a budget of {budget[i]:.6g} (constraint {i})"
+        )
+    return replace(learner, safe=replace(safe, cost=(safe.cost - budget) / cost_scale))
 
 
 @dataclass(frozen=True)
@@ -48,8 +92,10 @@ class ModelToBeGiven:
 
 def safe_policy_of(learner: object, safe: SafePolicy | SafeChoice, setting: Setting) -> SafePolicy:
     """The policy a learner was given, or the sentence that says what is wrong with it."""
-    if isinstance(safe, str):
-        raise InvalidInputError(f"{_name(learner)} must be given a strictly safe policy and its cost: set safe")
+    if not isinstance(safe, SafePolicy):
+        raise InvalidInputError(
+            f"{_name(learner)} must be given a strictly safe policy and its cost: set safe=SafePolicy(policy, cost)"
+        )
     if safe.policy.shape != setting.shape or safe.cost.shape != (setting.n_constraints,):
         raise InvalidInputError(
             f"{_name(learner)}'s safe policy has shape {safe.policy.shape} and cost {safe.cost.shape}, but the setting "
@@ -60,6 +106,11 @@ def safe_policy_of(learner: object, safe: SafePolicy | SafeChoice, setting: Sett
             f"{_name(learner)} needs a policy that is strictly safe, but constraint {int(np.argmax(safe.cost))} of the "
             f"one it was given costs {float(safe.cost.max()):.6g} above its budget"
         )
+    if safe.cost.min() < -setting.horizon * (1.0 + 1e-9):
+        raise InvalidInputError(
+            f"{_name(learner)}'s safe policy stays {-float(safe.cost.min()):.6g} below a budget in its units, but "
+            f"{setting.horizon} steps save {setting.horizon} at most: give its expected cost in the units of the budget"
+        )
     return safe
 
 
@@ -68,10 +119,6 @@ def room_of(learner: object, room: float | None) -> float:
     if room is None:
         raise InvalidInputError(
             f"{_name(learner)} must be told by how much some policy stays below every budget: set room"
-        )
-    if not room > 0.0:
-        raise InvalidInputError(
-            f"{_name(learner)}'s room is {room:.6g}, but must be positive: some policy is strictly safe"
         )
     return room
 
@@ -100,29 +147,6 @@ def require_single_constraint(learner: object, setting: Setting) -> None:
     """Refuse several constraints."""
     if setting.n_constraints != 1:
         raise InvalidInputError(f"{_name(learner)} is stated for one constraint, but there are {setting.n_constraints}")
-
-
-def require_nonnegative(learner: object, *settings: str) -> None:
-    """Refuse a negative scale, and one that is not a number; a setting of None is left to the learner."""
-    for setting, value in _given(learner, settings):
-        if not value >= 0.0:
-            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value}, but must be at least 0")
-
-
-def require_positive(learner: object, *settings: str) -> None:
-    """Refuse a step that does not move; a setting of None is left to the learner."""
-    for setting, value in _given(learner, settings):
-        if not value > 0.0:
-            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value}, but must be positive")
-
-
-def _given(learner: object, settings: tuple[str, ...]) -> list[tuple[str, float]]:
-    """Those of a learner's settings that are not None, by name."""
-    given = [(setting, getattr(learner, setting)) for setting in settings]
-    for setting, value in given:
-        if value is not None and not isinstance(value, int | float | np.number):
-            raise InvalidInputError(f"{_name(learner)}'s {setting} is {value!r}, but must be a number")
-    return [(setting, value) for setting, value in given if value is not None]
 
 
 def _name(learner: object) -> str:

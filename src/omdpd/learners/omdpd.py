@@ -33,11 +33,11 @@ from omdpd.beliefs.confidence import (
 )
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.bounds import surrogate_bound
-from omdpd.learners.needs import ModelToBeGiven, episodes_of, require_positive
+from omdpd.learners.needs import ModelToBeGiven, episodes_of
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Certificate, Plan, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, named, weighted_sum
+from omdpd.problem.arrays import Floats, check_settings, named, weighted_sum
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
@@ -143,6 +143,9 @@ class OMDPD:
     nested: bool = False
     divergence: Divergence = Divergence.EUCLIDEAN
 
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("alpha", "w0", "beta_root", "diameter"))
+
     @staticmethod
     def tuned(
         reward_scale: float = REWARD_SCALE,
@@ -238,7 +241,6 @@ class OMDPD:
     def init(self, setting: Setting) -> State:
         """q_1 = q_hat_1 = the uniform policy under the centre of the widest box; lam_0 = 0, grad_0 = 0."""
         self.estimator.check(setting)
-        require_positive(self, "alpha", "w0", "beta_root", "diameter")
         alpha, potential, C = self._constants(setting)
         H, S, A = setting.shape
         known = self.estimator.transition if isinstance(self.estimator, KnownModel) else None

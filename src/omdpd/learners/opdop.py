@@ -32,21 +32,20 @@ from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
     REWARD_SCALE,
+    SCALES,
     TRANSITION_SCALE,
-    check_delta,
     log_term,
 )
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import (
     episodes_of,
     require_feedback,
-    require_nonnegative,
     require_single_constraint,
     room_of,
 )
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_policy
-from omdpd.problem.arrays import Floats, Integers, positive_integer
+from omdpd.problem.arrays import Floats, Integers, check_settings, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
 
@@ -111,6 +110,13 @@ class OPDOP:
     restart_every: int | None = None
     window: int | None = None
 
+    def __post_init__(self) -> None:
+        scales = (*SCALES, "primal_scale", "dual_scale")
+        check_settings(self, positive=("room",), nonnegative=scales, shares=("delta",))
+        for name in ("restart_every", "window"):
+            if getattr(self, name) is not None:
+                positive_integer(name, getattr(self, name))
+
     @staticmethod
     def restarted(
         reward_scale: float = reward_scale,
@@ -148,13 +154,8 @@ class OPDOP:
         """The uniform policy and a dual of zero."""
         require_feedback(self, setting, "bandit")
         require_single_constraint(self, setting)
-        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale", "primal_scale", "dual_scale")
-        check_delta(self.delta)
         episodes_of(self, setting)
         room_of(self, self.room)
-        for name in ("restart_every", "window"):
-            if getattr(self, name) is not None:
-                positive_integer(name, getattr(self, name))
         uniform = uniform_policy(setting)
         return State(
             setting, 0, Counts.empty(setting), uniform, 0.0, None if self.window is None else Window.empty(setting)

@@ -19,9 +19,9 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import require_feedback, require_positive
+from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import SolveLog
@@ -51,6 +51,9 @@ class OptAug:
     penalty_scale: float = 1.0
     penalty_power: float = 2.5
     max_penalty: float = 1e4
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("penalty_scale", "max_penalty"), nonnegative=("penalty_power",))
 
     @staticmethod
     def practical(
@@ -90,7 +93,6 @@ class OptAug:
         """lam_1 = 0, and the plan without data."""
         require_feedback(self, setting, "bandit")
         self.estimator.check(setting)
-        require_positive(self, "penalty_scale", "max_penalty")
         start = State(
             setting, 0, Counts.empty(setting), np.zeros(setting.n_constraints), np.zeros(setting.shape), SolveLog()
         )

@@ -19,10 +19,10 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
+from omdpd.learners.needs import episodes_of, require_feedback, room_of
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.boxes import optimistic_policy
 from omdpd.solvers.compiled.flow import occupancy_of_policy
@@ -48,6 +48,9 @@ class OptDual:
     room: float | None = None
     estimator: BoxEstimator = BoxEstimator.practical()
     dual_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("room", "dual_scale"))
 
     @staticmethod
     def practical(
@@ -88,7 +91,6 @@ class OptDual:
         require_feedback(self, setting, "bandit")
         K = episodes_of(self, setting)
         rho = setting.horizon / room_of(self, self.room)
-        require_positive(self, "dual_scale")
         rate = self.dual_scale * rho / (setting.horizon * np.sqrt(setting.n_constraints * K))
         return self._plan(setting, 0, Counts.empty(setting), np.zeros(setting.n_constraints), float(rate))
 

@@ -24,14 +24,14 @@ from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
     SAFE_COST_SCALE,
+    SCALES,
     TRANSITION_SCALE,
-    check_delta,
     effective_episodes,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, require_nonnegative, safe_policy_of
+from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, safe_policy_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.flow import value_of_policy
 from omdpd.solvers.mirror import SolveLog
@@ -60,6 +60,9 @@ class OptPessLP:
     transition_scale: float = TRANSITION_SCALE
     stationary: bool = False
     delta: float = DELTA
+
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=SCALES, shares=("delta",))
 
     @staticmethod
     def practical(
@@ -93,8 +96,6 @@ class OptPessLP:
     def init(self, setting: Setting) -> State:
         """The safe policy."""
         require_feedback(self, setting, "bandit")
-        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale")
-        check_delta(self.delta)
         safe = safe_policy_of(self, self.safe, setting)
         return State(setting, 0, Counts.empty(setting), safe.policy, 0, 0)
 

@@ -23,14 +23,14 @@ from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
     REWARD_SCALE,
+    SCALES,
     TRANSITION_SCALE,
-    check_delta,
     effective_episodes,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import require_feedback, require_nonnegative, room_of
+from omdpd.learners.needs import require_feedback, room_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.related import truncated_greedy
 
@@ -60,6 +60,9 @@ class OptPessPrimalDual:
     _: KW_ONLY
     delta: float = DELTA
 
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("room",), nonnegative=(*SCALES, "tightening_scale"), shares=("delta",))
+
     @staticmethod
     def theory(room: float) -> OptPessPrimalDual:
         """The published bonuses and tightening."""
@@ -79,8 +82,6 @@ class OptPessPrimalDual:
     def init(self, setting: Setting) -> State:
         """Plan with no data and a dual of zero."""
         require_feedback(self, setting, "bandit")
-        require_nonnegative(self, "reward_scale", "cost_scale", "transition_scale", "tightening_scale")
-        check_delta(self.delta)
         room_of(self, self.room)
         none = np.zeros(setting.n_constraints)
         return self._planned(State(setting, 0, Counts.empty(setting), np.zeros(setting.shape), none, none))

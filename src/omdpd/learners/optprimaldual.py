@@ -22,10 +22,10 @@ from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import evaluate
-from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_positive, room_of
+from omdpd.learners.needs import episodes_of, require_feedback, room_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted
 
@@ -53,6 +53,9 @@ class OptPrimalDual:
     primal_scale: float = 100.0
     dual_scale: float = 1.0
     tightening: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("room", "primal_scale", "dual_scale"), nonnegative=("tightening",))
 
     @staticmethod
     def practical(
@@ -95,8 +98,6 @@ class OptPrimalDual:
         H, _, A = setting.shape
         I = setting.n_constraints  # noqa: E741
         rho = H / room_of(self, self.room)
-        require_positive(self, "primal_scale", "dual_scale")
-        require_nonnegative(self, "tightening")
         primal = self.primal_scale * np.sqrt(2.0 * np.log(A) / K) / (H * (1.0 + I * rho))
         dual = self.dual_scale * rho / (H * np.sqrt(I * K))
         logits = uniform_logits(setting)

@@ -22,7 +22,7 @@ from omdpd.beliefs.revealed import TableMemory
 from omdpd.beliefs.sharing import Evidence
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, positive_integer
+from omdpd.problem.arrays import Floats, check_settings, positive_integer
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.programs import FEW_TABLES, Plan, best_policy, vertex_plan
@@ -58,6 +58,10 @@ class PlanLP:
     stationary: bool = False
     memory: int = 8
 
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=("z", "exploration"))
+        positive_integer("memory", self.memory)
+
     @property
     def card(self) -> Card:
         """The learner's line in the table of learners."""
@@ -76,7 +80,6 @@ class PlanLP:
     def init(self, setting: Setting) -> State:
         """Plan with no data, no table and no margin."""
         self.estimator.check(setting)
-        positive_integer("memory", self.memory)
         none = np.zeros(setting.shape)
         return self._replan(
             State(

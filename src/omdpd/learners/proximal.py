@@ -43,7 +43,7 @@ from omdpd.beliefs.shared_rows import Scores, SharedRows
 from omdpd.beliefs.sharing import Evidence, SharedKernel
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
-from omdpd.learners.needs import ModelToBeGiven, require_nonnegative, require_positive
+from omdpd.learners.needs import ModelToBeGiven
 from omdpd.learners.protocol import Card, Certificate, Promise, Report
 from omdpd.learners.proximal_steps import (
     Ground,
@@ -59,7 +59,7 @@ from omdpd.learners.proximal_steps import (
     prices_of,
 )
 from omdpd.learners.surrogate import Stepping, Surrogate, Weighting, distance, flow, inexactness, kernel_move
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, whole_number
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.products import add_violation, dot
@@ -97,6 +97,9 @@ class ProximalOMDPD:
     stepping: Stepping = Stepping()
     memory: int = 8
     layout: Representation | None = field(default=None, metadata=WHERE_SET)
+
+    def __post_init__(self) -> None:
+        whole_number("memory", self.memory, 0)
 
     @staticmethod
     def standard(
@@ -389,9 +392,6 @@ class ProximalOMDPD:
 
     def _check(self, setting: Setting) -> None:
         self.estimator.check(setting)
-        require_nonnegative(self, "memory")
-        require_positive(self.weighting, "w0", "gamma_scale")
-        require_positive(self.stepping, "eta_init", "eta_bandit")
         if self.layout == "graph" and order_on_graph(self.estimator) is None:
             raise InvalidInputError(
                 "layout is 'graph', but only estimators with one kernel made of counts can be laid out on one"

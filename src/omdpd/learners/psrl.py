@@ -20,12 +20,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs import learning
-from omdpd.beliefs.confidence import DELTA, SAFE_COST_SCALE, check_delta, log_term
+from omdpd.beliefs.confidence import DELTA, SAFE_COST_SCALE, log_term
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import require_feedback, require_nonnegative, require_positive
+from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_policy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.programs import vertex_plan
@@ -65,6 +65,9 @@ class PosteriorSampling:
 
     draws = True
 
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("prior",), nonnegative=("kappa",), shares=("delta",))
+
     @staticmethod
     def practical(
         kappa: float = kappa, prior: float = prior, stationary: bool = stationary, *, delta: float = delta
@@ -86,9 +89,6 @@ class PosteriorSampling:
     def init(self, setting: Setting) -> State:
         """The plan of a model drawn from the prior."""
         require_feedback(self, setting, "bandit")
-        require_nonnegative(self, "kappa")
-        require_positive(self, "prior")
-        check_delta(self.delta)
         return self._planned(State(setting, 0, Counts.empty(setting), uniform_policy(setting), 0))
 
     def policy(self, state: State) -> Floats:

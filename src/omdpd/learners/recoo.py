@@ -21,11 +21,10 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import require_positive
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import HEAVIEST, Hinges, SolveLog, mirror_step
@@ -52,6 +51,9 @@ class RECOO:
     estimator: Estimator = BoxEstimator.practical()
     alpha_scale: float = 1.0
     epsilon: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("alpha_scale", "epsilon"))
 
     @staticmethod
     def practical(
@@ -84,7 +86,6 @@ class RECOO:
     def init(self, setting: Setting) -> State:
         """q_1 = the uniform policy under the uniform kernel; empty queues."""
         self.estimator.check(setting)
-        require_positive(self, "alpha_scale", "epsilon")
         q = uniform_occupancy(setting)
         nothing = np.zeros(setting.n_constraints)
         return State(setting, 0, Counts.empty(setting), q, nothing, nothing, SolveLog(), 0)

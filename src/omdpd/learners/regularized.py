@@ -24,10 +24,10 @@ from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import evaluate
-from omdpd.learners.needs import episodes_of, require_feedback, require_positive, room_of
+from omdpd.learners.needs import episodes_of, require_feedback, room_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted
 
@@ -54,6 +54,9 @@ class RegularizedPrimalDual:
     bonus: Bonus = BernsteinBonus()
     eta_scale: float = 10.0
     tau_scale: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("room", "eta_scale", "tau_scale"))
 
     @staticmethod
     def practical(
@@ -93,7 +96,6 @@ class RegularizedPrimalDual:
         require_feedback(self, setting, "bandit")
         K = episodes_of(self, setting)
         most = setting.horizon / room_of(self, self.room)
-        require_positive(self, "eta_scale", "tau_scale")
         eta = self.eta_scale * K ** (-5.0 / 7.0)
         tau = self.tau_scale * K ** (-1.0 / 7.0)
         if eta * tau >= 1.0:

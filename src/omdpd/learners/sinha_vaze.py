@@ -25,11 +25,11 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of, require_positive
+from omdpd.learners.needs import episodes_of
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
@@ -66,6 +66,11 @@ class SinhaVaze:
     beta_root: float | None = BETA_ROOT
     known: bool = True
     dial: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("w0", "beta_root"), nonnegative=("dial",))
+        if self.dial >= 1.0:
+            raise InvalidInputError(f"SinhaVaze's dial is {self.dial}, but must lie in [0, 1)")
 
     @staticmethod
     def practical(
@@ -131,9 +136,6 @@ class SinhaVaze:
         """q_1 = the uniform policy under the uniform kernel."""
         self.estimator.check(setting)
         H, S, A = setting.shape
-        require_positive(self, "w0", "beta_root")
-        if not 0.0 <= self.dial < 1.0:
-            raise InvalidInputError(f"SinhaVaze's dial is {self.dial}, but must lie in [0, 1)")
         K = episodes_of(self, setting) if self.known else 1
         q = uniform_occupancy(setting)
         slow = 4.0 * np.sqrt(K) * np.sqrt(H * S * A) * np.sqrt(2.0 * H)

@@ -34,10 +34,10 @@ from omdpd.beliefs.confidence import (
 )
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
-from omdpd.learners.needs import SafeChoice, SafePolicy, episodes_of, require_feedback, require_positive, safe_policy_of
+from omdpd.learners.needs import SafeChoice, SafePolicy, episodes_of, require_feedback, safe_policy_of
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
 from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
@@ -69,6 +69,9 @@ class SOPS:
     estimator: BoxEstimator = BoxEstimator.practical(cost_scale=SAFE_COST_SCALE)
     step_scale: float = 1.0
     gamma_scale: float | None = None
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("step_scale", "gamma_scale"))
 
     @staticmethod
     def practical(
@@ -108,7 +111,6 @@ class SOPS:
         """The uniform occupancy, mixed with the safe policy as if it cost all there is."""
         self.estimator.check(setting)
         require_feedback(self, setting, "bandit")
-        require_positive(self, "step_scale", "gamma_scale")
         episodes_of(self, setting)
         safe_policy_of(self, self.safe, setting)
         q = uniform_occupancy(setting)

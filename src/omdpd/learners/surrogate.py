@@ -13,7 +13,7 @@ from omdpd.beliefs.confidence import effective_episodes
 from omdpd.beliefs.layouts import row_move
 from omdpd.beliefs.revealed import TableMemory
 from omdpd.learners.potential import Potential
-from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.arrays import Floats, Integers, check_settings
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.products import dot, half_square, largest_dot
@@ -35,6 +35,9 @@ class Weighting:
     gamma_scale: float = 16.0
     w_max: float = 1e6
     lagged: bool = False
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("w0", "gamma_scale", "w_max"))
 
     def potential(self, setting: Setting, k: int) -> Potential:
         """Phi before one-based episode k (K itself where it is known)."""
@@ -64,6 +67,9 @@ class Stepping:
     c_prime: float = 1.0 / 16.0
     eta_bandit: float | None = None
     patient: bool = False
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("eta_init", "c_prime", "eta_bandit"))
 
     def first(self, setting: Setting) -> float:
         """eta_1."""

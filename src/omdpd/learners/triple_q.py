@@ -23,9 +23,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.learners.needs import episodes_of, require_feedback, require_nonnegative, require_single_constraint
+from omdpd.learners.needs import episodes_of, require_feedback, require_single_constraint
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, Integers, positive_integer
+from omdpd.problem.arrays import Floats, Integers, check_settings, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
 # How long a world that moves is taken for one that stays.
@@ -57,6 +57,11 @@ class TripleQ:
     _: KW_ONLY
     restart_every: int | None = None
 
+    def __post_init__(self) -> None:
+        check_settings(self, nonnegative=("reward_scale", "cost_scale", "tightening_scale"))
+        if self.restart_every is not None:
+            positive_integer("restart_every", self.restart_every)
+
     @staticmethod
     def restarted(
         reward_scale: float = reward_scale,
@@ -87,11 +92,9 @@ class TripleQ:
         """Both tables at H, an empty queue."""
         require_feedback(self, setting, "bandit")
         require_single_constraint(self, setting)
-        require_nonnegative(self, "reward_scale", "cost_scale", "tightening_scale")
         K = episodes_of(self, setting)
         if self.restart_every is not None:
-            every = positive_integer("restart_every", self.restart_every)
-            setting = replace(setting, n_episodes=min(every, K))
+            setting = replace(setting, n_episodes=min(self.restart_every, K))
         full = np.full(setting.shape, float(setting.horizon))
         return State(setting, 0, full, full, np.zeros(setting.shape), 0.0, 0.0, 0)
 

@@ -24,10 +24,10 @@ import numpy as np
 from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of, require_feedback, require_positive
+from omdpd.learners.needs import episodes_of, require_feedback
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.related import has_doubled
@@ -56,6 +56,9 @@ class UCPD:
     estimator: BoxEstimator = BoxEstimator.practical()
     reward_weight: float = 1.0
     step_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("reward_weight", "step_scale"))
 
     @staticmethod
     def practical(
@@ -94,7 +97,6 @@ class UCPD:
         """The uniform policy under the uniform kernel, an empty queue, and the set of all kernels."""
         self.estimator.check(setting)
         require_feedback(self, setting, "full")
-        require_positive(self, "reward_weight", "step_scale")
         episodes_of(self, setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)

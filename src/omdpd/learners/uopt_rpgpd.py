@@ -24,11 +24,11 @@ from omdpd.beliefs.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.lagrangian import costs_of, evaluate
-from omdpd.learners.needs import require_feedback, require_positive
+from omdpd.learners.needs import require_feedback
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_logits
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, check_number, check_settings
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.policies import policy_of_logits, tilted
 
@@ -53,6 +53,9 @@ class UOptRPGPD:
     tau_power: float = 0.4
     eta_scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("eta_scale",), shares=("eta_power", "tau_power"))
+
     @staticmethod
     def practical(
         reward_scale: float = REWARD_SCALE,
@@ -71,6 +74,7 @@ class UOptRPGPD:
 
         The published bonus has its own scale of the kernel, `published_scale`; `delta` is each bonus's own where None.
         """
+        check_number("published_scale", published_scale, "at least 0")  # idle or not
         bonus: Bonus = BernsteinBonus(
             reward_scale, cost_scale, transition_scale, stationary, DELTA if delta is None else delta
         )
@@ -109,9 +113,8 @@ class UOptRPGPD:
     def init(self, setting: Setting) -> State:
         """The uniform policy, lam = 0."""
         require_feedback(self, setting, "bandit")
-        require_positive(self, "eta_scale")
         self.bonus.check(setting)
-        if not 0.5 < self.eta_power < 1.0 or not 0.0 < self.tau_power < min(0.5, 1.0 - self.eta_power):
+        if not self.eta_power > 0.5 or not self.tau_power < min(0.5, 1.0 - self.eta_power):
             raise InvalidInputError(
                 "the powers must satisfy 1/2 < eta_power < 1, 0 < tau_power < min(1/2, 1 - eta_power)"
             )

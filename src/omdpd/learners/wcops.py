@@ -24,10 +24,10 @@ from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
-from omdpd.learners.needs import episodes_of, require_feedback, require_positive
+from omdpd.learners.needs import episodes_of, require_feedback
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
@@ -56,6 +56,11 @@ class WCOPS:
     estimator: BoxEstimator = BoxEstimator.practical()
     power: float = 0.75
     step_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_settings(self, positive=("power", "step_scale"))
+        if self.power > 1.0:
+            raise InvalidInputError(f"WCOPS's power is {self.power}, but must lie in (0, 1]")
 
     @staticmethod
     def practical(
@@ -87,9 +92,6 @@ class WCOPS:
     def init(self, setting: Setting) -> State:
         """The uniform policy under the uniform kernel; every kernel is possible, every cost zero."""
         require_feedback(self, setting, "bandit")
-        require_positive(self, "step_scale")
-        if not 0.0 < self.power <= 1.0:
-            raise InvalidInputError(f"WCOPS's power is {self.power}, but must lie in (0, 1]")
         episodes_of(self, setting)
         self.estimator.check(setting)
         counts, q = Counts.empty(setting), uniform_occupancy(setting)

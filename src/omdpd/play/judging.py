@@ -26,6 +26,12 @@ from omdpd.solvers.planning import best_plan_against, written_out
 from omdpd.solvers.programs import least_total_violation
 from omdpd.solvers.regions import Region
 
+# An exponent is shown from this many episodes on, K = 4 x 250: before episode 250 or so learners explore, and between
+# 50 and 200 episodes one sees how a curve starts, not how it grows.
+MIN_TELLING = 1000
+# And up to this: an episode adds at most a constant, so that no curve grows faster than K^1 for long.  A slope above 2
+# says that not a sixteenth of the sum was there at K/4; it is the logarithm of almost nothing.
+MAX_TELLING = 2.0
 # Where an exponent starts to be measured: the slope is taken between K / 4 and K.
 EXPONENT_START = 4
 # The last tenth of a run says what the learner has come to.
@@ -187,6 +193,15 @@ def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> flo
     if k_early < 1 or k_late <= k_early or early <= 0.0 or late <= 0.0:
         return None
     return float(np.log(late / early) / np.log(k_late / k_early))
+
+
+def telling_exponent(slope: float | None, episodes: int) -> float | None:
+    """A slope where it says how a curve of so many episodes grows; None where it would only be a number.
+
+    >>> telling_exponent(0.5, 3000), telling_exponent(0.5, 200), telling_exponent(3.13, 3000)
+    (0.5, None, None)
+    """
+    return None if slope is None or episodes < MIN_TELLING or slope > MAX_TELLING else slope
 
 
 def optimism_holds(believed: Estimate[Region], transition: Floats, reward: Floats, cost: Floats | None) -> bool:

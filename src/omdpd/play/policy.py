@@ -110,12 +110,20 @@ class Policy:
         """The probabilities of the actions at a zero-based step in a state, (A,)."""
         H, S, _ = self.shape
         for name, value, bound in (("step", step, H), ("state", state, S)):
-            if not 0 <= value < bound:
-                raise InvalidInputError(f"{name} is {value!r}, but must be between 0 and {bound - 1}")
+            if not isinstance(value, int | np.integer) or not 0 <= value < bound:
+                raise InvalidInputError(f"{name} is {value!r}, but must be a whole number between 0 and {bound - 1}")
         return self.table[step, state]
 
-    def act(self, step: int, state: int, rng: np.random.Generator) -> int:
-        """An action drawn at a zero-based step in a state."""
+    def act(self, step: int, state: int, rng: np.random.Generator | None = None) -> int:
+        """An action drawn at a zero-based step in a state; without `rng` nobody can draw it again.
+
+        A seed in place of a generator is refused, since it would draw the same number in every step.
+        """
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise InvalidInputError(
+                f"rng is {rng!r}, but must be a generator: make one with numpy.random.default_rng and keep it"
+            )
+        rng = np.random.default_rng() if rng is None else rng
         law = self.at(step, state)
         place = int(np.searchsorted(np.cumsum(law), rng.random(), side="right"))
         return place if place < len(law) else int(np.flatnonzero(law)[-1])  # the last, where rounding left a gap

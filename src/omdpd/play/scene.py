@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.beliefs.confidence import KnownModel
-from omdpd.learners.needs import SAFE_CHOICES, ModelToBeGiven, SafeChoice, SafePolicy
+from omdpd.learners.needs import SAFE_CHOICES, ModelToBeGiven, SafeChoice, SafePolicy, with_scaled_safe_policy
 from omdpd.learners.oracle import Oracle
 from omdpd.learners.protocol import Learner
 from omdpd.natures.protocol import Nature
@@ -54,8 +54,9 @@ class Scene:
 def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
     """A learner told what it must know of this problem; refused where that does not exist.
 
-    A field `safe` that names a choice is filled with such a strictly safe policy, a field `room` that is None with the
-    Slater gap, and an `estimator` that waits for the model with the true one (its costs only where none are revealed).
+    A field `safe` that names a choice is filled with such a strictly safe policy (one that was given is scaled from the
+    user's units), a field `room` that is None with the Slater gap, and an `estimator` that waits for the model with the
+    true one (its costs only where none are revealed).
     """
     name = type(learner).__name__
     card = getattr(learner, "card", None)
@@ -71,8 +72,12 @@ def informed(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learner[Any]:
     if isinstance(getattr(learner, "estimator", None), ModelToBeGiven):
         return replace(learner, estimator=_known_model(cmdp, feedback))
     settings: set[str] = {field.name for field in fields(learner)} if is_dataclass(learner) else set()
-    if "safe" in settings and isinstance(learner.safe, str):
-        return replace(learner, safe=known_safe_policy(name, cmdp, named(SAFE_CHOICES, learner.safe, "safe policy")))
+    if "safe" in settings and isinstance(learner.safe, str | SafePolicy):
+        if isinstance(learner.safe, str):
+            safe = known_safe_policy(name, cmdp, named(SAFE_CHOICES, learner.safe, "safe policy"))
+        else:
+            safe = with_scaled_safe_policy(learner, cmdp.budget * cmdp.cost_scale, cmdp.cost_scale).safe
+        return replace(learner, safe=replace(safe, scaled=True))
     if "room" in settings and learner.room is None:
         return replace(learner, room=known_safe_policy(name, cmdp, "least-cost").room)
     return learner

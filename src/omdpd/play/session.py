@@ -9,8 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
+from omdpd.learners.needs import with_scaled_safe_policy
 from omdpd.learners.protocol import Learner, Report, check_storable, stored_classes
 from omdpd.play.guards import as_learner, check_footprint
 from omdpd.play.policy import Policy
@@ -41,13 +43,13 @@ class Session:
     """
 
     def __init__(self, learner: Learner[Any], setting: Setting, *, logged: Sequence[Feedback] = ()) -> None:
-        self.learner = as_learner(learner)
+        self.learner = _in_learner_units(as_learner(learner), setting)
         self.setting = setting
         self.episodes = 0
         self._closed = False
-        check_footprint(learner, setting.scaled())
+        check_footprint(self.learner, setting.scaled())
         checked = tuple(checked_feedback(setting, feedback) for feedback in logged)
-        self._state = started(learner, setting.scaled(), checked)
+        self._state = started(self.learner, setting.scaled(), checked)
         self._journal: Journal | None = None
         self._snapshot_every = 0
 
@@ -72,7 +74,7 @@ class Session:
         session = cls(learner, setting, logged=logged)
         # What could not be opened again is refused here, before anything is written or learnt.
         check_storable(learner, session._state)
-        fingerprint = _fingerprint(learner, setting, logged)
+        fingerprint = _fingerprint(session.learner, setting, logged)
         journal = Journal(Path(path))
         try:
             journal.claim(fingerprint)
@@ -140,6 +142,16 @@ class Session:
         """The state after one more episode, with the law that the next one starts from."""
         state = self._state if initial is None else with_next_start(self.learner, self._state, initial)
         return self.learner.update(state, feedback)
+
+
+def _in_learner_units(learner: Learner[Any], setting: Setting) -> Learner[Any]:
+    """The learner with a safe policy in its own units, where one was given in those of the setting."""
+    budget, scale = (
+        np.full(setting.n_constraints, absent) if given is None else np.asarray(given)
+        for given, absent in ((setting.budget, 0.0), (setting.cost_scale, 1.0))
+    )
+    scaled: Learner[Any] = with_scaled_safe_policy(learner, budget, scale)
+    return scaled
 
 
 def _restored(path: Path, tree: Tree, arrays: Arrays, learner: Learner[Any], kind: type) -> Any:

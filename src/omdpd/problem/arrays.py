@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 T = TypeVar("T")
+# What a number that somebody sets may be; a share lies strictly between 0 and 1.
+NumberKind = Literal["positive", "at least 0", "a share"]
 
 # How far a row of probabilities may be from one: loose enough for tables typed with eight digits.
 ROW_SUM_TOLERANCE = 1e-8
@@ -32,6 +34,16 @@ class SinglePrecisionWarning(UserWarning):
 
 class InvalidInputError(ValueError):
     """Input that cannot be used; the message is one sentence that names the entry at fault."""
+
+
+def not_installed(what: str, *packages: str) -> InvalidInputError:
+    """The error that says which packages of an index `what` needs; this one is on none, so none of its extras is named.
+
+    >>> print(not_installed("the live page", "starlette", "uvicorn"))
+    the live page needs starlette and uvicorn, which are not installed here: pip install starlette uvicorn
+    """
+    names, are = " and ".join(packages), "are" if len(packages) > 1 else "is"
+    return InvalidInputError(f"{what} needs {names}, which {are} not installed here: pip install {' '.join(packages)}")
 
 
 def as_table(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequence[int | None]) -> Floats:
@@ -180,6 +192,35 @@ def whole_number(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or int(value) < least:
         raise InvalidInputError(f"{name} is {value!r}, but must be a whole number of at least {least}")
     return int(value)
+
+
+def check_settings(
+    owner: object, *, positive: Sequence[str] = (), nonnegative: Sequence[str] = (), shares: Sequence[str] = ()
+) -> None:
+    """Refuse an owner whose named attributes are not numbers of their kind; called where the owner is made.
+
+    What is None is left to the owner.
+    """
+    kinds: dict[NumberKind, Sequence[str]] = {"positive": positive, "at least 0": nonnegative, "a share": shares}
+    for kind, names in kinds.items():
+        for name in names:
+            if getattr(owner, name) is not None:
+                check_number(f"{type(owner).__name__}'s {name}", getattr(owner, name), kind)
+
+
+def check_number(name: str, value: object, kind: NumberKind) -> None:
+    """Refuse what is no finite number of a kind.
+
+    >>> check_number("z", 1.5, "at least 0")
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise InvalidInputError(f"{name} is {value!r}, but must be a number")
+    if kind == "a share" and not 0.0 < value < 1.0:
+        raise InvalidInputError(f"{name} is {value}, but must lie strictly between 0 and 1")
+    if not (value >= 0.0 if kind == "at least 0" else value > 0.0):
+        raise InvalidInputError(f"{name} is {value}, but must be {kind}")
+    if not value < np.inf:
+        raise InvalidInputError(f"{name} is {value}, but must be finite")
 
 
 def inner(tables: Floats, occupancy: Floats) -> Floats:

@@ -13,7 +13,7 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.report.canvas import new_figure
 from omdpd.report.curves import Curves, load_curves
-from omdpd.report.figures import LOOK, styles_of, write_figure
+from omdpd.report.figures import LOOK, styles_by_name, write_figure
 from omdpd.report.results import summaries
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _bounds(axes: Axes, side: Side, setting: Setting, delta: float) -> None:
 
 def _curves(axes: Axes, side: Side, measured: list[Curves]) -> None:
     """The mean curves of learners where they are positive."""
-    style = styles_of(measured)
+    style = styles_by_name(c.learner for c in measured)
     for curves in measured:
         band = curves.violation if side == "violation" else curves.regret
         if band is not None and (band.mean > 0.0).any():

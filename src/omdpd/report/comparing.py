@@ -52,8 +52,8 @@ class Comparison:
 
 
 def compare(
-    problems: Mapping[str, CMDP | str] | Sequence[CMDP | str],
-    learners: Mapping[str, Learner[Any] | str] | Sequence[Learner[Any] | str],
+    problems: Mapping[str, CMDP | str] | Sequence[CMDP | str] | CMDP | str,
+    learners: Mapping[str, Learner[Any] | str] | Sequence[Learner[Any] | str] | Learner[Any] | str,
     seeds: int = 10,
     jobs: int = 1,
     nature: str = "noisy",
@@ -62,8 +62,8 @@ def compare(
     """Play every learner on every problem with the same seeds, and judge all of them exactly.
 
     A problem is a `CMDP` or the name of a world (which is drawn anew for every seed, if it is drawn); a learner is one
-    of your own or a name that ``omdpd list`` prints.  `jobs` processes play at a time.  What does not fit together is
-    left out and said.  Nothing is written: for long studies see ``omdpd compare``.
+    of your own or a name that ``omdpd list`` prints; one alone needs no list.  `jobs` processes play at a time.  What
+    does not fit together is left out and said.  Nothing is written: for long studies see ``omdpd compare``.
     """
     positive_integer("seeds", seeds)
     positive_integer("episodes", episodes)
@@ -102,7 +102,7 @@ def _labelled(given: Any, what: str) -> dict[str, Any]:
         found = dict(given)
     else:
         found = {}
-        for each in given:
+        for each in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
             label = each if isinstance(each, str) else getattr(each, "name", None) or type(each).__name__
             found[label if label not in found else f"{label} {len(found)}"] = each
     if not found:

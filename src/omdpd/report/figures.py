@@ -7,13 +7,14 @@ are made without pyplot: nobody's backend, open figures or settings are touched.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from omdpd.experiments.spec import Experiment
+from omdpd.learners import NON_LEARNERS
 from omdpd.natures.independent import violation_floor
 from omdpd.play.history import History
 from omdpd.play.monitor import Monitor
@@ -23,7 +24,7 @@ from omdpd.report.canvas import new_figure, plain_ticks
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
 from omdpd.report.monitors import draw_monitor
 from omdpd.report.pictures import draw_policy
-from omdpd.report.statistics import MIN_RUNS
+from omdpd.report.statistics import MIN_RUNS, power_of
 from omdpd.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ STYLES = (
     ("#E69F00", "-.", "P"),
     ("#56B4E9", "-.", "*"),
 )
+LINES = ("-", "--", ":", "-.")
 Style = tuple[str, str, str]
 Spread = Literal["interval", "quantiles", "seeds"]
 # What may stand around a mean over seeds, in the words of a title.
@@ -76,7 +78,7 @@ def draw(
     from matplotlib import rc_context
 
     natures = list(dict.fromkeys(c.nature for c in curves))
-    style = styles_of(curves)
+    style = styles_by_name(c.learner for c in curves)
     with rc_context(LOOK):
         height = max(2.7, RANKING_LINE * (len(style) + 3))
         figure = new_figure(15.0, height * len(natures) + 0.4)
@@ -108,10 +110,16 @@ def spread_named(name: str) -> Spread:
     return cast(Spread, name)
 
 
-def styles_of(curves: Sequence[Curves]) -> dict[str, Style]:
-    """Colour, line and marker of every learner."""
-    learners = dict.fromkeys(c.learner for c in curves)
-    return {name: STYLES[i % len(STYLES)] for i, name in enumerate(learners)}
+def styles_by_name(names: Iterable[str]) -> dict[str, Style]:
+    """Colour, line and marker of every name: no two alike, up to 32 without colour and 64 with it."""
+    return {name: _style(i) for i, name in enumerate(dict.fromkeys(names))}
+
+
+def _style(i: int) -> Style:
+    """`STYLES`, then its colours again with the markers moved on by one, each with the next kind of line, and so on."""
+    turn, colour = divmod(i, len(STYLES))
+    _, line, marker = STYLES[(colour + turn) % len(STYLES)]
+    return STYLES[colour][0], LINES[(LINES.index(line) + turn) % len(LINES)], marker
 
 
 def save(figure: Figure, folder: Path, name: str = "figure") -> list[Path]:
@@ -209,26 +217,28 @@ def panel(
 
 def exponent_text(band: Band | None) -> str:
     """How a curve grows, in words of mathematics; a dash where it has no exponent."""
-    exponent = None if band is None else band.growth.exponent
-    return "-" if exponent is None else f"$K^{{{exponent:.2f}}}$"
+    base, _, exponent = power_of(None if band is None else band.growth).partition("^")
+    return f"${base}^{{{exponent}}}$" if exponent else base
 
 
 def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], nature: str, floor: float | None) -> None:
-    """Learners from the least violation down, with its 95 % interval, and what they regret in words."""
+    """From the least violation down, with its 95 % interval, and regret in words; the first that learns is bold."""
     ranked = sorted(group, key=lambda c: float(c.violation.mean[-1]))
+    first = next((place for place, c in enumerate(ranked) if c.learner not in NON_LEARNERS), None)
     for place, c in enumerate(ranked):
         colour, _, marker = style[c.learner]
         mean, low, high = (float(x[-1]) for x in (c.violation.mean, c.violation.low, c.violation.high))
         axes.plot([low, high], [place, place], color=colour, linewidth=1.4)
         axes.plot([mean], [place], color=colour, marker=marker, markersize=6)
-        weight = "bold" if place == 0 else "normal"
+        weight = "bold" if place == first else "normal"
         regret = "-" if c.regret is None else _rounded(float(c.regret.mean[-1]))
         _beside(axes, place, (_rounded(mean), exponent_text(c.violation), regret, exponent_text(c.regret)), weight)
     _beside(axes, -0.75, ("violation", "", "regret", ""), "normal")
     if floor is not None:
         axes.axvline(floor * float(ranked[0].violation.episodes[-1]), color="#000000", linestyle=(0, (4, 1)))
     axes.set_yticks(range(len(ranked)), [c.learner for c in ranked])
-    axes.get_yticklabels()[0].set_fontweight("bold")
+    if first is not None:
+        axes.get_yticklabels()[first].set_fontweight("bold")
     axes.set_ylim(len(ranked) - 0.4, -1.0)
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_xlim(0.0, 1.2 * axes.get_xlim()[1])

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from omdpd.experiments.monitoring import monitor_stored
+from omdpd.play.judging import telling_exponent
 from omdpd.play.monitor import Monitor
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError
@@ -75,11 +76,14 @@ class LoadedRun:
     def _repr_html_(self) -> str:
         """The run in a notebook."""
         run = self.stored
-        numbers = {
-            name: f"{self.summary[name]:.4g}" for name in SHOWN if self.summary and self.summary.get(name) is not None
-        }
+        numbers = {name: f"{value:.4g}" for name in SHOWN if (value := self._shown(name)) is not None}
         facts = {"world": run.world, "nature": run.nature, "seed": run.seed, "episodes": self._progress()} | numbers
         return facts_html(f"{run.learner} ({run.state})", facts)
+
+    def _shown(self, name: str) -> float | None:
+        """A number of the summary; of exponents those that tell something."""
+        value = (self.summary or {}).get(name)
+        return telling_exponent(value, self.stored.episodes) if name.endswith("_exponent") else value
 
     def _progress(self) -> str:
         return f"{self.stored.episodes} of {self.stored.n_episodes} episodes"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omdpd.report.figures import LEGEND_LINE, STYLES
+from omdpd.report.figures import LEGEND_LINE, styles_by_name
 from omdpd.report.results import grouped, mean_of
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number
     axes.set(xlabel="regret", ylabel="strong violation")
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_yscale("symlog", linthresh=10.0)
-    points = []
+    points, style = [], styles_by_name(number)
     for name, group in groups.items():
         regret, violation = mean_of(group, "regret"), mean_of(group, "violation")
         if regret is None or violation is None:
             continue
-        colour, _, marker = STYLES[(number[name] - 1) % len(STYLES)]
+        colour, _, marker = style[name]
         axes.errorbar(
             regret.mean, violation.mean, xerr=regret.half, yerr=violation.half, color=colour, marker=marker,
             markersize=5, linewidth=0.6,

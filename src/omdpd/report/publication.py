@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omdpd.report.canvas import plain_ticks
 from omdpd.report.curves import Band, Curves
-from omdpd.report.figures import Spread, panel, save, styles_of
+from omdpd.report.figures import Spread, panel, save, styles_by_name
 from omdpd.report.tables import exponent_cell, latex_text
 from omdpd.storage.atomic import write_atomically
 
@@ -34,7 +34,7 @@ def draw_paper(curves: Sequence[Curves], width: float, spread: Spread = "interva
     from matplotlib.figure import Figure
 
     natures = list(dict.fromkeys(c.nature for c in curves))
-    style = styles_of(curves)
+    style = styles_by_name(c.learner for c in curves)
     beside = min(len(natures), 2 if width < TWO_COLUMNS else MAX_BESIDE)
     blocks = -(-len(natures) // beside)
     with rc_context(LOOK):

@@ -1,7 +1,8 @@
 """Means over runs with their intervals, growth exponents, and paired comparisons: one definition of each.
 
     mean      +- Student's 95 % half-width over runs: what tables print after a mean, and what figures draw as its band
-    exponent  log(late / early) / log(k_late / k_early) of the *mean* curve, with a bootstrap interval over runs
+    exponent  log(late / early) / log(k_late / k_early) of the *mean* curve, with a bootstrap interval over runs;
+              none where it would not tell how the curve grows (`telling_exponent`)
 
 Fewer runs than `MIN_RUNS` have no interval: two numbers say next to nothing about how far apart numbers lie.
 """
@@ -16,7 +17,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from omdpd.play.judging import growth_exponent
+from omdpd.play.judging import growth_exponent, telling_exponent
 from omdpd.problem.arrays import Floats
 
 # Fewer runs than this have no interval.
@@ -84,9 +85,14 @@ class Growth:
     late: Floats
 
     @property
-    def exponent(self) -> float | None:
+    def slope(self) -> float | None:
         """The slope of the logarithm of the mean curve; None unless the mean is positive at both ends."""
         return growth_exponent(self.k_early, float(self.early.mean()), self.k_late, float(self.late.mean()))
+
+    @property
+    def exponent(self) -> float | None:
+        """The slope, where there are episodes enough for it to tell how the curve grows."""
+        return telling_exponent(self.slope, self.k_late)
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
@@ -115,6 +121,12 @@ class Growth:
                 rng=np.random.default_rng(0),
             ).confidence_interval  # fmt: skip
         return (float(low), float(high)) if np.isfinite([low, high]).all() else None
+
+
+def power_of(growth: Growth | None) -> str:
+    """How a mean curve grows, for a sentence or a table; a dash where it has no exponent."""
+    exponent = None if growth is None else growth.exponent
+    return "-" if exponent is None else f"K^{exponent:.2f}"
 
 
 def paired_ratio_interval(

@@ -18,9 +18,8 @@ from omdpd.learners.potential import Potential
 from omdpd.learners.theorem import theorem_numbers
 from omdpd.problem.setting import Setting
 from omdpd.report.canvas import new_figure
-from omdpd.report.figures import LOOK
+from omdpd.report.figures import LOOK, styles_by_name
 from omdpd.report.studies.cells import markdown, mean_cell, number
-from omdpd.report.studies.drawing import styles_by_name
 from omdpd.report.studies.study import WORLD, Line, Size, Study, Summary, learner, nature, runs_of
 from omdpd.solvers.planning import best_plan
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from omdpd.report.canvas import new_figure
-from omdpd.report.figures import LOOK, STYLES, Style
+from omdpd.report.figures import LOOK, Style, styles_by_name
 from omdpd.report.studies.study import Summary
 
 if TYPE_CHECKING:
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAMES = {"regret": "regret", "violation": "strong violation", "weight": "penalty"}
-
-
-def styles_by_name(names: Sequence[str]) -> dict[str, Style]:
-    """Colour, line and marker of every name."""
-    return {name: STYLES[i % len(STYLES)] for i, name in enumerate(dict.fromkeys(names))}
 
 
 def panels(

@@ -10,9 +10,8 @@ from omdpd.experiments.spec import LearnerSpec, RunSpec
 from omdpd.experiments.tuning import RANGES, multiplied, turned
 from omdpd.learners.factors import FACTORS, Factor
 from omdpd.report.canvas import new_figure, plain_log_ticks
-from omdpd.report.figures import LOOK, STYLES, Style
+from omdpd.report.figures import LOOK, STYLES, Style, styles_by_name
 from omdpd.report.studies.cells import markdown, mean_cell
-from omdpd.report.studies.drawing import styles_by_name
 from omdpd.report.studies.study import Size, Study, Summary, learner, nature, runs_of
 
 if TYPE_CHECKING:
