@@ -96,23 +96,6 @@ def test_a_session_has_one_owner_at_a_time(tmp_path):
     Session.open(tmp_path, ProximalOMDPD.cautious(), setting).close()
 
 
-def test_an_entry_that_was_cut_off_by_a_crash_is_dropped_and_the_session_goes_on(tmp_path):
-    cmdp = world()
-    setting = cmdp.setting(20, "bandit")
-    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting) as session:
-        teach(session, cmdp, np.random.default_rng(1), 2)
-        two = session.policy()
-        teach(session, cmdp, np.random.default_rng(2), 1)
-    log = next(iter(tmp_path.glob("journal-*.log")))
-    log.write_bytes(log.read_bytes()[:-7])
-    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting) as session:
-        assert session.episodes == 2
-        assert np.array_equal(session.policy(), two)
-        teach(session, cmdp, np.random.default_rng(3), 1)
-    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting) as session:
-        assert session.episodes == 3
-
-
 @dataclass(frozen=True, eq=False)
 class OwnState:
     setting: Setting

@@ -50,6 +50,17 @@ def test_commits_add_rows_and_replace_the_state(tmp_path):
     assert len(list(tmp_path.glob("state-*.npz"))) == 1
 
 
+def test_a_folder_that_was_removed_while_its_run_is_played_does_not_come_back_in_part(tmp_path):
+    folder = RunFolder(tmp_path / "run")
+    folder.create("episodes = 9\n", {})
+    two_commits(folder)
+    for file in folder.path.iterdir():
+        file.unlink()
+    with pytest.raises(RecordError, match="was removed or changed while its run was played"):
+        folder.commit(rows(8, 1), values(1), done(8))
+    assert list(folder.path.iterdir()) == []
+
+
 def test_compacting_changes_the_number_of_files_and_nothing_else(tmp_path):
     folder = RunFolder(tmp_path)
     two_commits(folder)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
+from threading import local
 from typing import Any, Self
+from weakref import WeakSet, finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +23,16 @@ from omdpd.play.start import as_start, started, with_next_start
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.setting import Feedback, Setting, checked_feedback
 from omdpd.storage.atomic import RecordError
-from omdpd.storage.journal import Journal
+from omdpd.storage.journal import Facts, Journal, SessionWarning
+from omdpd.storage.locks import Turn
 from omdpd.storage.npz import Arrays
-from omdpd.storage.packing import Tree, pack, unpack
+from omdpd.storage.packing import Tree, in_words, pack, unpack
 
 
 class Session:
     """Ask and tell: `policy()` before an episode, `update(feedback)` after it.
+
+    Threads may share one: updates take turns, and `policy` is always that after some whole update.
 
     With a budget in the setting, feedback holds costs and rewards as they are met, in one's own units.  `logged` are
     episodes from before, whoever played them: the first policy is planned with what they tell.
@@ -51,7 +57,8 @@ class Session:
         checked = tuple(checked_feedback(setting, feedback) for feedback in logged)
         self._state = started(self.learner, setting.scaled(), checked)
         self._journal: Journal | None = None
-        self._snapshot_every = 0
+        self._snapshot_every = self._kept = 0
+        self._turn, self._within = Turn(), False
 
     @classmethod
     def open(
@@ -65,8 +72,10 @@ class Session:
     ) -> Session:
         """A session kept in a folder: every update is on disk before it returns.
 
-        Opening it again, after a crash too, goes on with the same policy.  One process at a time may have it open; a
-        process that died does not hold it.  Use it with ``with``, or call `close`.
+        Opening it again, after a crash too, goes on with the same policy.  One process at a time may have it open, and
+        only that one writes: a child forked from it is refused.  A process that died, or a session that was dropped
+        (``del``), does not hold it; nor does one outside ``with`` that the same thread opened before, as a notebook's
+        cell that is run again does: that one is closed.  Use it with ``with``, or call `close`.
         """
         positive_integer("snapshot_every", snapshot_every)
         if Path(path).exists() and not Path(path).is_dir():
@@ -74,13 +83,15 @@ class Session:
         session = cls(learner, setting, logged=logged)
         # What could not be opened again is refused here, before anything is written or learnt.
         check_storable(learner, session._state)
-        fingerprint = _fingerprint(session.learner, setting, logged)
+        fingerprint, facts = _fingerprint(session.learner, setting, logged)
+        _close_forgotten(Path(path))
         journal = Journal(Path(path))
         try:
-            journal.claim(fingerprint)
+            journal.claim(fingerprint, facts)
             kept = journal.snapshot()
             if kept is not None:
                 session.episodes, tree, arrays = kept
+                session._kept = session.episodes
                 session._state = _restored(Path(path), tree, arrays, learner, type(session._state))
             for feedback, initial in journal.replay(session.episodes):
                 good = checked_feedback(setting.scaled(), feedback)  # scaled before it was written
@@ -90,6 +101,8 @@ class Session:
             journal.close()
             raise
         session._journal, session._snapshot_every = journal, snapshot_every
+        finalize(session, journal.close)
+        _OPEN.sessions.add(session)
         return session
 
     def __repr__(self) -> str:
@@ -107,19 +120,17 @@ class Session:
         `initial` is the law of the next episode's first state, if it is not what it was: it stays until it is given
         anew.
         """
-        if self._closed:
-            raise InvalidInputError("the session is closed, so nothing more can be told to it: open it again")
         good = checked_feedback(self.setting, feedback)
         law = None if initial is None else as_start(initial, self.setting)
-        state = self._after(good, law)
-        if self._journal is not None:
-            self._journal.append(good, law)
-        self._state = state
-        self.episodes += 1
-        if self._journal is not None and self.episodes % self._snapshot_every == 0:
-            # The update is durable already: a snapshot that cannot be written only makes the next opening slower.
-            with suppress(OSError):
-                self._journal.take_snapshot(self.episodes, *pack(self._state))
+        with self._turn.taken():
+            if self._closed:
+                raise InvalidInputError("the session is closed, so nothing more can be told to it: open it again")
+            self._snapshot()
+            state, following = self._after(good, law), self.episodes + 1
+            if self._journal is not None:
+                self._journal.append(self.episodes, good, law)
+            # Nothing that can fail comes after the journal has it.
+            self._state, self.episodes = state, following
 
     def report(self) -> Report:
         """The learner's numbers: step size, weight, certificates of its solves."""
@@ -127,16 +138,34 @@ class Session:
 
     def close(self) -> None:
         """Let go of the folder, if the session has one; from then on nothing more can be told to it."""
-        self._closed = True
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
+        with self._turn.taken():
+            self._closed = True
+            if self._journal is not None:
+                self._journal.close()
+                self._journal = None
 
     def __enter__(self) -> Self:
+        self._within = True
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _snapshot(self) -> None:
+        """Keep the state if it is time: before the next update, so that no update raises that is there already."""
+        if self._journal is None or self.episodes % self._snapshot_every or self.episodes == self._kept:
+            return
+        try:
+            self._journal.take_snapshot(self.episodes, *pack(self._state))
+            self._kept = self.episodes
+        except RecordError:
+            raise
+        except (OSError, TypeError, ValueError) as error:
+            warnings.warn(
+                f"{self._journal.path}: no snapshot was kept after {self.episodes} episodes ({error}); nothing is "
+                "lost, but opening the session will take longer",
+                SessionWarning, stacklevel=3,
+            )  # fmt: skip
 
     def _after(self, feedback: Feedback, initial: Floats | None) -> Any:
         """The state after one more episode, with the law that the next one starts from."""
@@ -154,6 +183,24 @@ def _in_learner_units(learner: Learner[Any], setting: Setting) -> Learner[Any]:
     return scaled
 
 
+class _Opened(local):
+    """The sessions on disk that each thread opened."""
+
+    def __init__(self) -> None:
+        self.sessions: WeakSet[Session] = WeakSet()
+
+
+_OPEN = _Opened()
+
+
+def _close_forgotten(path: Path) -> None:
+    """Close what this thread opened in a folder and left open outside ``with``."""
+    for session in list(_OPEN.sessions):
+        journal = None if session._within else session._journal
+        if journal is not None and journal.path.resolve() == path.resolve():
+            session.close()
+
+
 def _restored(path: Path, tree: Tree, arrays: Arrays, learner: Learner[Any], kind: type) -> Any:
     """The state of a snapshot, which must be of the learner's own kind."""
     try:
@@ -165,10 +212,11 @@ def _restored(path: Path, tree: Tree, arrays: Arrays, learner: Learner[Any], kin
         raise RecordError(f"{path / 'snapshot.json'} is damaged: the state in it cannot be used ({error})") from None
 
 
-def _fingerprint(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] = ()) -> str:
-    """A hash of everything that learner, setting and what was logged before hold."""
+def _fingerprint(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] = ()) -> tuple[str, Facts]:
+    """A hash of everything that learner, setting and what was logged before hold, and the same in words."""
     try:
         tree, arrays = pack((learner, setting, *logged))
+        facts = in_words(tree[0], arrays, "learner") | in_words(tree[1], arrays, "setting")
         # Sessions whose settings have no units and no seed keep the fingerprint they had before there were any.
         fields = tree[1]["fields"]
         for name in [name for name in ("budget", "cost_scale", "reward_range", "seed") if fields[name] is None]:
@@ -178,7 +226,11 @@ def _fingerprint(learner: Learner[Any], setting: Setting, logged: Sequence[Feedb
             f"a session on disk must be able to tell whose it is, so {type(learner).__name__} has to be a dataclass of "
             f"plain settings: {error}"
         ) from None
-    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    # Numbers that JSON does not have are spelt in a fingerprint as they were before trees could hold them.
+    text = re.sub(r'\{"number": "(NaN|-?Infinity)"\}', r"\1", json.dumps(tree, sort_keys=True))
+    digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         digest.update(arrays[name].tobytes())
-    return digest.hexdigest()
+    told = hashlib.sha256(b"".join(entry.encode() for entry in in_words(tree[2:], arrays, "logged").values()))
+    facts["logged"] = f"{len(logged)} episodes ({told.hexdigest()[:10]})" if logged else "nothing"
+    return digest.hexdigest(), facts

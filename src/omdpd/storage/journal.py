@@ -1,14 +1,14 @@
 """What a session keeps on disk: a log of feedback, and snapshots of the state.
 
-    session.json          whose session this is: its name, and a fingerprint of learner and setting
+    session.json          whose session this is: its name, a fingerprint of learner and setting, and both in words
     snapshot.json         the last snapshot: episodes, the state's tree, its arrays' file and checksum
     state-<k>.npz         the snapshot's arrays
     journal-<k>.log       every feedback since episode k (see `storage.log`)
     lock                  held by the process that has the session open
 
 Every file names the session and is checksummed.  An entry is on disk before `append` returns.  A tail that was cut off
-by a crash was never acknowledged: it is dropped.  Damage anywhere else means that something acknowledged is lost: it is
-refused, never skipped.
+by a crash was never acknowledged: it is dropped, and this is said.  Damage anywhere else means that something
+acknowledged is lost: it is refused, never skipped.  Only the process that opened the journal writes to it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import hashlib
 import io
 import re
 import secrets
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
 
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Trajectory
 from omdpd.storage import log as logs
 from omdpd.storage.atomic import (
@@ -48,13 +49,22 @@ MADE = re.compile(r"(state-\d{9,}\.npz|journal-\d{9,}\.log)")
 Entry = tuple[Feedback, Floats | None]
 
 
+# A learner and a setting in words: every entry by its name.
+Facts = Mapping[str, str]
+
+
 class SessionLockedError(RecordError):
-    """Another process has the session open."""
+    """Somebody else has the session open."""
+
+
+class SessionWarning(UserWarning):
+    """What the owner of a session on disk should know, though nothing acknowledged is lost."""
 
 
 class _Claim(msgspec.Struct, forbid_unknown_fields=True):
     run: str
     fingerprint: str
+    facts: dict[str, str] = {}  # sessions up to 0.2 have none
 
     def __post_init__(self) -> None:
         if not re.fullmatch("[0-9a-f]{32}", self.run):
@@ -77,35 +87,43 @@ class Journal:
     """The files of one session; open from construction until `close`."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path = path.absolute()  # wherever the process goes from here
         make_folder(path)
         self._lock = Lock(path / "lock")
         if not self._lock.acquire():
-            raise SessionLockedError(f"{path} is open in another process; one session has one owner")
+            raise SessionLockedError(
+                f"{path} is open already, in another process or elsewhere in this one: close it there first; one "
+                "session has one owner"
+            )
         self._session = ""
         self._log: logs.Log | None = None
 
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInputError(f"the session in {self.path} has one owner, so it cannot be copied or sent elsewhere")
+
     def close(self) -> None:
-        """Let go of the files and the lock."""
+        """Let go of the files and the lock; what is not, or no longer, one's own is left as it is."""
         if self._log is not None:
-            self._log.close()
+            self._log.close(tidy=self._lock.is_held)
             self._log = None
         self._lock.release()
 
-    def claim(self, fingerprint: str) -> None:
+    def claim(self, fingerprint: str, facts: Facts) -> None:
         """Make the folder this learner's and setting's, or refuse one that is somebody else's."""
         found = self.identify()
         if found is None:
             self._refuse_what_is_not_new()
             self._session = secrets.token_hex(16)
-            logs.begin(self.path / _log_name(0), self._session)
-            content = sealed_json(self._session, {"fingerprint": fingerprint})
+            logs.begin(self.path / _log_name(0), self._session, 0)
+            content = sealed_json(self._session, {"fingerprint": fingerprint, "facts": facts})
             write_atomically(self.path / "session.json", content)
-        elif found != fingerprint:
-            raise RecordError(f"{self.path} holds a session of another learner or setting")
+        elif found.fingerprint != fingerprint:
+            raise RecordError(
+                f"{self.path} holds a session of another learner or setting: {_difference(found.facts, facts)}"
+            )
 
-    def identify(self) -> str | None:
-        """The fingerprint of the session that the folder holds; None if it holds none."""
+    def identify(self) -> _Claim | None:
+        """Whose session the folder holds; None if it holds none."""
         file = self.path / "session.json"
         content = read_sealed(file)
         if content is None:
@@ -115,9 +133,9 @@ class Journal:
                 f"{file} has format {content.get('format')!r}, but this version reads format {FORMAT}: go on with the "
                 "version that wrote it, or begin a session in a new folder"
             )
-        claim = _converted({key: value for key, value in content.items() if key != "format"}, _Claim, file)
+        claim: _Claim = _converted({key: value for key, value in content.items() if key != "format"}, _Claim, file)
         self._session = claim.run
-        return claim.fingerprint
+        return claim
 
     def snapshot(self) -> tuple[int, Tree, Arrays] | None:
         """The last snapshot: episodes, tree and arrays; None if there is none."""
@@ -143,38 +161,45 @@ class Journal:
 
     def replay(self, episodes: int) -> Iterator[Entry]:
         """What was told since a snapshot of `episodes`; then the journal is ready for more."""
-        file = self.path / _log_name(episodes)
-        n, end = episodes, logs.start_of(read_bounded(file), file, self._session)
+        n, end = episodes, None
         for entry, after in self.entries(episodes):
             yield entry
             n, end = n + 1, after
-        self._log = logs.Log(file, n, end)
+        self._log = logs.reopened(self.path / _log_name(episodes), self._session, n, end)
         self._sweep(episodes)
+        if self._log.cut_off:
+            warnings.warn(
+                f"{self._log.file} ended in an entry that was not written to its end when its process or the machine "
+                f"stopped; it was never acknowledged and is dropped: the session goes on after {n} episodes",
+                SessionWarning, stacklevel=3,
+            )  # fmt: skip
 
-    def append(self, feedback: Feedback, initial: Floats | None = None) -> None:
-        """Write one feedback; it is durable when this returns, and not there if this raises.
+    def append(self, episode: int, feedback: Feedback, initial: Floats | None = None) -> None:
+        """Write the feedback of an episode; it is durable when this returns, and not there if this raises.
 
         `initial` is the law of the next episode's first state, if it was given.
         """
+        self._lock.check()
         assert self._log is not None, "a journal is replayed before it is written"
-        self._log.append(_encoded(feedback, initial))
+        self._log.append(episode, _encoded(feedback, initial))
 
     def take_snapshot(self, episodes: int, tree: Tree, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
         """Keep the state, begin a new log, and drop what is no longer needed."""
+        self._lock.check()
         name = f"state-{episodes:09d}.npz"
         checksum = write_atomically(self.path / name, npz_of_arrays(arrays))
         # The new log is there before the snapshot that needs it: one that is missing then means damage.
-        logs.begin(self.path / _log_name(episodes), self._session)
+        logs.begin(self.path / _log_name(episodes), self._session, episodes)
         kept = {"episodes": episodes, "file": name, "state_sha256": checksum, "tree": tree}
-        following = logs.Log(self.path / _log_name(episodes), episodes, logs.MARK_SIZE)
+        following = logs.Log(self.path / _log_name(episodes), episodes, logs.HEAD_SIZE)
         try:
             write_atomically(self.path / "snapshot.json", sealed_json(self._session, kept))
         except BaseException:
-            following.close()
+            following.close(tidy=False)
             self._stop_if_replaced(name)
             raise
         if self._log is not None:
-            self._log.close()
+            self._log.close(tidy=False)
         self._log = following
         self._sweep(episodes)
 
@@ -219,6 +244,15 @@ def verify_session(path: Path) -> int:
         return episodes + sum(1 for _ in journal.entries(episodes))
     finally:
         journal.close()
+
+
+def _difference(there: Facts, here: Facts) -> str:
+    """What two sessions do not have in common, in words."""
+    names = [name for name in [*there, *(here.keys() - there.keys())] if there.get(name) != here.get(name)]
+    if not there or not names:
+        return "the version that began it kept no words of what differs; compare learner, setting and what was `logged`"
+    told = [f"{name} is {there.get(name, 'not there')}, not {here.get(name, 'there')}" for name in sorted(names)]
+    return "; ".join(told[:3]) + (f"; and {len(told) - 3} more" if len(told) > 3 else "")
 
 
 def _log_name(episodes: int) -> str:

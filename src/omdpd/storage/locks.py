@@ -1,13 +1,18 @@
-"""Locks that a dead owner does not hold: the system lets go of them, however their owner died."""
+"""Locks that a dead owner does not hold: the system lets go of them, however their owner died; and turns of threads."""
 
 from __future__ import annotations
 
 import os
 import stat
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
 
 # How often a lock is tried while somebody else holds it, in seconds.
@@ -22,6 +27,7 @@ class Lock:
     def __init__(self, file: Path) -> None:
         self.file = file
         self._handle: int | None = None
+        self._process = 0
 
     def acquire(self) -> bool:
         """Take the lock; False if somebody else has it."""
@@ -33,10 +39,10 @@ class Lock:
         except BlockingIOError:
             os.close(handle)
             return False
-        if not self._names(handle):  # the file was removed before it was locked, so that the next one locks another
+        if not leads_to(self.file, handle):  # removed before it was locked, so that the next one locks another
             os.close(handle)
             return False
-        self._handle = handle
+        self._handle, self._process = handle, os.getpid()
         _HELD.add(self)
         return True
 
@@ -52,6 +58,27 @@ class Lock:
             os.close(self._handle)
             self._handle = None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has the lock, and its file is where it was."""
+        try:
+            self.check()
+        except RecordError:
+            return False
+        return True
+
+    def check(self) -> None:
+        """Refuse to whoever is not the owner: a forked child, somebody who let go, or whose file is not there."""
+        if self._process != os.getpid():
+            raise RecordError(
+                f"{self.file.parent} was opened by process {self._process}, and this one was forked from it: only that "
+                "one may write; open it here once it is closed there"
+            )
+        if self._handle is None:
+            raise RecordError(f"{self.file.parent} is closed, so nothing more can be written: open it again")
+        if not leads_to(self.file, self._handle):
+            raise RecordError(f"{self.file.parent} was removed or replaced while it was open: nothing is kept there")
+
     def _opened(self) -> int:
         try:
             handle = os.open(self.file, LOCK_FLAGS, 0o666)
@@ -63,12 +90,37 @@ class Lock:
             raise RecordError(f"{self.file} cannot be locked: it is not a plain file")
         return handle
 
-    def _names(self, handle: int) -> bool:
-        """Whether the file's name still leads to what was opened."""
-        try:
-            return os.path.samestat(os.fstat(handle), os.stat(self.file, follow_symlinks=False))
-        except FileNotFoundError:
-            return False
+
+def leads_to(file: Path, handle: int) -> bool:
+    """Whether a file's name still leads to what was opened."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(file, follow_symlinks=False))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+class Turn:
+    """One thread at a time; others wait.  A copy is free, and so is what a forked child inherits."""
+
+    def __init__(self) -> None:
+        self._process, self._lock, self._busy = os.getpid(), threading.RLock(), False
+
+    def __reduce__(self) -> tuple[Callable[[], Any], tuple[()]]:
+        return Turn, ()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """The time that a thread has it; one that has it already, as a signal's handler, cannot wait for itself."""
+        if self._process != os.getpid():
+            vars(self).update(vars(Turn()))
+        with self._lock:
+            if self._busy:
+                raise InvalidInputError("the session is in the middle of an update: call it again when that is done")
+            self._busy = True
+            try:
+                yield
+            finally:
+                self._busy = False
 
 
 # The locks of this process: a child that is forked off must not keep them when its parent dies.

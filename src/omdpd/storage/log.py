@@ -1,8 +1,18 @@
-"""An append-only file of entries: each is on disk before `append` returns, and a cut-off tail is told from damage.
+"""An append-only file of entries: each is on disk before `append` returns, and what never was is told from damage.
 
-The file begins with a mark that names the session it belongs to; then come entries, one per episode: its number, its
-length and SHA-256, a checksum of these three; the content; an end mark.  Room is filled with zeros ahead of the
-entries, so that an append changes nothing but data that is there already: one sync, and no journal of the file system.
+The file begins with a mark that names the session it belongs to, and with the number of episodes that are acknowledged;
+then come entries, one per episode: its number, its length and SHA-256, a checksum of these three; the content; an end
+mark.  Room is filled with zeros ahead of the entries, so that an append changes nothing but data that is there already:
+one sync, and no journal of the file system.
+
+**Why nothing acknowledged is dropped.**  An entry is written and synced; only then is it counted (a write that the next
+sync takes to the disk, or closing); only then does `append` return.  So the count on the disk never exceeds the entries
+on the disk, whatever a crash of the machine took with it, and after the death of the process alone it is exact.  Hence
+fewer whole entries than were counted mean that the file was cut (a copy that was not finished) or damaged: refused.
+Behind the count only the last entry can be broken, and a crash breaks it in one way: sectors that were not written
+still hold zeros.  Such an entry was never acknowledged: it is cut off.  Whatever else is broken is damage: refused.
+
+Logs up to version 0.2 have no count.  They are read as they were then, and get one when they are opened.
 """
 
 from __future__ import annotations
@@ -13,54 +23,69 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count, pairwise
 from pathlib import Path
 
-from omdpd.storage.atomic import RecordError, read_bounded, sync_folder
+from omdpd.storage.atomic import RecordError, read_bounded, sync_folder, write_atomically
+from omdpd.storage.locks import leads_to
 
 FACTS = struct.Struct("<QQ32s")
 HEADER_SIZE = FACTS.size + 4
 # Not zero, so that a tail the system had made room for but never filled is seen to be unfinished.
 END = b"\n"
-MAGIC = b"omdpdlog"
+FIRST_MAGIC, MAGIC = b"omdpdlog", b"omdpdlg2"
 MARK = struct.Struct("<8s32s")
 MARK_SIZE = MARK.size + 4
+COUNT = struct.Struct("<Q")
+# Mark and count lie in one sector.
+HEAD_SIZE = MARK_SIZE + COUNT.size + 4
+# A disk writes a sector whole or not at all; none has smaller ones.
+SECTOR = 512
 # Zeros are written ahead in steps of this many bytes: more than a hundred episodes of the usual size.
 ROOM = 2**18
 
 
 class Log:
-    """An open log, ready for more."""
+    """An open log, ready for more; `cut_off` says whether a tail that was never acknowledged was dropped."""
 
-    def __init__(self, file: Path, episodes: int, end: int) -> None:
-        self.file, self.episodes, self.end = file, episodes, end
+    def __init__(self, file: Path, episodes: int, end: int, cut_off: bool = False) -> None:
+        self.file, self.episodes, self.end, self.cut_off = file, episodes, end, cut_off
         flags = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         self._handle = os.open(file, flags)
         self._filled = end
         self.broken = False
-        if os.fstat(self._handle).st_size > end:  # a tail that was never acknowledged
-            os.ftruncate(self._handle, end)
-            os.fsync(self._handle)
+        # What a killed process wrote may be there and not yet be durable: it is, before it is counted.
+        os.ftruncate(self._handle, end)
+        os.fsync(self._handle)
+        self._count(episodes)
 
-    def append(self, content: bytes) -> None:
-        """Write one entry; it is durable when this returns, and not there if this raises."""
-        if self.broken:
+    def append(self, episode: int, content: bytes) -> None:
+        """Write the entry of an episode; it is durable when this returns, and not there if this raises."""
+        if self.broken or episode != self.episodes:
             raise RecordError(
-                f"{self.file} takes no more updates: a write failed and could not be undone; open the session again"
+                f"{self.file} takes no more updates: a write failed and could not be undone, or somebody else wrote; "
+                "open the session again"
             )
-        entry = _framed(self.episodes, content)
+        if not leads_to(self.file, self._handle):
+            raise RecordError(f"{self.file} was removed or replaced while the session was open: nothing is kept there")
+        entry = _framed(episode, content)
+        end = self.end + len(entry)
         try:
             self._make_room(len(entry))
             self._write(entry, self.end)
             os.fdatasync(self._handle)
+            self._count(episode + 1)
         except BaseException:
             self._undo()
             raise
-        self.episodes, self.end = self.episodes + 1, self.end + len(entry)
+        self.episodes, self.end = episode + 1, end
 
-    def close(self) -> None:
-        """Give back the room that was not used, and let go of the file."""
+    def close(self, tidy: bool) -> None:
+        """Let go of the file; its owner also gives back the room that was not used."""
         with suppress(OSError):
-            os.ftruncate(self._handle, self.end)
+            if tidy and not self.broken:
+                os.ftruncate(self._handle, self.end)
+                os.fsync(self._handle)
         os.close(self._handle)
 
     def _make_room(self, n_bytes: int) -> None:
@@ -70,6 +95,9 @@ class Log:
             os.fsync(self._handle)
             self._filled = self.end + more
 
+    def _count(self, episodes: int) -> None:
+        self._write(_counted(episodes), MARK_SIZE)
+
     def _write(self, content: bytes, place: int) -> None:
         if os.pwrite(self._handle, content, place) != len(content):
             raise OSError(f"{self.file}: no room is left on the disk")
@@ -78,69 +106,119 @@ class Log:
         """Half an entry must not stay before the next one: if it does, nothing behind it may be acknowledged."""
         self.broken, self._filled = True, self.end
         with suppress(OSError):
+            self._count(self.episodes)  # first: an entry that is counted must be there
+            os.fsync(self._handle)
             os.ftruncate(self._handle, self.end)
+            os.fsync(self._handle)
             self.broken = False
 
 
-def begin(file: Path, session: str) -> None:
-    """An empty log of a session, durable."""
-    facts = MARK.pack(MAGIC, session.encode())
+def begin(file: Path, session: str, episodes: int) -> None:
+    """An empty log of a session from some episode on, durable."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     with open(os.open(file, flags, 0o666), "wb") as log:
-        log.write(facts + zlib.crc32(facts).to_bytes(4, "little"))
+        log.write(_head(session, episodes))
         log.flush()
         os.fsync(log.fileno())
     sync_folder(file.parent)
 
 
-def read(file: Path, first: int, session: str) -> Iterator[tuple[bytes, int]]:
-    """The whole entries of a log and where each ends; stops at a tail that was cut off, refuses other damage."""
+def reopened(file: Path, session: str, episodes: int, end: int | None) -> Log:
+    """A log that was read up to `end` (None: it has no entry), ready for more."""
     content = read_bounded(file)
-    place, episode = start_of(content, file, session), first
-    while place + HEADER_SIZE <= len(content):
-        facts = content[place : place + FACTS.size]
-        start = place + HEADER_SIZE
-        if zlib.crc32(facts).to_bytes(4, "little") != content[place + FACTS.size : start]:
-            if not any(content[place:]):
-                return
-            raise _damaged(file, place, episode, "its header is not what was written")
-        number, length, checksum = FACTS.unpack(facts)
-        if number != episode:
-            raise _damaged(file, place, episode, f"an entry of episode {number} stands in its place")
-        end = start + length + len(END)
-        if end > len(content) or not any(content[end - 1 :]):
-            return
-        entry = content[start : end - 1]
-        if hashlib.sha256(entry).digest() != checksum or content[end - 1 : end] != END:
-            raise _damaged(file, place, episode, "its checksum is not the one that was written")
-        place, episode = end, episode + 1
-        yield entry, place
+    start, counted = _start_of(content, file, session)
+    end = start if end is None else end
+    cut_off = any(content[end:])
+    if counted is None:
+        write_atomically(file, _head(session, episodes) + content[start:end])
+        end += HEAD_SIZE - start
+    return Log(file, episodes, end, cut_off)
 
 
-def start_of(content: bytes, file: Path, session: str) -> int:
-    """Where the entries of a log begin, once its mark is known to be this session's."""
-    facts = content[: MARK.size]
-    if not facts.startswith(MAGIC):
-        raise RecordError(f"{file} is damaged: it does not begin with the mark of its session")
-    if zlib.crc32(facts).to_bytes(4, "little") != content[MARK.size : MARK_SIZE]:
-        raise RecordError(f"{file} is damaged: the mark of its session is not what was written")
-    if MARK.unpack(facts)[1] != session.encode():
-        raise RecordError(f"{file} belongs to another session")
-    return MARK_SIZE
+def read(file: Path, first: int, session: str) -> Iterator[tuple[bytes, int]]:
+    """The entries of a log and where each ends; stops at a tail that was never acknowledged, refuses other damage."""
+    content = read_bounded(file)
+    place, counted = _start_of(content, file, session)
+    for episode in count(first):
+        end, wrong = _looked_at(content, place, episode)
+        if wrong:
+            break
+        yield content[place + HEADER_SIZE : end - 1], end
+        place = end
+    unfinished = end > len(content) or not any(content[end - 1 :])
+    if not unfinished and (counted is None or not _is_torn(content, place)):
+        raise RecordError(
+            f"{file} is damaged at episode {episode} (byte {place}): {wrong}; to go on without this and all later "
+            f"episodes, cut the file to {place} bytes"
+        )
+    if counted is not None and episode < counted:
+        raise RecordError(
+            f"{file} holds {episode} episodes, but {counted} were acknowledged: it is damaged, or a copy that was "
+            "not finished; take the whole file"
+        )
 
 
 def is_empty(file: Path) -> bool:
     """Whether a log has no entry, not even a half one: nothing that was ever acknowledged is in it."""
-    return not file.is_symlink() and file.is_file() and not any(read_bounded(file)[MARK_SIZE:])
+    return not file.is_symlink() and file.is_file() and not any(read_bounded(file)[HEAD_SIZE:])
+
+
+def _start_of(content: bytes, file: Path, session: str) -> tuple[int, int | None]:
+    """Where the entries begin, once the mark is known to be this session's, and how many episodes are counted."""
+    facts = content[: MARK.size]
+    if not facts.startswith((MAGIC, FIRST_MAGIC)):
+        raise RecordError(f"{file} is damaged: it does not begin with the mark of its session")
+    if _checksum(facts) != content[MARK.size : MARK_SIZE]:
+        raise RecordError(f"{file} is damaged: the mark of its session is not what was written")
+    magic, found = MARK.unpack(facts)
+    if found != session.encode():
+        raise RecordError(f"{file} belongs to another session")
+    if magic == FIRST_MAGIC:
+        return MARK_SIZE, None
+    counted = content[MARK_SIZE:HEAD_SIZE]
+    if _checksum(counted[: COUNT.size]) != counted[COUNT.size :]:
+        raise RecordError(f"{file} is damaged: the number of its episodes is not what was written")
+    return HEAD_SIZE, COUNT.unpack_from(counted)[0]
+
+
+def _looked_at(content: bytes, place: int, episode: int) -> tuple[int, str]:
+    """Where the entry at a place ends, as far as its header tells, and what is wrong with it ("": nothing)."""
+    facts = content[place : place + FACTS.size]
+    start = place + HEADER_SIZE
+    if len(content) < start:
+        return start, "its header is cut off"
+    if _checksum(facts) != content[start - 4 : start]:
+        return place + 1, "its header is not what was written"
+    number, length, checksum = FACTS.unpack(facts)
+    if number != episode:
+        return place + 1, f"an entry of episode {number} stands in its place"
+    end = start + length + len(END)
+    if hashlib.sha256(content[start : end - 1]).digest() != checksum or content[end - 1 : end] != END:
+        return end, "its checksum is not the one that was written"
+    return end, ""
+
+
+def _is_torn(content: bytes, place: int) -> bool:
+    """Whether a sector of the entry at a place, the last one, still holds the zeros of before."""
+    end = len(content.rstrip(b"\0"))
+    edges = [place, *range(place - place % SECTOR + SECTOR, end, SECTOR), end]
+    return end < place + HEADER_SIZE or not all(any(content[a:b]) for a, b in pairwise(edges))
 
 
 def _framed(episode: int, content: bytes) -> bytes:
     facts = FACTS.pack(episode, len(content), hashlib.sha256(content).digest())
-    return facts + zlib.crc32(facts).to_bytes(4, "little") + content + END
+    return facts + _checksum(facts) + content + END
 
 
-def _damaged(file: Path, place: int, episode: int, why: str) -> RecordError:
-    return RecordError(
-        f"{file} is damaged at episode {episode} (byte {place}): {why}; to go on without this and all later episodes, "
-        f"cut the file to {place} bytes"
-    )
+def _head(session: str, episodes: int) -> bytes:
+    facts = MARK.pack(MAGIC, session.encode())
+    return facts + _checksum(facts) + _counted(episodes)
+
+
+def _counted(episodes: int) -> bytes:
+    facts = COUNT.pack(episodes)
+    return facts + _checksum(facts)
+
+
+def _checksum(facts: bytes) -> bytes:
+    return zlib.crc32(facts).to_bytes(4, "little")

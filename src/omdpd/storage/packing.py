@@ -1,11 +1,15 @@
 """A learner's state as plain data and back: arrays by name, and a tree of everything else.  No pickle.
 
-A tree is JSON: numbers, strings, None, lists (for tuples), ``{"array": name}`` and
-``{"class": name, "fields": {...}}``.  Only classes of a given table can come back.
+A tree is JSON: numbers, strings, None, lists (for tuples), ``{"number": name}`` of what JSON has no number for (NaN and
+the infinities), ``{"array": name}`` and ``{"class": name, "fields": {...}}``.  Only classes of a given table can come
+back.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
@@ -49,6 +53,8 @@ def unpack(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], classes: Mapp
         if name not in arrays:
             raise InvalidInputError(f"the stored state has no array {name!r}")
         return arrays[name]
+    if "number" in tree:
+        return float(tree["number"])
     # Up to 0.1 a class was stored with the name of its module in front.
     cls = classes.get(str(tree.get("class", "")).rpartition(".")[2])
     if cls is None:
@@ -66,6 +72,25 @@ def unpack(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], classes: Mapp
     for key in absent:
         object.__setattr__(value, key, None)
     return value
+
+
+def in_words(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], name: str) -> dict[str, str]:
+    """Every entry of a packed value in words, by its name; an array by its shape and a checksum.
+
+    >>> in_words(*pack((1, np.zeros(2))), "it")
+    {'it[0]': '1', 'it[1]': 'an array of shape (2,) (374708fff7)'}
+    """
+    if isinstance(tree, list):
+        inner = [(f"{name}[{i}]", item) for i, item in enumerate(tree)]
+    elif isinstance(tree, dict) and "class" in tree:
+        inner = [(name, tree["class"]), *((f"{name}.{key}", item) for key, item in tree["fields"].items())]
+    elif isinstance(tree, dict) and "array" in tree:
+        array = arrays[tree["array"]]
+        return {name: f"an array of shape {array.shape} ({hashlib.sha256(array.tobytes()).hexdigest()[:10]})"}
+    else:
+        plain = tree["number"] if isinstance(tree, dict) else tree
+        return {name: plain if isinstance(plain, str) else repr(plain)}
+    return {key: text for part, item in inner for key, text in in_words(item, arrays, part).items()}
 
 
 def classes_of(hint: Any, where: str) -> dict[str, type]:
@@ -130,6 +155,8 @@ def hints_of(owner: Any, where: str) -> dict[str, Any]:
 
 def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Tree:
     if isinstance(value, np.ndarray):
+        if value.dtype.hasobject or value.dtype.names is not None:
+            raise TypeError(f"a state cannot hold an array of {value.dtype}")
         name = f"a{len(arrays)}"
         arrays[name] = value
         return {"array": name}
@@ -140,7 +167,7 @@ def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Tree:
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
-        return float(value)
+        return float(value) if math.isfinite(value) else {"number": json.dumps(float(value))}
     if isinstance(value, tuple | list):
         return [_pack(item, arrays) for item in value]
     if is_dataclass(value) and not isinstance(value, type):

@@ -205,6 +205,8 @@ class RunFolder:
         if (before := self.manifest()) is not None and len(before.values) >= MAX_PARTS:
             self.compact()
             before = self.manifest()
+        if done.episodes != len(values) + (0 if before is None else before.episodes):
+            raise RecordError(f"{self.path} was removed or changed while its run was played; begin it anew")
         number = 1 if before is None else before.number + 1
         new = Manifest(
             number=number,

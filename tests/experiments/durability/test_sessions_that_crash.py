@@ -5,6 +5,8 @@ import shutil
 import signal
 import struct
 import sys
+from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,8 @@ from real_commands import start_program, wait_until
 
 from omdpd import InvalidInputError, ProximalOMDPD, Session
 from omdpd.storage.atomic import RecordError
-from omdpd.storage.journal import SessionLockedError, verify_session
-from omdpd.storage.log import HEADER_SIZE, MARK_SIZE
+from omdpd.storage.journal import SessionLockedError, SessionWarning, verify_session
+from omdpd.storage.log import HEAD_SIZE, HEADER_SIZE, SECTOR
 
 H, S, A = 4, 3, 2
 
@@ -114,17 +116,59 @@ def _free(folder):
     return True
 
 
-@pytest.mark.parametrize("cut", [1, 2, 30, 47])
-def test_a_tail_that_was_cut_off_is_dropped(tmp_path, cut):
+def torn_logs(folder):
+    """What may lie on the disk if the machine stops in a third update: every choice of the sectors of its entry."""
+    session = opened(folder, 100)
+    teach(session, 2)
+    before = journal(folder).read_bytes()
+    teach(session, 1)
+    after = journal(folder).read_bytes()
+    session.close()
+    changed = [i for i in range(1, len(before) // SECTOR) if _sector(before, i) != _sector(after, i)]
+    for written in product([False, True], repeat=len(changed)):
+        torn = bytearray(before)
+        for i in (i for i, there in zip(changed, written, strict=True) if there):
+            torn[i * SECTOR : (i + 1) * SECTOR] = _sector(after, i)
+        yield bytes(torn), any(written), all(written)
+
+
+def _sector(content, i):
+    return content[i * SECTOR : (i + 1) * SECTOR]
+
+
+def test_a_torn_entry_is_cut_off_and_said_whichever_of_its_sectors_are_missing(tmp_path):
+    tried = 0
+    for torn, any_written, all_written in torn_logs(tmp_path):
+        journal(tmp_path).write_bytes(torn)
+        said = pytest.warns(SessionWarning, match="never acknowledged and is dropped: the session goes on after 2")
+        with said if any_written and not all_written else nullcontext(), opened(tmp_path, 100) as session:
+            assert session.episodes == 2 + all_written
+            assert np.array_equal(session.policy(), policy_after(session.episodes))
+        assert verify_session(tmp_path) == 2 + all_written
+        tried += 1
+    assert tried >= 8
     with opened(tmp_path, 100) as session:
-        teach(session, 3)
+        teach(session, 2)
+        assert np.array_equal(session.policy(), policy_after(session.episodes))
+
+
+@pytest.mark.parametrize("ended", ["closed", "killed"])
+def test_a_journal_that_was_copied_in_part_is_refused_and_kept(tmp_path, ended):
+    session = opened(tmp_path, 100)
+    teach(session, 3)
     log = journal(tmp_path)
-    log.write_bytes(log.read_bytes()[:-cut])
+    killed = log.read_bytes()
+    session.close()
+    closed = log.read_bytes()
+    whole = killed if ended == "killed" else closed
+    for size in (*range(HEAD_SIZE, len(closed) - 1, 97), len(closed) - 1):
+        log.write_bytes(whole[:size])
+        with pytest.raises(RecordError, match=r"holds [012] episodes, but 3 were acknowledged: .* not finished"):
+            opened(tmp_path, 100)
+        assert log.read_bytes() == whole[:size]
+    log.write_bytes(whole)
     with opened(tmp_path, 100) as session:
-        assert session.episodes == 2
-        assert np.array_equal(session.policy(), policy_after(2))
-        teach(session, 1)
-        assert np.array_equal(session.policy(), policy_after(3))
+        assert session.episodes == 3
 
 
 @pytest.mark.parametrize("zeros", [5, 4096])
@@ -144,10 +188,10 @@ def test_damage_before_the_tail_is_refused_and_nothing_is_dropped(tmp_path, plac
     log = journal(tmp_path)
     content = bytearray(log.read_bytes())
     at = {
-        "episode": MARK_SIZE,
-        "length": MARK_SIZE + 8,
-        "checksum": MARK_SIZE + 20,
-        "content": MARK_SIZE + HEADER_SIZE + 60,
+        "episode": HEAD_SIZE,
+        "length": HEAD_SIZE + 8,
+        "checksum": HEAD_SIZE + 20,
+        "content": HEAD_SIZE + HEADER_SIZE + 60,
         "last content": len(content) - 60,
     }
     content[at[place]] ^= 0x40
@@ -162,8 +206,8 @@ def test_an_entry_that_is_missing_from_the_middle_is_noticed(tmp_path):
         teach(session, 3)
     log = journal(tmp_path)
     content = log.read_bytes()
-    first = HEADER_SIZE + struct.unpack_from("<Q", content, MARK_SIZE + 8)[0] + 1
-    log.write_bytes(content[:MARK_SIZE] + content[MARK_SIZE + first :])
+    first = HEADER_SIZE + struct.unpack_from("<Q", content, HEAD_SIZE + 8)[0] + 1
+    log.write_bytes(content[:HEAD_SIZE] + content[HEAD_SIZE + first :])
     with pytest.raises(RecordError, match="an entry of episode 1 stands in its place"):
         opened(tmp_path, 100)
 
@@ -228,6 +272,30 @@ def test_an_update_that_cannot_be_written_changes_nothing(tmp_path, monkeypatch)
         assert np.array_equal(session.policy(), policy_after(3))
 
 
+@pytest.mark.parametrize(("call", "times"), [("pwrite", 1), ("pwrite", 2), ("pwrite", 3), ("fdatasync", 1)])
+def test_an_update_that_is_interrupted_is_not_there(tmp_path, monkeypatch, call, times):
+    """Ctrl-C right after room was made, the entry was written, it was counted, or it was synced."""
+    real, left = getattr(os, call), [times]
+
+    def interrupted(*args):
+        done = real(*args)
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return done
+
+    session = opened(tmp_path / "mine", 100)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            teach(session, 1)
+    shutil.copytree(tmp_path / "mine", tmp_path / "killed")  # as it would be found if its process died now
+    assert verify_session(tmp_path / "killed") == session.episodes == 0
+    teach(session, 2)
+    session.close()
+    assert verify_session(tmp_path / "mine") == 2
+
+
 def test_after_a_write_that_could_not_be_undone_no_update_is_acknowledged(tmp_path, monkeypatch):
     def half(handle, content, place):
         real(handle, content[: len(content) // 2], place)
@@ -250,7 +318,9 @@ def test_after_a_write_that_could_not_be_undone_no_update_is_acknowledged(tmp_pa
             teach(session, 1)
     assert session.episodes == 2
     session.close()
-    with opened(tmp_path, 100) as again:
+    with pytest.warns(SessionWarning, match="is dropped"):
+        again = opened(tmp_path, 100)
+    with again:
         assert again.episodes == 2
         teach(again, 1)
         assert np.array_equal(again.policy(), policy_after(3))
@@ -260,7 +330,11 @@ def test_a_snapshot_that_cannot_be_written_costs_nothing(tmp_path, monkeypatch):
     with opened(tmp_path, 3) as session:
         with monkeypatch.context() as patch:
             patch.setattr("omdpd.storage.journal.write_atomically", _full)
-            teach(session, 4)
+            teach(session, 3)
+            with pytest.warns(
+                SessionWarning, match="no snapshot was kept after 3 episodes .*no space left.* nothing is"
+            ):
+                teach(session, 1)
         teach(session, 1)
     with opened(tmp_path, 3) as session:
         assert session.episodes == 5
@@ -282,11 +356,11 @@ def test_a_crash_at_any_step_of_a_snapshot_loses_nothing(tmp_path, monkeypatch, 
             raise Killed
         return real(file, content)
 
-    def begin(file, session):
+    def begin(file, session, episodes):
         raise Killed
 
     session = opened(tmp_path, 3)
-    teach(session, 2)
+    teach(session, 3)
     with monkeypatch.context() as patch:
         patch.setattr(journals, "write_atomically", write)
         if step == "begin":
@@ -299,7 +373,7 @@ def test_a_crash_at_any_step_of_a_snapshot_loses_nothing(tmp_path, monkeypatch, 
         assert np.array_equal(again.policy(), policy_after(3))
 
 
-def test_a_snapshot_that_is_not_known_to_last_ends_the_session_for_now(tmp_path, monkeypatch):
+def test_no_update_is_taken_while_a_snapshot_is_not_known_to_last(tmp_path, monkeypatch):
     """It has taken its place, but its folder could not be synced: a crash may bring back the one before."""
     import omdpd.storage.atomic as atomic
 
@@ -314,12 +388,17 @@ def test_a_snapshot_that_is_not_known_to_last_ends_the_session_for_now(tmp_path,
     with monkeypatch.context() as patch:
         patch.setattr(atomic, "sync_folder", sync_folder)
         teach(session, 3)
-    with pytest.raises(RecordError, match="takes no more updates"):
-        teach(session, 1)
+        with (
+            pytest.warns(SessionWarning, match="no snapshot"),
+            pytest.raises(RecordError, match="takes no more updates"),
+        ):
+            teach(session, 1)
+    assert session.episodes == 3
+    teach(session, 1)  # the disk is well again: now the snapshot lasts
     session.close()
     with opened(tmp_path, 3) as again:
-        assert again.episodes == 3
-        assert np.array_equal(again.policy(), policy_after(3))
+        assert again.episodes == 4
+        assert np.array_equal(again.policy(), policy_after(4))
 
 
 @pytest.mark.parametrize("name", ["session.json", "snapshot.json", "state-000000003.npz", "journal-000000003.log"])
