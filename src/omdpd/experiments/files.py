@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import stat
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ from omdpd.experiments.spec import (
     entries_of,
 )
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.storage.atomic import read_bounded
 from omdpd.storage.sealed import read_toml
 from omdpd.worlds.files import file_digest
 
@@ -142,21 +142,13 @@ class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _decoded(file: Path) -> dict[str, Any]:
     """A small TOML file, or a sentence that says why it is none."""
+    content = read_bounded(file, MAX_BYTES, follow=True)
     try:
-        known = file.stat()
-        if not stat.S_ISREG(known.st_mode):
-            raise InvalidInputError(f"{file} is not a file")
-        if known.st_size > MAX_BYTES:
-            raise InvalidInputError(f"{file} is larger than {MAX_BYTES} bytes, too large for an experiment")
-        return tomllib.loads(file.read_bytes().decode())
-    except InvalidInputError:
-        raise
+        return tomllib.loads(content.decode())
     except RecursionError:
         raise InvalidInputError(f"{file} is not a TOML file of an experiment: it is nested too deeply") from None
     except ValueError as error:
         raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
-    except OSError as error:
-        raise InvalidInputError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def _part(kind: Kind, table: dict[str, Any], where: str, registry: Registry) -> Any:

@@ -24,6 +24,8 @@ SINGLE_ROW_SUM_TOLERANCE = 1e-6
 # A table that is the same at every step is repeated over the steps up to this many numbers (1 MB); a larger one is a
 # view of its one step, with a step axis of stride zero.
 MAX_REPEATED = 2**17
+# A value takes no more of a sentence than this many characters.
+MAX_SHOWN = 80
 
 
 class SinglePrecisionWarning(UserWarning):
@@ -180,6 +182,19 @@ def whole_number(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or int(value) < least:
         raise InvalidInputError(f"{name} is {value!r}, but must be a whole number of at least {least}")
     return int(value)
+
+
+def shown(value: object) -> str:
+    """A value as part of a sentence, not longer than a line.
+
+    >>> shown([1, 2]), len(shown("x" * 1000))
+    ('[1, 2]', 80)
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # somebody's own way to show it, or a number of too many digits
+        text = f"something of type {type(value).__name__}"
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
 def inner(tables: Floats, occupancy: Floats) -> Floats:

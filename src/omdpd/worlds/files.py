@@ -38,6 +38,7 @@ from omdpd.problem.arrays import (
     one_step,
     over_steps,
     positive_integer,
+    shown,
     within,
 )
 from omdpd.problem.cmdp import CMDP, Labels, Scenarios
@@ -251,10 +252,8 @@ def _horizon(file: Path, value: object) -> int:
     try:
         return positive_integer("horizon", value)
     except InvalidInputError:
-        shown = repr(value)
         raise InvalidInputError(
-            f"{file}: horizon is {shown if len(shown) < 60 else shown[:57] + '...'}, but must be a whole number of at "
-            "least 1"
+            f"{file}: horizon is {shown(value)}, but must be a whole number of at least 1"
         ) from None
 
 
@@ -264,10 +263,10 @@ def _header(file: Path, npz: Npz) -> dict[str, Any]:
         return {}
     try:
         header = tomllib.loads(npz.content(HEADER, MAX_HEADER_BYTES).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{file}: its header is not TOML: {error}") from None
     except RecursionError:
         raise InvalidInputError(f"{file}: its header is not TOML: it is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidInputError(f"{file}: its header is not TOML: {error}") from None
     for key, value in header.items():
         wanted = HEADER_KEYS.get(key)
         if wanted is None:
@@ -275,11 +274,10 @@ def _header(file: Path, npz: Npz) -> dict[str, Any]:
                 f"{file}: its header has the key {key[:80]!r}, which is none of {', '.join(HEADER_KEYS)}"
             )
         if type(value) is not wanted:
-            shown = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:77]}..."
-            raise InvalidInputError(f"{file}: {key} in its header is {shown}, but must be a {wanted.__name__}")
+            raise InvalidInputError(f"{file}: {key} in its header is {shown(value)}, but must be a {wanted.__name__}")
         _check_entries(file, key, value if isinstance(value, list) else [value])
     if header.get("format", FORMAT) != FORMAT:
-        raise InvalidInputError(f"{file} has format {header['format']}, but this version reads format {FORMAT}")
+        raise InvalidInputError(f"{file} has format {shown(header['format'])}, but this version reads format {FORMAT}")
     if len(header.get("reward_range", (0, 1))) != 2:
         raise InvalidInputError(f"{file}: reward_range in its header must be two numbers")
     return header
