@@ -26,7 +26,7 @@ from omdpd.experiments.spec import (
     WorldSpec,
     entries_of,
 )
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, shortened
 from omdpd.storage.atomic import read_bounded
 from omdpd.storage.sealed import read_toml
 from omdpd.worlds.files import file_digest
@@ -112,7 +112,7 @@ def parse_experiment(content: dict[str, Any], source: str, registry: Registry, f
     try:
         experiment = Experiment(**parts, **msgspec.structs.asdict(msgspec.convert(rest, Rest)))
     except (msgspec.ValidationError, InvalidInputError) as error:
-        raise InvalidInputError(f"{source}: {_plain(str(error))}") from None
+        raise InvalidInputError(f"{source}: {shortened(_plain(str(error)))}") from None
     n = len(experiment.worlds) * len(experiment.natures) * len(experiment.learners) * experiment.seeds
     if n > MAX_RUNS:
         raise InvalidInputError(f"{source}: the grid has {n} runs, more than {MAX_RUNS}")
@@ -157,7 +157,7 @@ def _part(kind: Kind, table: dict[str, Any], where: str, registry: Registry) -> 
         return registry.parse(kind, table)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
-        raise InvalidInputError(f"{where}{path.rstrip('`')}: {what}") from None
+        raise InvalidInputError(f"{where}{path.rstrip('`')}: {shortened(what)}") from None
     except InvalidInputError as error:
         raise type(error)(f"{where}: {error}") from None
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omdpd.experiments.spec import KINDS
-from omdpd.problem.arrays import InvalidInputError, shown
+from omdpd.problem.arrays import InvalidInputError, shortened, shown
 from omdpd.problem.strangers import said
 
 KEY = re.compile(r"(?:(?P<kind>\w+)(?:\[(?P<place>\d+)\])?\.)?(?P<key>\w+)", re.ASCII)
@@ -41,7 +41,7 @@ def overridden(content: Mapping[str, Any], overrides: Sequence[str]) -> dict[str
         if kind is None:
             changed[_not_a_kind(name)] = _value(value)
         else:
-            changed[kind] = _in_entry(changed, key.strip(), kind, place, {name: _value(value)})
+            changed[kind] = _in_entry(changed, shortened(key.strip()), kind, place, {name: _value(value)})
     return changed
 
 

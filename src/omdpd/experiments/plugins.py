@@ -52,7 +52,7 @@ def _loaded(path: str, source: bytes) -> PluginModule:
     sys.modules[module.__name__] = module  # where dataclasses and type hints look for their module
     try:
         with strangers_code(f"the plugin {path} cannot be loaded:"):
-            exec(compile(source, path, "exec"), module.__dict__)
+            exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
             found = PluginModule(Plugin(path, sha256), module)
             names = [name for kind in KINDS for name in found.table(kind)]
     except BaseException:

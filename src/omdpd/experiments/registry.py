@@ -169,7 +169,15 @@ class Registry:
         missing = [name for name in _required(made) if name not in table]
         if missing:
             raise InvalidInputError(f"the {kind[:-1]} {table['name']!r} needs {missing[0]}")
-        return msgspec.convert(dict(table), made)
+        spec = msgspec.convert(dict(table), made)
+        try:
+            hash(spec), msgspec.json.encode(spec)  # a run is known by its settings
+        except TypeError as error:
+            raise InvalidInputError(
+                f"a setting of the {kind[:-1]} {table['name']!r} cannot be compared and written ({error}): let its "
+                "factory take numbers, text, true or false, and tuples of them"
+            ) from None
+        return spec
 
     def _meant(self, kind: Kind, name: object) -> object:
         """The name that another name of a learner stands for; any other name as it is."""
@@ -295,7 +303,8 @@ def _spec_type(kind: Kind, name: str, factory: Callable[..., Any], plugin: Plugi
             _identifier(name), fields, bases=(BASES[kind],), namespace=namespace, frozen=True, tag=name,
             tag_field="name", forbid_unknown_fields=True,
         )  # fmt: skip
-    except TypeError as error:
+        msgspec.structs.fields(made)  # which reads the types
+    except (TypeError, NameError) as error:
         raise InvalidInputError(f"the settings of {name!r} in {kind} cannot be written in a file: {error}") from None
     typed: type[Spec] = made
     return typed

@@ -88,10 +88,10 @@ def flag(name: str, value: Any) -> bool:
 
 def _scalar(value: Any) -> Any:
     """The only number that a value holds; None if it holds none or several."""
-    if type(value) in (int, float, bool):  # most of them
+    if type(value) in (float, bool):  # most of them
         return value
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError):
+    except Exception:  # what is no array may raise anything when asked for one
         return None
     return array.flat[0] if array.size == 1 and array.dtype.kind in "iubf" else None

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.gym.contact import flag, number, reset, whole
+from omdpd.gym.task import MAX_ENTRIES
 from omdpd.problem.arrays import (
     Floats,
     Integers,
@@ -80,6 +81,8 @@ def from_gymnasium(
     with strangers_code("the environment raised"):
         name = str(getattr(getattr(env, "spec", None), "id", None) or type(env).__name__)
         table, S, A = _table(env, name)
+    if H * S * A > MAX_ENTRIES:
+        raise InvalidInputError(f"{S} states, {A} actions and {shown(H)} steps need a policy of more than 1 GiB")
     law = _initial(env, initial, S)
     ends, n_states = _ends(table, law)
     low, high = _reward_range(table, reward_range)
@@ -212,11 +215,11 @@ def _paid(cost: TableCost, s: int, a: int, t: int) -> Floats:
 
 def _cost_table(cost: npt.ArrayLike, S: int, A: int) -> Floats:
     """A given table as (I, S, A)."""
-    table = np.asarray(numbers("cost", cost), dtype=np.float64)
+    table = numbers("cost", cost)
+    if table.ndim not in (2, 3) or table.shape[-2:] != (S, A):
+        raise InvalidInputError(f"cost has shape {table.shape}, but needs {(S, A)} or (constraints, {S}, {A})")
     table = table[None] if table.ndim == 2 else table
-    if table.ndim != 3 or table.shape[1:] != (S, A):
-        raise InvalidInputError(f"cost has shape {np.shape(cost)}, but needs {(S, A)} or (constraints, {S}, {A})")
-    return table
+    return as_table("cost", table, ["constraint", "state", "action"], [None, S, A])
 
 
 def _reward_range(table: Table, given: tuple[float, float] | None) -> tuple[float, float]:

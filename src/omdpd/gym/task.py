@@ -99,8 +99,8 @@ class Task:
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
         _refuse_vector(self.env)
-        if self.truncation not in ("refuse", "end"):
-            raise InvalidInputError(f"truncation is {self.truncation!r}, but must be 'refuse' or 'end'")
+        if not isinstance(self.truncation, str) or self.truncation not in ("refuse", "end"):
+            raise InvalidInputError(f"truncation is {shown(self.truncation)}, but must be 'refuse' or 'end'")
         if self.cost is not None and self.observation_cost is not None:
             raise InvalidInputError("cost and observation_cost are both given; a step has one of them")
         low, high = as_range("reward_range", self.reward_range)
@@ -108,7 +108,7 @@ class Task:
             raise InvalidInputError(f"reward_range is {self.reward_range}, but must be two numbers with 0 between them")
         if not (self.scale > 0.0).all():
             raise InvalidInputError(f"cost_scale is {self.cost_scale}, but must be positive")
-        with at("the environment"):
+        with strangers_code("the environment raised"):
             self._check_size()
             limit = getattr(getattr(self.env, "spec", None), "max_episode_steps", None)
         if isinstance(limit, int) and limit < self.horizon and self.truncation == "refuse":
@@ -243,7 +243,9 @@ class Task:
                 observed = self.cost(*states)
         elif self.cost is not None:
             if self.cost not in info:
-                raise InvalidInputError(f"info has no {self.cost!r}; it has {', '.join(map(str, info)) or 'nothing'}")
+                raise InvalidInputError(
+                    f"info has no {shown(self.cost)}; it has {', '.join(map(str, info)) or 'nothing'}"
+                )
             observed = info[self.cost]
         elif "costs" in info and np.size(info["costs"]) == self.limits.size:
             observed = info["costs"]

@@ -9,10 +9,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from omdpd.problem.arrays import InvalidInputError
-
-# No error of somebody else's takes more of a sentence than this many characters.
-MAX_SAID = 400
+from omdpd.problem.arrays import InvalidInputError, shortened
 
 
 @contextmanager
@@ -29,8 +26,8 @@ def strangers_code(what: str, passing: tuple[type[BaseException], ...] = ()) -> 
     """
     try:
         yield
-    except (Exception, SystemExit) as error:  # whatever it is, it is not ours
-        if isinstance(error, (InvalidInputError, MemoryError, *passing)):
+    except BaseException as error:  # whatever it is, it is not ours
+        if isinstance(error, (InvalidInputError, MemoryError, KeyboardInterrupt, *passing)):
             raise
         raise InvalidInputError(f"{what} {said(error)}") from error
 
@@ -47,5 +44,4 @@ def said(error: BaseException) -> str:
             text = f"{text} (in {place.filename}, line {place.lineno})"
     except Exception:  # somebody's own way to say it
         text = ""
-    text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return text if len(text) <= MAX_SAID else text[: MAX_SAID - 3] + "..."
+    return shortened(f"{type(error).__name__}: {text}" if text else type(error).__name__)

@@ -21,6 +21,7 @@ import errno
 import hashlib
 import io
 import math
+import os
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,7 @@ from omdpd.problem.arrays import (
     one_step,
     over_steps,
     positive_integer,
+    shortened,
     shown,
     within,
 )
@@ -146,9 +148,12 @@ def file_digest(path: str | Path) -> str:
     """The checksum by which a problem file is known."""
     try:
         with opened_plain(Path(path), follow=True) as stream:
+            if os.fstat(stream.fileno()).st_size > LIMITS.n_bytes:
+                raise RecordError(f"it is larger than {LIMITS.n_bytes} bytes")
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except (RecordError, OSError) as error:
-        raise InvalidInputError(f"the problem file {path} cannot be read here: {error}") from None
+        name = shortened(str(path))
+        raise InvalidInputError(f"the problem file {name} cannot be read here: {shortened(str(error))}") from None
 
 
 def write_problem(file: Path, problem: ProblemFile) -> Path:
