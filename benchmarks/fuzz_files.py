@@ -117,7 +117,7 @@ def trouble(call: Callable[[], object], strict: bool = False) -> str | None:
     """What is wrong with how a call ends; None if it ends well (unless it must not) or is refused with a sentence."""
     began = time.monotonic()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    signal.signal(signal.SIGALRM, _too_long)
+    before_alarm = signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(int(MAX_SECONDS))
     try:
         with warnings.catch_warnings():
@@ -132,6 +132,7 @@ def trouble(call: Callable[[], object], strict: bool = False) -> str | None:
             raise
     finally:
         signal.alarm(0)
+        signal.signal(signal.SIGALRM, before_alarm)
     if time.monotonic() - began > MAX_SECONDS:
         wrong = wrong or "it takes too long"
     if (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 > MAX_MEGABYTES:

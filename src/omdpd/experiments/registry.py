@@ -240,7 +240,7 @@ def _check_versions(wanted: Mapping[str, str]) -> None:
         if wanted.get(name) != here[name]:
             raise WorkerMismatchError(
                 f"a worker on {platform.node()} has {name} {here[name]}, but the runs were sent with "
-                f"{wanted.get(name, 'another version')}: give all workers the same"
+                f"{wanted.get(name, 'another version')}: let all workers have the same"
             )
 
 
