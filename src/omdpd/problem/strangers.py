@@ -26,8 +26,8 @@ def strangers_code(what: str, passing: tuple[type[BaseException], ...] = ()) -> 
     """
     try:
         yield
-    except BaseException as error:  # whatever it is, it is not ours
-        if isinstance(error, (InvalidInputError, MemoryError, KeyboardInterrupt, *passing)):
+    except (Exception, SystemExit, GeneratorExit) as error:  # whatever it is, it is not ours
+        if isinstance(error, (InvalidInputError, MemoryError, *passing)):
             raise
         raise InvalidInputError(f"{what} {said(error)}") from error
 
