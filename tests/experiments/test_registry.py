@@ -276,6 +276,18 @@ def test_what_is_no_plain_file_of_a_bounded_size_is_read_nowhere(tmp_path, name)
                 read(tmp_path / name)
 
 
+def test_a_problem_file_whose_name_is_no_text_is_refused(tmp_path):
+    folder = tmp_path / os.fsdecode(b"odd\xff")
+    save_problem(WORLDS["cyclic"]().build(np.random.default_rng(0)), folder / "x.npz")
+    code, said = here("solve", folder / "x.npz")
+    assert code != 0
+    assert "a setting of the world 'file' cannot be compared and written" in said
+    (folder / "x.toml").write_text(CYCLIC.replace('"cyclic"', '"file", path = "x.npz"'))
+    code, said = here("run", folder / "x.toml")
+    assert code != 0
+    assert "has a name that is not UTF-8: give it another" in said
+
+
 def test_failed_runs_begin_anew_once_their_plugin_was_mended(tmp_path):
     file, sweep = tmp_path / "mine.py", tmp_path / "sweep.toml"
     file.write_text(textwrap.dedent(PLUGIN.replace("return replace(state, k=state.k + 1)", "1 / 0")))

@@ -26,7 +26,7 @@ from omdpd.experiments.spec import (
     WorldSpec,
     entries_of,
 )
-from omdpd.problem.arrays import InvalidInputError, shortened
+from omdpd.problem.arrays import InvalidInputError, shortened, shown
 from omdpd.storage.atomic import read_bounded
 from omdpd.storage.sealed import read_toml
 from omdpd.worlds.files import file_digest
@@ -126,7 +126,14 @@ def pinned(spec: Any, folder: Path) -> Any:
     if not spec.has_content:
         return spec
     path = (folder / spec.path).absolute()
+    if not _is_text(str(path)):
+        raise InvalidInputError(f"the problem file {shown(str(path))} has a name that is not UTF-8: give it another")
     return msgspec.structs.replace(spec, path=str(path), sha256=spec.sha256 or file_digest(path))
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written in a file; bytes that are no text come from the system as half characters."""
+    return name.encode(errors="replace").decode() == name
 
 
 class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -172,7 +172,7 @@ class Registry:
         spec = msgspec.convert(dict(table), made)
         try:
             hash(spec), msgspec.json.encode(spec)  # a run is known by its settings
-        except TypeError as error:
+        except (TypeError, UnicodeEncodeError) as error:
             raise InvalidInputError(
                 f"a setting of the {kind[:-1]} {table['name']!r} cannot be compared and written ({error}): let its "
                 "factory take numbers, text, true or false, and tuples of them"
