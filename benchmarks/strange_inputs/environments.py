@@ -48,7 +48,7 @@ VALUES: tuple[Any, ...] = (
     None, 1.7, "1", b"1", "0.5", "x", "", -1, 7, 10**30, -(10**5000), float("nan"), float("inf"), -0.0, True, 1 + 2j,
     [], [0], [0, 1], [[0], [1, 2]], (), {}, {"a": 1}, np.array([1.5]), np.array([]), np.array([0, 1]), np.array("x"),
     np.array(None), np.array(1, dtype=np.uint8), np.float32(0.5), np.datetime64("2020-01-01"), np.ma.masked, object(),
-    Shy(), Lazy(), print, int, np.full(100_000, 7.0), "x" * 100_000,
+    Shy(), Lazy(), len, int, np.full(100_000, 7.0), "x" * 100_000,
 )  # fmt: skip
 ERRORS = (
     ValueError("x"), KeyError("x"), SystemExit(0), StopIteration(), OSError("no disk"), RecursionError(),
