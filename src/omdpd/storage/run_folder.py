@@ -104,12 +104,9 @@ class RunFolder:
         stored, sealed = read_toml(file, self.run)
         if stored != tomllib.loads(spec_toml):
             raise RecordError(f"{file} is not the spec of this run; move the folder away to run it anew")
-        others = self.other_plugins(plugins)
-        if others:
-            raise RecordError(
-                f"{self.path} was begun with another version of {', '.join(others)}: put that version back, or --fresh "
-                "runs it anew"
-            )
+        if others := ", ".join(self.other_plugins(plugins)):
+            what = f"{self.path} was begun with another version of {others}"
+            raise RecordError(f"{what}: put that version back, or --fresh runs it anew")
         before = self.provenance() or {"plugins": {}}
         after = with_resume(before, provenance(plugins, sources), self.episodes)
         if after != before or not sealed:
