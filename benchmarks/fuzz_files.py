@@ -5,17 +5,20 @@
 
 Experiments in TOML, problem files, states (npz), tables (Parquet), run folders and sessions.  A good file is taken, and
 bytes of it are flipped, cut, doubled, exchanged or replaced by words that readers know.  A reader may take the result
-or refuse it with one sentence.  Anything else (another exception, many seconds, much memory, a run or a session with
+or refuse it with one sentence.  After that come the inputs that `strange_inputs` lists: specs, settings, plugins,
+environments, and what is no file.  Anything else (another exception, many seconds, much memory, a run or a session with
 changed bytes that is not refused) is a failure: its input goes to ``tests/corpus``, where `make test` reads it again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import random
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -37,6 +40,7 @@ from omdpd.storage.journal import verify_session
 from omdpd.storage.npz import arrays_of_npz, npz_of_arrays
 from omdpd.storage.parquet import parquet_of_table, table_of_parquet
 from omdpd.worlds.files import load_problem
+from strange_inputs import cases
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
 # The bars: no input takes longer or makes the process grow by more.
@@ -106,22 +110,50 @@ def targets(folder: Path) -> list[Target]:
 
 def failure(target: Target, content: bytes) -> str | None:
     """What is wrong with how a content is read; None if nothing is."""
+    return trouble(lambda: target.read(content), strict=target.strict and content not in target.seeds)
+
+
+def trouble(call: Callable[[], object], strict: bool = False) -> str | None:
+    """What is wrong with how a call ends; None if it ends well (unless it must not) or is refused with a sentence."""
     began = time.monotonic()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before_alarm = signal.signal(signal.SIGALRM, _too_long)
+    signal.alarm(int(MAX_SECONDS))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            target.read(content)
-        wrong = "it was not refused" if target.strict and content not in target.seeds else None
+            call()
+        wrong = "it was not refused" if strict else None
     except InvalidInputError as error:
         wrong = None if "\n" not in str(error) and len(str(error)) < 3000 else f"a refusal of many lines: {error}"
-    except Exception as error:
+    except BaseException as error:
         wrong = f"{type(error).__name__}: {error}"
+        if isinstance(error, KeyboardInterrupt):
+            raise
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before_alarm)
     if time.monotonic() - began > MAX_SECONDS:
         wrong = wrong or "it takes too long"
     if (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 > MAX_MEGABYTES:
         wrong = wrong or "it takes too much memory"
     return wrong
+
+
+def listed(every: int = 1) -> tuple[int, list[str]]:
+    """Every (or every so many-th) listed input of a stranger; how many there were, and a line per failure."""
+    n, found = 0, []
+    with tempfile.TemporaryDirectory(prefix="omdpd-fuzz-") as folder, contextlib.chdir(folder):
+        for i, case in enumerate(cases(Path(folder))):
+            if i % every == 0:
+                n += 1
+                if (wrong := trouble(case.call)) is not None:
+                    found.append(f"{case.name}: {wrong}")
+    return n, found
+
+
+def _too_long(number: int, frame: object) -> None:
+    raise TimeoutError("it takes too long")
 
 
 def fuzz(seconds: float, seed: int, most: int | None = None) -> tuple[int, list[str]]:
@@ -257,9 +289,11 @@ def main() -> None:
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     n, found = fuzz(seconds, seed)
     print(json.dumps({"seed": seed, "inputs": n, "failures": len(found)}))
-    for line in found[:20]:
+    n, wrong = listed()
+    print(json.dumps({"listed": n, "failures": len(wrong)}))
+    for line in (found + wrong)[:20]:
         print(line[:400])
-    if found:
+    if found or wrong:
         sys.exit(1)
 
 

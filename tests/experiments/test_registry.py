@@ -1,6 +1,8 @@
 """Names from outside the package: plugin files, installed packages and problem files, wherever names are taken."""
 
 import json
+import os
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -12,13 +14,15 @@ from named import WORLDS
 from real_commands import omdpd
 from typer.testing import CliRunner
 
-from omdpd import InvalidInputError, load_runs, save_problem
+from omdpd import InvalidInputError, Policy, load_problem, load_runs, save_problem
 from omdpd.cli.main import app
 from omdpd.experiments import executor, load_experiment, run_experiment
 from omdpd.experiments.plugins import read_plugin
 from omdpd.experiments.registry import Registry, received, sent
 from omdpd.experiments.spec import RunSpec, toml_of
+from omdpd.gym import Learned
 from omdpd.report.study import load_study
+from omdpd.worlds.files import file_digest
 
 PLUGIN = """
     from dataclasses import dataclass, replace
@@ -66,6 +70,15 @@ SWEEP = """
     worlds = [{name = "two_doors", prize = 0.8}]
     natures = [{name = "loud"}]
     learners = [{name = "Fixed", action = [0, 1]}, {name = "Uniform"}]
+"""
+
+
+CYCLIC = """\
+episodes = 6
+seeds = 2
+worlds = [{name = "cyclic"}]
+natures = [{name = "noisy"}]
+learners = [{name = "Fixed"}]
 """
 
 
@@ -211,6 +224,95 @@ def test_a_factory_that_makes_no_learner_is_refused_with_a_sentence(tmp_path, fa
     registry = Registry.installed().with_plugins([file])
     with pytest.raises(InvalidInputError, match=sentence):
         registry.spec("learners", "X").build()
+
+
+EXITS = {
+    "at import": "import sys; sys.exit(0)",
+    "in a factory": "def mine():\n    raise SystemExit(0)\nLEARNERS = {'Fixed': mine}",
+    "in an episode": PLUGIN.replace("return replace(state, k=state.k + 1)", "raise SystemExit(0)"),
+    "by a hash": "class Odd(str):\n    def __hash__(self): raise SystemExit\nLEARNERS = {Odd('Fixed'): print}",
+}
+
+
+@pytest.mark.parametrize("where", EXITS)
+@pytest.mark.parametrize("how", [[], ["--dry-run"], ["--no-shared-disk"]])
+def test_a_plugin_that_exits_does_not_end_the_program_without_a_word(tmp_path, where, how):
+    file, sweep = tmp_path / "mine.py", tmp_path / "sweep.toml"
+    file.write_text(textwrap.dedent(EXITS[where]))
+    sweep.write_text(CYCLIC)
+    code, said = here("run", sweep, "--plugin", file, "--out", tmp_path / "out", "--jobs", 1, *how)
+    assert code != 0
+    assert re.search(rf"SystemExit.* \(in {re.escape(str(file))}, line \d+\)", said)
+
+
+def test_a_learner_that_exits_is_a_run_that_failed(tmp_path):
+    (tmp_path / "mine.py").write_text(textwrap.dedent(EXITS["in an episode"]))
+    (tmp_path / "sweep.toml").write_text(CYCLIC)
+    experiment = load_experiment(tmp_path / "sweep.toml", [tmp_path / "mine.py"])
+    with executor("local", 1) as workers, pytest.raises(InvalidInputError, match="2 of 2 runs failed"):
+        run_experiment(experiment, tmp_path / "out", workers)
+
+
+def test_a_factory_that_raises_is_refused_with_its_name_and_its_file(tmp_path):
+    (tmp_path / "mine.py").write_text("def mine(n: int = 1):\n    return 1 // 0\nLEARNERS = {'Fixed': mine}")
+    (tmp_path / "sweep.toml").write_text(CYCLIC)
+    sentence = r"the factory of Fixed in .*mine\.py raised ZeroDivisionError: integer division"
+    with pytest.raises(InvalidInputError, match=sentence):
+        load_experiment(tmp_path / "sweep.toml", [tmp_path / "mine.py"])
+
+
+@pytest.mark.parametrize("name", ["pipe", "/dev/zero", "folder", "large", "a\0b", "none"])
+def test_what_is_no_plain_file_of_a_bounded_size_is_read_nowhere(tmp_path, name):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with open(tmp_path / "large", "wb") as stream:
+        stream.truncate(2**31)
+    reasons = "is not a plain file|is larger than|is no name of a file|is missing|is not a zip"
+    for read in (load_experiment, read_plugin, file_digest, load_problem, Learned.load, Policy.load):
+        if name in ("none", "a\0b") and read is load_problem:
+            continue  # raises FileNotFoundError, as Python does
+        if name != "large" or read in (load_experiment, read_plugin):
+            with pytest.raises(InvalidInputError, match=reasons):
+                read(tmp_path / name)
+
+
+def test_a_problem_file_whose_name_is_no_text_is_refused(tmp_path):
+    folder = tmp_path / os.fsdecode(b"odd\xff")
+    save_problem(WORLDS["cyclic"]().build(np.random.default_rng(0)), folder / "x.npz")
+    code, said = here("solve", folder / "x.npz")
+    assert code != 0
+    assert "a setting of the world 'file' cannot be compared and written" in said
+    (folder / "x.toml").write_text(CYCLIC.replace('"cyclic"', '"file", path = "x.npz"'))
+    code, said = here("run", folder / "x.toml")
+    assert code != 0
+    assert "has a name that is not UTF-8: give it another" in said
+
+
+def test_failed_runs_begin_anew_once_their_plugin_was_mended(tmp_path):
+    file, sweep = tmp_path / "mine.py", tmp_path / "sweep.toml"
+    file.write_text(textwrap.dedent(PLUGIN.replace("return replace(state, k=state.k + 1)", "1 / 0")))
+    sweep.write_text(CYCLIC)
+    words = ["run", sweep, "--plugin", file, "--out", tmp_path / "out", "--jobs", 1, "--no-figures"]
+    assert "2 of 2 runs failed" in here(*words)[1]
+    code, said = here(*words, "--dry-run")
+    assert code != 0
+    assert "2 of 2 runs would fail" in said
+    assert "it failed before (ZeroDivisionError: division by zero); --retry-failed tries it again" in said
+    file.write_text(textwrap.dedent(PLUGIN))
+    assert "2 runs, 6 episodes each" in here(*words, "--dry-run", "--retry-failed")[1]
+    assert here(*words, "--retry-failed")[0] == 0
+    assert "0 runs, 6 episodes each" in here(*words, "--dry-run")[1]
+    assert json.loads((tmp_path / "out" / "summary.json").read_text())[0]["episodes"] == 6
+
+
+def test_a_dry_run_names_what_fails_in_its_trial(tmp_path):
+    file, sweep = tmp_path / "mine.py", tmp_path / "sweep.toml"
+    file.write_text(textwrap.dedent(PLUGIN.replace("return replace(state, k=state.k + 1)", "1 / 0")))
+    sweep.write_text(CYCLIC)
+    code, said = here("run", sweep, "--plugin", file, "--out", tmp_path / "out", "--dry-run")
+    assert code != 0
+    assert "2 of 2 runs would fail" in said
+    assert "its trial raised ZeroDivisionError" in said
 
 
 def test_the_names_of_an_installed_package_are_there(tmp_path, plugin, monkeypatch):

@@ -99,7 +99,7 @@ def test_settings_said_beside_the_file_count_as_if_they_stood_in_it(tmp_path):
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ("episodes", "--set episodes: write key=value"),
+        ("episodes", "--set 'episodes': write one key=value"),
         ("episodes=many", "episodes: Expected `int`, got `str`"),
         ("natures[1].size=x", "natures[1].size: Expected `int"),
         (
@@ -111,6 +111,13 @@ def test_settings_said_beside_the_file_count_as_if_they_stood_in_it(tmp_path):
         ("planets.size=3", "--set planets.size: there is no 'planets' in an experiment; there are worlds, natures"),
         ("learners=3", "--set learners: whole tables are not set here"),
         ("bogus=3", "unknown field `bogus`"),
+        ("episodes=5\nseeds=3", "write one key=value in one line"),
+        ("episodes=5\rseeds=3", "write one key=value in one line"),
+        ("episodes=\udcff", "write one key=value in one line"),
+        ("episodes=" + "[" * 5000, "--set: the value '[[["),
+        ("episodes=" + "1" * 5000, "--set: the value '111"),
+        ("episodes=0x" + "f" * 5000, "episodes is something of type int, but must be between 1 and"),
+        ("learners[" + "1" * 5000 + "].z=1", "counted from 0"),
     ],
 )
 def test_a_setting_that_is_wrong_is_refused_with_its_key(tmp_path, setting, sentence):

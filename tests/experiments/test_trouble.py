@@ -1,20 +1,26 @@
 """Trouble that is not a run's own stops the study with one sentence; the same command goes on; no run is blamed."""
 
 import errno
+import json
 import os
+import shutil
+import subprocess
+import sys
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 import pytest
 from named import LEARNERS, NATURES, WORLDS
 
+import omdpd
 import omdpd.experiments.one_run as one_run
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import forget
 from omdpd.experiments.local_processes import WorkersError
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunFailedError, advance, run
-from omdpd.experiments.registry import received, sent
+from omdpd.experiments.registry import check_sources, received, sent, sources
 from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.trouble import StudyStoppedError, retry_budget
 from omdpd.problem.arrays import InvalidInputError
@@ -139,6 +145,42 @@ def test_a_worker_of_another_version_is_refused_with_one_sentence(name):
     plain["versions"] = plain["versions"] | {name: "0.0"}
     with pytest.raises(InvalidInputError, match=f"a worker on .* has {name} .*, but the runs were sent with 0.0"):
         received(plain)
+
+
+def test_a_worker_with_changed_sources_is_refused_whatever_was_installed(tmp_path):
+    """A copy of the package with another `__version__`, beside the same installed distribution."""
+    package = Path(omdpd.__file__).parent
+    shutil.copytree(package, tmp_path / "omdpd", ignore=shutil.ignore_patterns("__pycache__"))
+    plain = json.dumps(sent(SPECS[0]))
+    script = "import json, sys; from omdpd.experiments.registry import received; received(json.load(sys.stdin))"
+
+    def worker():
+        ask = {"input": plain, "text": True, "capture_output": True, "check": False}
+        return subprocess.run([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": str(tmp_path)}, **ask)
+
+    assert worker().returncode == 0  # the same sources elsewhere are the same
+    changed = (tmp_path / "omdpd" / "__init__.py").read_text().replace(omdpd.__version__, "9.9.9")
+    (tmp_path / "omdpd" / "__init__.py").write_text(changed)
+    said = worker().stderr
+    assert "has omdpd 9.9.9 with the sources" in said
+    assert f"but the runs were sent with {omdpd.__version__} with the sources {sources()}" in said
+
+
+def test_provenance_says_the_version_that_ran_and_a_hash_of_its_sources(tmp_path, monkeypatch):
+    monkeypatch.setattr(omdpd, "__version__", "9.9.9")
+    run(SPECS[0], tmp_path)
+    origin = RunFolder(tmp_path, SPECS[0].id).provenance()
+    assert origin["packages"]["omdpd"] == "9.9.9"
+    assert origin["sources"] == sources()
+
+
+def test_a_shard_with_other_sources_than_the_runs_of_others_is_refused(tmp_path, monkeypatch):
+    records = [RunFolder(tmp_path / spec.id, spec.id) for spec in SPECS]
+    run(SPECS[0], records[0].path)
+    check_sources(records)
+    monkeypatch.setattr("omdpd.experiments.registry.sources", lambda: "changed")
+    with pytest.raises(InvalidInputError, match=r"was begun by omdpd .* with the sources \w+, but here are .* changed"):
+        check_sources(records)
 
 
 @pytest.mark.parametrize("failed_only", [True, False])

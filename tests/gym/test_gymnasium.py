@@ -149,7 +149,10 @@ def test_a_state_that_ends_and_does_not_end_gets_a_companion():
         (lambda: from_gymnasium("FrozenLake-v1", 5, lambda s, a, t: [1.0] * (1 + s // 4), 1.0), "2 numbers in state 4"),
         (lambda: from_gymnasium("FrozenLake-v1", 0, falls, 1.0), "horizon is 0"),
         (lambda: from_gymnasium("FrozenLake-v1", 5, np.zeros((3, 4)), 1.0), r"cost has shape \(3, 4\)"),
-        (lambda: from_gymnasium("FrozenLake-v1", 5, falls, 1.0, initial=[1.0]), r"initial has shape \(1,\)"),
+        (
+            lambda: from_gymnasium("FrozenLake-v1", 5, falls, 1.0, initial=[1.0]),
+            "initial has length 1",
+        ),
         (lambda: from_gymnasium("FrozenLake-v1", 5, falls, 1.0, reward_range=(0.5, 1.0)), "with 0 between"),
         (lambda: from_gymnasium("FrozenLake-v1", 5, falls, 1.0, reward_range=(0.0, 0.5)), "go from 0 to 1"),
     ],
@@ -293,7 +296,7 @@ def test_other_observations_need_a_state_each():
             ALWAYS_MOVE[:5, :4], np.random.default_rng(0)
         )
     for answer in (0.5, float("nan"), "left", [0, 1], None):
-        with pytest.raises(InvalidInputError, match=r"state_of gives .* for the observation .*, but must give a whole"):
+        with pytest.raises(InvalidInputError, match=r"the state of the observation .* is .*, but must be a whole"):
             Task(Boxed(), 4, 2.0, state_of=lambda x, answer=answer: answer, n_states=3).state(np.array([0.0]))
     assert Task(Boxed(), 4, 2.0, state_of=lambda x: x, n_states=3).state(np.array([2.0])) == 2
 

@@ -178,7 +178,7 @@ def test_learning_goes_on_after_a_crash_as_if_there_had_been_none(tmp_path):
         return learn(env, learner, 12, 8, 1.0, seed=4, state_of=BINS, checkpoint=tmp_path / folder, **RIGHT)
 
     for breaks_at in (5, 3):
-        with pytest.raises(RuntimeError, match="plug"):
+        with pytest.raises(InvalidInputError, match="reset of the environment: it raised RuntimeError: the plug"):
             again(Slide(breaks_at=breaks_at), "crashed")
     crashed, whole = again(Slide(), "crashed"), again(Slide(), "whole")
     assert np.array_equal(np.asarray(crashed.policy), np.asarray(whole.policy))

@@ -147,7 +147,7 @@ def test_a_reader_tries_again_while_somebody_else_replaces_the_files(tmp_path, m
 def test_a_resume_by_another_version_is_added_to_the_provenance(folder, monkeypatch):
     folder.create("seed = 1\n", {})
     assert "resumed" not in folder.provenance()
-    monkeypatch.setattr("omdpd.storage.provenance.installed_version", lambda name: "99.0")
+    monkeypatch.setattr("omdpd.storage.provenance.running_version", lambda name: "99.0")
     for _ in range(2):
         folder.create("seed = 1\n", {})
     (added,) = folder.provenance()["resumed"]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from omdpd.cli.dry_run import print_plan
 from omdpd.cli.playing import (
     Address,
     Fresh,
@@ -35,12 +30,10 @@ from omdpd.cli.playing import (
 )
 from omdpd.experiments.experiment import paper_experiment
 from omdpd.experiments.files import STARTER, load_experiment, stored_experiment
-from omdpd.experiments.first_use import compile_for
-from omdpd.experiments.one_run import scene_of
+from omdpd.experiments.registry import check_sources
 from omdpd.experiments.schema import experiment_schema
 from omdpd.experiments.spec import Experiment, RunSpec, shard_of
-from omdpd.play.loop import first, record_grid, stretches
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, shown
 from omdpd.report.curves import load_curves
 from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
@@ -51,14 +44,8 @@ from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
 QUICK_EPISODES, QUICK_SEEDS = 500, 2
-# A dry run plays this many episodes of every kind of run to estimate its time.
-TRIAL_EPISODES = 20
-# What a recorded episode takes on disk, in bytes, measured on runs of the paper's size.
-ROW_BYTES = 60
-# And the value of an episode, whether or not it is recorded.
-VALUE_BYTES = 8
-# Rows of a longer run are counted up to here; they grow with the logarithm of its length.
-TRIAL_ROWS = 1_000_000
+# No i/n is longer.
+MAX_SHARD = 20
 
 
 def paper(
@@ -128,7 +115,7 @@ def run(
     runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *_shard(shard))
     plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures)
     if dry_run:
-        _print_plan(Console(), experiment, runs)
+        print_plan(Console(), experiment, runs, folder, plan)
         return
     if shard is None:
         _play_and_print(Console(), experiment, folder, plan)
@@ -228,9 +215,10 @@ def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan
 
 def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec]) -> None:
     """Play a share of the runs.  Whoever ends last sums the experiment up, as a call without --shard would."""
+    records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in experiment.runs()]
+    check_sources(records)
     if runs:
         play_runs(console, experiment, folder, plan, runs)
-    records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in experiment.runs()]
     left = sum(record.summary is None for record in records)
     if not left:
         _play_and_print(console, experiment, folder, replace(plan, fresh=False, retry_failed=False))
@@ -245,50 +233,9 @@ def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Pl
 def _shard(text: str) -> tuple[int, int]:
     """The place and the number of shards that i/n says."""
     place, slash, n = text.partition("/")
-    if not (slash and place.isascii() and place.isdigit() and n.isascii() and n.isdigit()):
-        raise InvalidInputError(f"--shard is {text!r}, but must be i/n, as in 3/30")
+    if len(text) > MAX_SHARD or not (slash and place.isascii() and place.isdigit() and n.isascii() and n.isdigit()):
+        raise InvalidInputError(f"--shard is {shown(text)}, but must be i/n, as in 3/30")
     return int(place), int(n)
-
-
-def _print_plan(console: Console, experiment: Experiment, runs: Sequence[RunSpec]) -> None:
-    """The runs of an experiment, and how long and large they will be, from a short trial of each kind."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("world", "nature", "learner", "seeds", "seconds a run"):
-        shown.add_column(name)
-    compile_for(runs, lambda line: console.print(line, highlight=False, soft_wrap=True))
-    total = 0.0
-    seeds = Counter((run.world, run.nature, run.learner) for run in runs)
-    for spec in {(r.world, r.nature, r.learner): r for r in runs}.values():
-        seconds, n = _trial(spec), seeds[spec.world, spec.nature, spec.learner]
-        total += seconds * n
-        shown.add_row(spec.world.label, spec.nature.label, spec.learner.label, str(n), f"{seconds:.1f}")
-    console.print(shown)
-    recorded = record_grid(experiment.episodes, experiment.record == "all")
-    share = sum(map(recorded, range(1, min(experiment.episodes, TRIAL_ROWS) + 1)))
-    n_rows = experiment.episodes if share == experiment.episodes or experiment.record == "all" else share
-    disk = len(runs) * (n_rows * ROW_BYTES + experiment.episodes * VALUE_BYTES) / 1e6
-    jobs = os.cpu_count() or 1
-    console.print(
-        f"{len(runs)} runs, {experiment.episodes} episodes each: about {total / 60:.1f} minutes of work "
-        f"({total / 60 / jobs:.1f} on {jobs} cores) and {disk:.1f} MB on disk",
-        highlight=False,
-    )
-
-
-def _trial(spec: RunSpec) -> float:
-    """Seconds of processor time a run will take, from its first few episodes (whatever else this machine is doing).
-
-    They are played twice: what is loaded first, machine code above all, is loaded once and not per episode.
-    """
-    scene = scene_of(spec)
-    n = min(TRIAL_EPISODES, spec.episodes)
-    for _ in range(2):
-        start, began = first(scene), time.process_time()
-        for _, _, now in stretches(scene, start, np.random.default_rng(0), lambda k: False, (n,)):
-            if now.k == n:
-                break
-        seconds = time.process_time() - began
-    return seconds / n * spec.episodes
 
 
 def _finished(folder: Path) -> list[dict[str, Any]]:

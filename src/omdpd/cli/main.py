@@ -28,6 +28,7 @@ from omdpd.cli.plain import plain_where_needed
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.experiments.spec import Kind
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.strangers import strangers_code
 
 TITLES: dict[str, Kind] = {"Learners": "learners", "Natures": "natures", "Worlds": "worlds"}
 
@@ -62,7 +63,8 @@ for command in (
     comparing.compare,
     studies.study,
 ):
-    app.command()(command)
+    # A command ends by itself: what exits inside it is somebody else's code, and would end it without a word.
+    app.command()(strangers_code("code that the command called raised", passing=(Exception,))(command))
 
 
 def main() -> None:
@@ -95,6 +97,7 @@ def omdpd(
 
 
 @app.command("list")
+@strangers_code("code that the command called raised", passing=(Exception,))
 def list_(plugin: Plugins = None) -> None:
     """List learners, natures and worlds, one line each."""
     console, registry = Console(), registry_of(plugin)

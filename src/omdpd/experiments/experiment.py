@@ -130,18 +130,33 @@ def _refusal(spec: RunSpec) -> str | None:
 
 
 def forget(runs: Sequence[RunSpec], folder: Path, failed_only: bool) -> None:
-    """Remove what runs left behind: everything, or the errors of failed ones; refused while somebody plays one."""
-    records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in runs]
-    present = [record for record in records if record.path.is_dir()]
-    for record in present:
+    """Remove what runs left behind: everything, or the errors of failed ones; refused while somebody plays one.
+
+    A failed run whose plugin was changed since begins anew: what the old code played is not what the new one would.
+    """
+    records = [(spec, RunFolder(folder / "runs" / spec.id, spec.id)) for spec in runs]
+    present = [(spec, record) for spec, record in records if record.path.is_dir()]
+    for _, record in present:
         with record.owned_now():  # all of them are free, before anything is removed
             pass
-    for record in present:
+    for spec, record in present:
         with record.owned_now():
-            if failed_only:
-                (record.path / "error.json").unlink(missing_ok=True)
-            else:
+            if not failed_only or (record.failed and record.other_plugins(spec.checksums)):
                 record.remove()
+            else:
+                (record.path / "error.json").unlink(missing_ok=True)
+
+
+def refusals(runs: Sequence[RunSpec], folder: Path, retry_failed: bool) -> dict[str, str]:
+    """Why a call would not play some of these runs into a folder, by their ids: what they left there before."""
+    found = {}
+    for spec in runs:
+        record = RunFolder(folder / "runs" / spec.id, spec.id)
+        if record.failed and not retry_failed:
+            found[spec.id] = f"it failed before ({(record.error or {}).get('error')}); --retry-failed tries it again"
+        elif not record.failed and (others := record.other_plugins(spec.checksums)):
+            found[spec.id] = f"it was begun with another version of {', '.join(others)}; --fresh runs it anew"
+    return found
 
 
 def write_summaries(summaries: Sequence[Mapping[str, Any]], folder: Path) -> None:

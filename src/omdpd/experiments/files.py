@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import stat
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,8 @@ from omdpd.experiments.spec import (
     WorldSpec,
     entries_of,
 )
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, shortened, shown
+from omdpd.storage.atomic import read_bounded
 from omdpd.storage.sealed import read_toml
 from omdpd.worlds.files import file_digest
 
@@ -112,7 +112,7 @@ def parse_experiment(content: dict[str, Any], source: str, registry: Registry, f
     try:
         experiment = Experiment(**parts, **msgspec.structs.asdict(msgspec.convert(rest, Rest)))
     except (msgspec.ValidationError, InvalidInputError) as error:
-        raise InvalidInputError(f"{source}: {_plain(str(error))}") from None
+        raise InvalidInputError(f"{source}: {shortened(_plain(str(error)))}") from None
     n = len(experiment.worlds) * len(experiment.natures) * len(experiment.learners) * experiment.seeds
     if n > MAX_RUNS:
         raise InvalidInputError(f"{source}: the grid has {n} runs, more than {MAX_RUNS}")
@@ -126,7 +126,14 @@ def pinned(spec: Any, folder: Path) -> Any:
     if not spec.has_content:
         return spec
     path = (folder / spec.path).absolute()
+    if not _is_text(str(path)):
+        raise InvalidInputError(f"the problem file {shown(str(path))} has a name that is not UTF-8: give it another")
     return msgspec.structs.replace(spec, path=str(path), sha256=spec.sha256 or file_digest(path))
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be written in a file; bytes that are no text come from the system as half characters."""
+    return name.encode(errors="replace").decode() == name
 
 
 class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -142,21 +149,13 @@ class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _decoded(file: Path) -> dict[str, Any]:
     """A small TOML file, or a sentence that says why it is none."""
+    content = read_bounded(file, MAX_BYTES, follow=True)
     try:
-        known = file.stat()
-        if not stat.S_ISREG(known.st_mode):
-            raise InvalidInputError(f"{file} is not a file")
-        if known.st_size > MAX_BYTES:
-            raise InvalidInputError(f"{file} is larger than {MAX_BYTES} bytes, too large for an experiment")
-        return tomllib.loads(file.read_bytes().decode())
-    except InvalidInputError:
-        raise
+        return tomllib.loads(content.decode())
     except RecursionError:
         raise InvalidInputError(f"{file} is not a TOML file of an experiment: it is nested too deeply") from None
     except ValueError as error:
         raise InvalidInputError(f"{file} is not a TOML file: {error}") from None
-    except OSError as error:
-        raise InvalidInputError(f"{file} cannot be read: {error.strerror}") from None
 
 
 def _part(kind: Kind, table: dict[str, Any], where: str, registry: Registry) -> Any:
@@ -165,7 +164,7 @@ def _part(kind: Kind, table: dict[str, Any], where: str, registry: Registry) -> 
         return registry.parse(kind, table)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
-        raise InvalidInputError(f"{where}{path.rstrip('`')}: {what}") from None
+        raise InvalidInputError(f"{where}{path.rstrip('`')}: {shortened(what)}") from None
     except InvalidInputError as error:
         raise type(error)(f"{where}: {error}") from None
 

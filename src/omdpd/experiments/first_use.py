@@ -21,6 +21,7 @@ from omdpd.play.loop import first, play, stretches
 from omdpd.play.scene import Scene, informed
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.strangers import strangers_code
 from omdpd.solvers.compiled.announce import ANNOUNCER, Say
 from omdpd.solvers.compiled.cache import kernel_folder
 from omdpd.solvers.compiled.options import COMPILED
@@ -39,7 +40,8 @@ def compile_for(runs: Iterable[RunSpec], say: Say) -> None:
         for note, run in waiting.items():
             ready = None if folder is None else folder / "ready" / f"{_here()}-{note}"
             if ready is None or not ready.exists():
-                with suppress(InvalidInputError):  # what is wrong with a run is said when it is played
+                # What is wrong with a run is said when it is played.
+                with suppress(InvalidInputError), strangers_code(f"{run.learner.name} raised"):
                     _play(run)
                 if ready is not None:
                     with suppress(OSError):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.experiments.interrupts import noting_interrupts
+from omdpd.experiments.registry import sources
 from omdpd.experiments.snapshots import Snapshots
 from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
@@ -25,6 +26,7 @@ from omdpd.play.rows import Row
 from omdpd.play.scene import Metric, Scene, informed
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.strangers import strangers_code
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
 
@@ -94,6 +96,7 @@ def run_safely(
         raise
 
 
+@strangers_code("the run raised", passing=(Exception,))  # it fails like any other, also where its learner says sys.exit
 def advance(
     spec: RunSpec,
     record: RunFolder,
@@ -108,7 +111,7 @@ def advance(
     check_metrics(record, metrics, finished=done is not None)
     if done is not None:
         return done
-    record.create(toml_of(spec), {Path(plugin.path).name: plugin.sha256 for plugin in spec.plugins})
+    record.create(toml_of(spec), spec.checksums, sources())
     record.verify()
     scene = scene_of(spec, metrics)
     rng = np.random.default_rng(spec.stream(2))

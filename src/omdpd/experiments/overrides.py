@@ -15,9 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omdpd.experiments.spec import KINDS
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, shortened, shown
+from omdpd.problem.strangers import said
 
-KEY = re.compile(r"(?:(?P<kind>\w+)(?:\[(?P<place>\d+)\])?\.)?(?P<key>\w+)")
+KEY = re.compile(r"(?:(?P<kind>\w+)(?:\[(?P<place>\d+)\])?\.)?(?P<key>\w+)", re.ASCII)
+# The place of an entry has fewer digits than this.
+MAX_DIGITS = 10
 
 
 def overridden(content: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -30,13 +33,15 @@ def overridden(content: Mapping[str, Any], overrides: Sequence[str]) -> dict[str
     for text in overrides:
         key, equals, value = text.partition("=")
         match = KEY.fullmatch(key.strip())
-        if not equals or match is None:
-            raise InvalidInputError(f"--set {text}: write key=value, as in episodes=100 or learners[0].z=1.0")
+        if not equals or match is None or not text.isprintable():
+            raise InvalidInputError(
+                f"--set {shown(text)}: write one key=value in one line, as in episodes=100 or learners[0].z=1.0"
+            )
         kind, place, name = match["kind"], match["place"], match["key"]
         if kind is None:
             changed[_not_a_kind(name)] = _value(value)
         else:
-            changed[kind] = _in_entry(changed, key.strip(), kind, place, {name: _value(value)})
+            changed[kind] = _in_entry(changed, shortened(key.strip()), kind, place, {name: _value(value)})
     return changed
 
 
@@ -52,7 +57,7 @@ def _in_entry(content: Mapping[str, Any], key: str, kind: str, place: str | None
         raise InvalidInputError(
             f"--set {key}: the experiment has {len(entries)} {kind}; say which, from {kind}[0] to {last}"
         )
-    i = int(place or 0)
+    i = int(place or 0) if len(place or "") < MAX_DIGITS else len(entries)
     if i >= len(entries):
         raise InvalidInputError(f"--set {key}: the experiment has {len(entries)} {kind}, counted from 0")
     return [entry | setting if j == i else entry for j, entry in enumerate(entries)]
@@ -72,3 +77,5 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()
+    except (ValueError, RecursionError) as error:  # a number of too many digits, too many brackets
+        raise InvalidInputError(f"--set: the value {shown(text)} cannot be read: {said(error)}") from None

@@ -13,6 +13,11 @@ from typing import Any
 
 from omdpd.experiments.spec import KINDS, Kind, Plugin
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.strangers import strangers_code
+from omdpd.storage.atomic import RecordError, read_bounded
+
+# A module is small; a larger file is refused unread.
+MAX_BYTES = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +38,9 @@ class PluginModule:
 def read_plugin(file: Path) -> PluginModule:
     """Load a plugin; one content is loaded once."""
     try:
-        source = file.read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"the plugin {file} cannot be read here: {error.strerror}") from None
+        source = read_bounded(file, MAX_BYTES, follow=True)
+    except RecordError as error:
+        raise InvalidInputError(f"the plugin {file} cannot be read here: {error}") from None
     return _loaded(str(file.resolve()), source)
 
 
@@ -46,12 +51,14 @@ def _loaded(path: str, source: bytes) -> PluginModule:
     module.__file__ = path
     sys.modules[module.__name__] = module  # where dataclasses and type hints look for their module
     try:
-        exec(compile(source, path, "exec"), module.__dict__)
-    except Exception as error:  # whatever a stranger's module raises
+        with strangers_code(f"the plugin {path} cannot be loaded:"):
+            exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+            found = PluginModule(Plugin(path, sha256), module)
+            names = [name for kind in KINDS for name in found.table(kind)]
+    except BaseException:
         del sys.modules[module.__name__]
-        raise InvalidInputError(f"the plugin {path} cannot be loaded: {type(error).__name__}: {error}") from None
-    found = PluginModule(Plugin(path, sha256), module)
-    if not any(found.table(kind) for kind in KINDS):
+        raise
+    if not names:
         raise InvalidInputError(f"the plugin {path} names nothing: it needs a dictionary LEARNERS, WORLDS or NATURES")
     return found
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -44,8 +44,11 @@ from omdpd.experiments.spec import (
 )
 from omdpd.learners import ALIASES, LEARNERS
 from omdpd.natures import NATURES
-from omdpd.problem.arrays import InvalidInputError, guess
-from omdpd.storage.provenance import installed_version
+from omdpd.problem.arrays import InvalidInputError, guess, shown
+from omdpd.problem.strangers import strangers_code
+from omdpd.solvers.compiled.cache import fingerprint
+from omdpd.storage.provenance import running_version
+from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import FORMAT
 from omdpd.worlds import WORLDS
 from omdpd.worlds.files import problem_file
@@ -81,13 +84,8 @@ class Source:
         if self.entry is None:
             assert self.factory is not None
             return self.factory
-        try:
+        with strangers_code(f"{name!r} of {kind} is offered by {self.entry.value}, which cannot be loaded:"):
             loaded = self.entry.load()
-        except Exception as error:  # whatever a stranger's module raises
-            raise InvalidInputError(
-                f"{name!r} of {kind} is offered by {self.entry.value}, which cannot be loaded: "
-                f"{type(error).__name__}: {error}"
-            ) from None
         return checked_factory(loaded, kind, name, self.entry.value)
 
 
@@ -151,7 +149,7 @@ class Registry:
         if not isinstance(name, str) or name not in self.sources[kind]:
             there = ", ".join(self.sources[kind])
             meant = guess(name, self.sources[kind]) if isinstance(name, str) else ""
-            raise UnknownNameError(f"there is no {kind[:-1]} {_shown(name)}{meant}; there are {there} ({PLUGIN_HINT})")
+            raise UnknownNameError(f"there is no {kind[:-1]} {shown(name)}{meant}; there are {there} ({PLUGIN_HINT})")
         source = self.sources[kind][name]
         return _spec_type(kind, name, source.load(kind, name), source.plugin)
 
@@ -171,7 +169,15 @@ class Registry:
         missing = [name for name in _required(made) if name not in table]
         if missing:
             raise InvalidInputError(f"the {kind[:-1]} {table['name']!r} needs {missing[0]}")
-        return msgspec.convert(dict(table), made)
+        spec = msgspec.convert(dict(table), made)
+        try:
+            hash(spec), msgspec.json.encode(spec)  # a run is known by its settings
+        except (TypeError, UnicodeEncodeError) as error:
+            raise InvalidInputError(
+                f"a setting of the {kind[:-1]} {table['name']!r} cannot be compared and written ({error}): let its "
+                "factory take numbers, text, true or false, and tuples of them"
+            ) from None
+        return spec
 
     def _meant(self, kind: Kind, name: object) -> object:
         """The name that another name of a learner stands for; any other name as it is."""
@@ -181,7 +187,7 @@ class Registry:
 
 
 class WorkerMismatchError(InvalidInputError):
-    """A worker has another version than whoever sends it runs."""
+    """A worker has other sources, another format or another Python than whoever sends it runs."""
 
 
 def sent(spec: RunSpec) -> dict[str, Any]:
@@ -201,10 +207,31 @@ def received(plain: Mapping[str, Any]) -> RunSpec:
     return run_of(content, registry)
 
 
+def sources() -> str:
+    """A hash of the sources of this library that run here, wherever they lie and whatever was installed."""
+    return fingerprint(Path(__file__).parents[1])
+
+
 def _versions() -> dict[str, str]:
     """What a worker must have in common with whoever sends it runs, so that results do not depend on the worker."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return {"omdpd": str(installed_version("omdpd")), "the format of run folders": str(FORMAT), "Python": python}
+    here = f"{running_version('omdpd')} with the sources {sources()}"
+    return {"omdpd": here, "the format of run folders": str(FORMAT), "Python": python}
+
+
+def check_sources(records: Iterable[RunFolder]) -> None:
+    """Refuse to go on with a study that others, say another shard of it, play with other sources."""
+    here = (running_version("omdpd"), sources())
+    for record in records:
+        origin = record.provenance()
+        if origin is None:
+            continue
+        there = (origin.get("packages", {}).get("omdpd"), origin.get("sources"))
+        if there != here:
+            raise WorkerMismatchError(
+                f"{record.path} was begun by omdpd {there[0]} with the sources {there[1] or 'of an earlier version'}, "
+                f"but here are {here[0]} and {here[1]}: give all shards the same sources, or go on without --shard"
+            )
 
 
 def _check_versions(wanted: Mapping[str, str]) -> None:
@@ -213,7 +240,7 @@ def _check_versions(wanted: Mapping[str, str]) -> None:
         if wanted.get(name) != here[name]:
             raise WorkerMismatchError(
                 f"a worker on {platform.node()} has {name} {here[name]}, but the runs were sent with "
-                f"{wanted.get(name, 'another version')}: give all workers the same version"
+                f"{wanted.get(name, 'another version')}: let all workers have the same"
             )
 
 
@@ -276,7 +303,8 @@ def _spec_type(kind: Kind, name: str, factory: Callable[..., Any], plugin: Plugi
             _identifier(name), fields, bases=(BASES[kind],), namespace=namespace, frozen=True, tag=name,
             tag_field="name", forbid_unknown_fields=True,
         )  # fmt: skip
-    except TypeError as error:
+        msgspec.structs.fields(made)  # which reads the types
+    except (TypeError, NameError) as error:
         raise InvalidInputError(f"the settings of {name!r} in {kind} cannot be written in a file: {error}") from None
     typed: type[Spec] = made
     return typed
@@ -323,9 +351,3 @@ def _required(made: type[Spec]) -> tuple[str, ...]:
 
 def _identifier(name: str) -> str:
     return "".join(symbol if symbol.isalnum() else "_" for symbol in name) + "Spec"
-
-
-def _shown(value: object) -> str:
-    """A value as part of a sentence, not longer than a line."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -20,8 +20,9 @@ import tomli_w
 
 from omdpd.learners.protocol import Learner
 from omdpd.natures.protocol import Nature
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, shown
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.strangers import strangers_code
 
 # Part of every run's name: raised when the meaning of a spec or of a record changes.
 FORMAT = 1
@@ -72,6 +73,13 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="n
                 _refuse_number(name, number)
         _refuse_size(settings)
 
+    def made(self, *first: Any) -> Any:
+        """What its factory makes of the settings, or the sentence that says whose factory failed."""
+        where = "" if self.plugin is None else f" in {self.plugin.path}"
+        # Trouble with files is the machine's: it may pass, and the same run goes on.
+        with strangers_code(f"the factory of {self.name}{where} raised", passing=(OSError,)):
+            return type(self).factory(*first, **self.settings)
+
     @property
     def name(self) -> str:
         """The name under which it is written."""
@@ -120,7 +128,7 @@ class LearnerSpec(Spec, frozen=True):
 
     def build(self) -> Learner[Any]:
         """The learner, not yet told what a run tells it."""
-        return _with_methods(self, type(self).factory(**self.settings), ("init", "policy", "update", "report", "card"))
+        return _with_methods(self, self.made(), ("init", "policy", "update", "report", "card"))
 
 
 class WorldSpec(Spec, frozen=True):
@@ -131,8 +139,7 @@ class WorldSpec(Spec, frozen=True):
 
     def build(self, rng: np.random.Generator) -> CMDP:
         """The world; only one that is drawn takes random numbers."""
-        first = (rng,) if self.drawn else ()
-        cmdp = type(self).factory(*first, **self.settings)
+        cmdp = self.made(*((rng,) if self.drawn else ()))
         if not isinstance(cmdp, CMDP):
             raise InvalidInputError(f"the world {self.name} is a {type(cmdp).__name__}, but must be a CMDP")
         return cmdp
@@ -145,8 +152,7 @@ class NatureSpec(Spec, frozen=True):
 
     def build(self, cmdp: CMDP, seed: int) -> Nature:
         """The nature of this world."""
-        nature = type(self).factory(cmdp, seed, **self.settings)
-        return _with_methods(self, nature, ("draw", "table", "safety", "feedback", "repeats"))
+        return _with_methods(self, self.made(cmdp, seed), ("draw", "table", "safety", "feedback", "repeats"))
 
 
 class RunSpec(msgspec.Struct, frozen=True):
@@ -167,9 +173,9 @@ class RunSpec(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 1 <= self.episodes <= MAX_INTEGER:
-            raise InvalidInputError(f"episodes is {self.episodes}, but must be between 1 and {MAX_INTEGER}")
+            raise InvalidInputError(f"episodes is {shown(self.episodes)}, but must be between 1 and {MAX_INTEGER}")
         if not 0 <= self.seed <= 2 * MAX_INTEGER:
-            raise InvalidInputError(f"seed is {self.seed}, but must be between 0 and {2 * MAX_INTEGER}")
+            raise InvalidInputError(f"seed is {shown(self.seed)}, but must be between 0 and {2 * MAX_INTEGER}")
         _forget_defaults(self)
 
     @property
@@ -184,6 +190,11 @@ class RunSpec(msgspec.Struct, frozen=True):
         """The files of own code that its parts come from."""
         found = (part.plugin for part in (self.world, self.nature, self.learner))
         return tuple(dict.fromkeys(plugin for plugin in found if plugin is not None))
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """The contents of those files, by their names."""
+        return {Path(plugin.path).name: plugin.sha256 for plugin in self.plugins}
 
     def stream(self, number: int) -> np.random.SeedSequence:
         """Independent streams: 0 world, 1 nature, 2 rollouts, 3 learner."""
@@ -208,7 +219,7 @@ class Experiment(msgspec.Struct, frozen=True):
         for name, least in (("episodes", 1), ("seeds", 1), ("first_seed", 0)):
             value = getattr(self, name)
             if not least <= value <= MAX_INTEGER:
-                raise InvalidInputError(f"{name} is {value}, but must be between {least} and {MAX_INTEGER}")
+                raise InvalidInputError(f"{name} is {shown(value)}, but must be between {least} and {MAX_INTEGER}")
 
     def runs(self) -> list[RunSpec]:
         """Every run of the grid, once."""
@@ -283,7 +294,7 @@ def _refuse_number(name: str, value: object) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInputError(f"{name} is {value}, but must be a finite number")
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        raise InvalidInputError(f"{name} is {value}, but must be between -{MAX_INTEGER} and {MAX_INTEGER}")
+        raise InvalidInputError(f"{name} is {shown(value)}, but must be between -{MAX_INTEGER} and {MAX_INTEGER}")
     if isinstance(value, int) and ((value < 1 and name in COUNTS) or (value < 0 and name == "horizon")):
         raise InvalidInputError(f"{name} is {value}, but must be at least 1")
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, numbers, positive_integer, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +91,14 @@ class Bins:
 
     def __call__(self, observation: npt.ArrayLike) -> int:
         """The state of an observation: the number of its cell, the last coordinate fastest."""
-        values = np.atleast_1d(np.asarray(observation, dtype=np.float64))
+        try:
+            values = np.atleast_1d(numbers("the observation", observation)).astype(np.float64)
+        except (TypeError, ValueError):
+            values = np.empty(0)
         if values.shape != (len(self.edges),) or np.isnan(values).any():
-            raise InvalidInputError(f"the observation {observation!r} is not a vector of {len(self.edges)} numbers")
+            raise InvalidInputError(
+                f"the observation {shown(observation)} is not a vector of {len(self.edges)} numbers"
+            )
         places = [int(np.searchsorted(edge, x, side="right")) for edge, x in zip(self.edges, values, strict=True)]
         return int(np.ravel_multi_index(places, self.shape))
 

@@ -22,7 +22,7 @@ from omdpd.gym.task import Episode
 from omdpd.learners.protocol import Learner
 from omdpd.play.session import Session
 from omdpd.problem.setting import Setting
-from omdpd.storage.atomic import RecordError, make_folder, write_atomically
+from omdpd.storage.atomic import RecordError, make_folder, read_bounded, write_atomically
 
 # A line per episode: the numbers as Python writes them, which reads them back to the last bit.
 FILE = "returns.csv"
@@ -66,10 +66,9 @@ class Returns:
         if not n:
             return []
         try:
-            with open(self.file, newline="") as stream:
-                lines = list(csv.reader(stream))[:n]
+            lines = list(csv.reader(read_bounded(self.file).decode().splitlines()))[:n]
             found = [Return(float(line[1]), int(line[2]), tuple(map(float, line[3:]))) for line in lines]
-        except (OSError, ValueError, IndexError) as error:
+        except (ValueError, IndexError, csv.Error) as error:
             raise RecordError(f"{self.file} is damaged: {error}") from None
         if len(found) < n or any(len(each.costs) != n_costs for each in found):
             raise RecordError(f"{self.file} is damaged: it lacks episodes that were learnt from")

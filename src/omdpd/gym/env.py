@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from omdpd.experiments.experiment import world_named
 from omdpd.experiments.registry import Registry
+from omdpd.gym.contact import whole
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.pictures import ansi, picture
@@ -57,11 +58,12 @@ class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
     def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """One step; terminates at the horizon."""
         H, _, A = self.cmdp.shape
-        if not 0 <= int(action) < A:
+        a = whole("the action", action)
+        if not 0 <= a < A:
             raise InvalidInputError(f"the action is {action}, but must lie between 0 and {A - 1}")
         if self._step >= H:
             raise InvalidInputError(f"the episode is over after {H} steps: call reset")
-        h, s, a = self._step, self._state, int(action)
+        h, s = self._step, self._state
         low, high = self.cmdp.reward_range
         costs = self.cmdp.cost[:, h, s, a] * self.cmdp.cost_scale
         successors, chances = self.cmdp.laws.law(h, s, a)

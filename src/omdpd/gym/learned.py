@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from omdpd.gym.table import opened
 from omdpd.gym.task import Task
 from omdpd.learners.protocol import Report
 from omdpd.play.policy import Policy
@@ -60,11 +62,16 @@ class Learned:
         """An action of the learnt policy at a zero-based step (see `Policy.act`)."""
         return self.policy.act(step, state, rng)
 
-    def evaluate(self, task: Task | None = None, n_episodes: int = 100, seed: int = 0) -> Played:
-        """Play the learnt policy without learning; one that was loaded from a file needs the `Task` to play it in."""
+    def evaluate(self, task: Any = None, n_episodes: int = 100, seed: int = 0) -> Played:
+        """Play the learnt policy without learning; one that was loaded from a file needs a `Task` to play it in.
+
+        An environment is read with the policy's horizon and budgets, and what a `Task` takes for the rest.
+        """
         task = self.task if task is None else task
         if task is None:
             raise InvalidInputError("what was loaded from a file does not know its environment: give evaluate the Task")
+        if not isinstance(task, Task):
+            task = Task(opened(task), len(np.asarray(self.policy)), self.budget, max_entries=None)
         policy, rng = task.padded_policy(self.policy), np.random.default_rng(seed)
         n = positive_integer("n_episodes", n_episodes)
         played = [task.play(policy, rng, seed if k == 0 else None) for k in range(n)]

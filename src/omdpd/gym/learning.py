@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.gym.checkpoints import Return, episode_seeds, opened_checkpoint
+from omdpd.gym.contact import reset, whole
 from omdpd.gym.learned import Learned
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
 from omdpd.learners.protocol import Learner
 from omdpd.play.progress import progress_bar
 from omdpd.play.session import Session
-from omdpd.problem.arrays import InvalidInputError, positive_integer, whole_number
+from omdpd.problem.arrays import InvalidInputError, positive_integer, shown, whole_number
+from omdpd.problem.strangers import strangers_code
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,12 @@ def learn_by_context(
     returns: list[list[Return]] = [[] for _ in tasks]
     rng = np.random.default_rng(whole_number("seed", seed, 0))
     for k in range(positive_integer("n_episodes", n_episodes)):
-        observation, _ = task.env.reset(seed=seed if k == 0 else None)
-        c = int(context_of(observation))
+        observation = reset(task.env, seed if k == 0 else None)
+        c = _context(context_of, observation)
         if not 0 <= c < n_contexts:
-            raise InvalidInputError(f"the observation {observation!r} is in context {c}, but there are {n_contexts}")
+            raise InvalidInputError(
+                f"the observation {shown(observation)} is in context {c}, but there are {n_contexts}"
+            )
         episode = tasks[c].play_from(observation, sessions[c].policy(), rng)
         returns[c].append(Return.of(episode))
         sessions[c].update(episode.feedback)
@@ -149,16 +153,23 @@ def _within(task: Task, context_of: Callable[[Any], int], context: int) -> Task:
     """The task of one context: its law of the first state, and a check that the context stays."""
 
     def state_of(observation: Any) -> int:
-        if int(context_of(observation)) != context:
-            raise InvalidInputError(f"the observation {observation!r} left the context {context} within an episode")
+        if _context(context_of, observation) != context:
+            raise InvalidInputError(
+                f"the observation {shown(observation)} left the context {context} within an episode"
+            )
         return task.state(observation)
 
     law = None if task.initial is None else np.array(task.initial, dtype=np.float64)
     if law is not None:
         start = int(task.env.observation_space.start)
-        law *= np.array([int(context_of(start + o)) == context for o in range(law.size)])
+        law *= np.array([_context(context_of, start + o) == context for o in range(law.size)])
         law = law / law.sum() if law.sum() > 0.0 else None
     return replace(task, state_of=state_of, n_states=task.sizes[0], initial=law)
+
+
+def _context(context_of: Callable[[Any], int], observation: Any) -> int:
+    with strangers_code("context_of raised"):
+        return whole(f"the context of the observation {shown(observation)}", context_of(observation))
 
 
 def _learned(task: Task, session: Session, returns: Sequence[Return]) -> Learned:

@@ -17,12 +17,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError, not_installed, numbers, positive_integer
+from omdpd.gym.contact import flag, number, reset, whole
+from omdpd.gym.task import MAX_ENTRIES
+from omdpd.problem.arrays import (
+    Floats,
+    Integers,
+    InvalidInputError,
+    as_range,
+    as_table,
+    not_installed,
+    numbers,
+    positive_integer,
+    shown,
+)
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.laws import SparseLaws, laws_of_entries
+from omdpd.problem.strangers import strangers_code
 
 # cost(state, action, next_state): one number, or one per constraint.
 TableCost = Callable[[int, int, int], Any]
+# Probability, next state, reward, and whether the episode ends.
+Outcome = tuple[float, int, float, bool]
+Table = Mapping[int, Mapping[int, Sequence[Outcome]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +78,12 @@ def from_gymnasium(
         contain 0, because an ended episode earns 0.
     """
     env = opened(env)
-    name = str(getattr(getattr(env, "spec", None), "id", None) or type(env).__name__)
-    table, S, A = _table(env, name)
     H = positive_integer("horizon", horizon)
+    with strangers_code("the environment raised"):
+        name = str(getattr(getattr(env, "spec", None), "id", None) or type(env).__name__)
+        table, S, A = _table(env, name)
+    if H * S * A > MAX_ENTRIES:
+        raise InvalidInputError(f"{S} states, {A} actions and {shown(H)} steps need a policy of more than 1 GiB")
     law = _initial(env, initial, S)
     ends, n_states = _ends(table, law)
     low, high = _reward_range(table, reward_range)
@@ -85,28 +104,47 @@ def opened(env: Any) -> Any:
         import gymnasium
     except ImportError:
         raise not_installed(f"opening {env!r} by its id", "gymnasium") from None
-    try:
+    with strangers_code(f"Gymnasium cannot make {env!r}:"):
         return gymnasium.make(env)
-    except gymnasium.error.Error as error:
-        raise InvalidInputError(f"Gymnasium cannot make {env!r}: {error}") from None
 
 
-def _table(env: Any, name: str) -> tuple[Mapping[int, Mapping[int, Sequence[Any]]], int, int]:
-    """P, S and A; or the sentence that says what is missing."""
+def _table(env: Any, name: str) -> tuple[Table, int, int]:
+    """P, S and A; or the sentence that says what is missing or cannot be."""
     inner = getattr(env, "unwrapped", env)
     table = getattr(inner, "P", None)
     if not isinstance(table, Mapping) or not table:
         raise InvalidInputError(
             f"{name} publishes no table P of its transitions, so its CMDP cannot be built; learn from it with `learn`"
         )
-    S, A = len(table), len(table[0])
+    S, first = len(table), table.get(0)
+    A = len(first) if isinstance(first, Mapping) else 0
+    checked = {}
     for s in range(S):
-        if s not in table or sorted(table[s]) != list(range(A)):
-            raise InvalidInputError(f"P[{s}] of {name} does not have the actions 0 .. {A - 1}")
-    return table, S, A
+        if not A or not isinstance(table.get(s), Mapping) or set(table[s]) != set(range(A)):
+            raise InvalidInputError(f"P[{s}] of {name} does not have the actions 0 .. {max(A - 1, 0)}")
+        checked[s] = {a: _outcomes(f"P[{s}][{a}] of {name}", table[s][a], S) for a in range(A)}
+    return checked, S, A
 
 
-def _ends(table: Mapping[int, Mapping[int, Sequence[Any]]], initial: Floats) -> tuple[Integers, int]:
+def _outcomes(where: str, outcomes: Any, n_states: int) -> list[Outcome]:
+    """What a state and an action lead to, refused by its place in the table if it cannot be."""
+    if not isinstance(outcomes, Sequence) or not outcomes:
+        raise InvalidInputError(f"{where} is {shown(outcomes)}, but must list its outcomes")
+    checked = []
+    for outcome in outcomes:
+        if not isinstance(outcome, Sequence) or len(outcome) != 4:
+            raise InvalidInputError(f"{where} has {shown(outcome)}, no (probability, next state, reward, ends)")
+        chance, t = number(f"a probability in {where}", outcome[0]), whole(f"a next state in {where}", outcome[1])
+        if chance < 0.0 or not 0 <= t < n_states:
+            raise InvalidInputError(
+                f"{where} leads to state {shown(t)} with probability {chance:g}, but states go from 0 to "
+                f"{n_states - 1} and probabilities from 0 to 1"
+            )
+        checked.append((chance, t, number(f"a reward in {where}", outcome[2]), flag(f"an end in {where}", outcome[3])))
+    return checked
+
+
+def _ends(table: Table, initial: Floats) -> tuple[Integers, int]:
     """Where an ending transition to each state leads (-1: none does), (S,), and how many states there are then."""
     S = initial.size
     entered, ended = np.zeros(S, dtype=bool), np.zeros(S, dtype=bool)
@@ -126,7 +164,7 @@ def _ends(table: Mapping[int, Mapping[int, Sequence[Any]]], initial: Floats) -> 
 
 
 def _step(
-    table: Mapping[int, Mapping[int, Sequence[Any]]],
+    table: Table,
     cost: TableCost | npt.ArrayLike,
     ends: Integers,
     sizes: tuple[int, int, int],
@@ -151,7 +189,10 @@ def _step(
                 entries.append((s * A + a, where, chance))
                 reward[s, a] += chance * earned
                 if callable(cost) and chance > 0.0:
-                    paid = paid + chance * np.atleast_1d(numbers("what cost returns", cost(s, a, int(t))))
+                    told = _paid(cost, s, a, t)
+                    if np.ndim(paid) and np.size(paid) != told.size:
+                        raise InvalidInputError(f"cost({s}, {a}, {t}) gave {told.size} numbers, not {np.size(paid)}")
+                    paid = paid + chance * told
             if given is None:
                 costs = costs or [np.zeros((n, A)) for _ in range(np.size(paid))]
                 if np.size(paid) != len(costs):
@@ -166,26 +207,30 @@ def _step(
     return _Step(laws, reward, np.stack(costs or [np.zeros((n, A))]))
 
 
+def _paid(cost: TableCost, s: int, a: int, t: int) -> Floats:
+    """What a transition costs, (I,)."""
+    name = f"cost({s}, {a}, {t})"
+    with strangers_code(f"{name} raised"):
+        return as_table(name, np.atleast_1d(numbers(name, cost(s, a, t))), ["constraint"], [None])
+
+
 def _cost_table(cost: npt.ArrayLike, S: int, A: int) -> Floats:
     """A given table as (I, S, A)."""
-    table = np.asarray(numbers("cost", cost), dtype=np.float64)
+    table = numbers("cost", cost)
+    if table.ndim not in (2, 3) or table.shape[-2:] != (S, A):
+        raise InvalidInputError(f"cost has shape {table.shape}, but needs {(S, A)} or (constraints, {S}, {A})")
     table = table[None] if table.ndim == 2 else table
-    if table.ndim != 3 or table.shape[1:] != (S, A):
-        raise InvalidInputError(f"cost has shape {np.shape(cost)}, but needs {(S, A)} or (constraints, {S}, {A})")
-    return table
+    return as_table("cost", table, ["constraint", "state", "action"], [None, S, A])
 
 
-def _reward_range(
-    table: Mapping[int, Mapping[int, Sequence[Any]]], given: tuple[float, float] | None
-) -> tuple[float, float]:
+def _reward_range(table: Table, given: tuple[float, float] | None) -> tuple[float, float]:
     """What becomes 0 and 1; holds every reward of the table, and 0."""
-    rewards = [
-        float(o[2]) for actions in table.values() for outcomes in actions.values() for o in outcomes if o[0] > 0.0
-    ]
-    low, high = (min([*rewards, 0.0]), max([*rewards, 0.0])) if given is None else (float(given[0]), float(given[1]))
-    if given is None and low == high:
-        return 0.0, 1.0
-    if not low <= 0.0 <= high or low == high:
+    rewards = [o[2] for actions in table.values() for outcomes in actions.values() for o in outcomes if o[0] > 0.0]
+    if given is None:
+        low, high = min([*rewards, 0.0]), max([*rewards, 0.0])
+        return (low, high) if low < high else (0.0, 1.0)
+    low, high = as_range("reward_range", given)
+    if not low <= 0.0 <= high:
         raise InvalidInputError(f"reward_range is {given}, but must be two numbers with 0 between them")
     if min(rewards) < low or max(rewards) > high:
         raise InvalidInputError(
@@ -198,12 +243,11 @@ def _initial(env: Any, given: npt.ArrayLike | None, S: int) -> Floats:
     """The law of the first state: as given, as published, or as met by resets."""
     law = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None) if given is None else given
     if law is None:
-        counted = np.bincount([int(env.reset(seed=seed)[0]) for seed in range(1000)], minlength=S)
-        law = counted / counted.sum()
-    law = np.asarray(law, dtype=np.float64)
-    if law.shape != (S,):
-        raise InvalidInputError(f"initial has shape {law.shape}, but the environment has {S} states")
-    return law
+        met = [whole("the observation of reset", reset(env, seed)) for seed in range(1000)]
+        if not 0 <= min(met) <= max(met) < S:
+            raise InvalidInputError(f"reset gives states from {min(met)} to {max(met)}, but P has 0 to {S - 1}")
+        law = np.bincount(met, minlength=S) / len(met)
+    return as_table("initial", law, ["state"], [S])
 
 
 def _layout(env: Any, n_states: int) -> tuple[str, ...]:
@@ -211,7 +255,7 @@ def _layout(env: Any, n_states: int) -> tuple[str, ...]:
     desc = getattr(getattr(env, "unwrapped", env), "desc", None)
     if not isinstance(desc, np.ndarray) or desc.ndim != 2 or desc.size != n_states or desc.dtype.kind != "S":
         return ()
-    return tuple("".join(cell.decode() for cell in row) for row in desc)
+    return tuple("".join(cell.decode("ascii", "replace") for cell in row) for row in desc)
 
 
 def _action_names(env: Any, A: int) -> tuple[str, ...]:

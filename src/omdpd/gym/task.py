@@ -23,9 +23,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from omdpd.gym.contact import Answer, at, reset, step, whole
 from omdpd.play.policy import Policy
-from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, as_range, as_table, numbers, positive_integer, shown
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
+from omdpd.problem.strangers import strangers_code
 from omdpd.solvers.compiled.rollout import index_of_uniform
 
 # A learner keeps several tables of H S A S numbers; one of them may have this many at most (1 GiB).
@@ -97,22 +99,34 @@ class Task:
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
         _refuse_vector(self.env)
-        if self.truncation not in ("refuse", "end"):
-            raise InvalidInputError(f"truncation is {self.truncation!r}, but must be 'refuse' or 'end'")
+        if not isinstance(self.truncation, str) or self.truncation not in ("refuse", "end"):
+            raise InvalidInputError(f"truncation is {shown(self.truncation)}, but must be 'refuse' or 'end'")
         if self.cost is not None and self.observation_cost is not None:
             raise InvalidInputError("cost and observation_cost are both given; a step has one of them")
-        low, high = self.reward_range
-        if not low <= 0.0 <= high or low == high:
+        low, high = as_range("reward_range", self.reward_range)
+        if not low <= 0.0 <= high:
             raise InvalidInputError(f"reward_range is {self.reward_range}, but must be two numbers with 0 between them")
-        if np.any(self.scale <= 0.0):
+        if not (self.scale > 0.0).all():
             raise InvalidInputError(f"cost_scale is {self.cost_scale}, but must be positive")
-        limit = getattr(getattr(self.env, "spec", None), "max_episode_steps", None)
-        if limit is not None and limit < self.horizon and self.truncation == "refuse":
+        with strangers_code("the environment raised"):
+            self._check_size()
+            limit = getattr(getattr(self.env, "spec", None), "max_episode_steps", None)
+        if isinstance(limit, int) and limit < self.horizon and self.truncation == "refuse":
             raise InvalidInputError(
                 f"the environment cuts its episodes after {limit} steps, before the horizon {self.horizon}; choose a "
                 "shorter horizon, make it with a larger max_episode_steps, or say truncation='end'"
             )
-        H, S, A = self.setting(None).shape
+        self.setting(None)  # refused here rather than in the first episode
+
+    def _check_size(self) -> None:
+        """Refuse a problem whose tables would be too large, before anything is allocated for it."""
+        before = int(self.initial is None)
+        H, S, A = self.horizon + before, self.sizes[0] + 1 + before, self.sizes[1]
+        if H * S * A > MAX_ENTRIES:
+            raise InvalidInputError(
+                f"{S} states, {A} actions and {H} steps need a policy of {H * S * A * 8 / 2**30:.1f} GiB; choose a "
+                "shorter horizon, or lump states together with state_of"
+            )
         if self.max_entries is not None and self.max_entries < H * S * A * S:
             raise InvalidInputError(
                 f"{S} states, {A} actions and {H} steps need tables of {H * S * A * S * 8 / 2**30:.1f} GiB each; "
@@ -128,7 +142,10 @@ class Task:
     @cached_property
     def scale(self) -> Floats:
         """The divisor of every constraint, (I,)."""
-        return np.broadcast_to(np.asarray(self.cost_scale, dtype=np.float64), self.limits.shape)
+        given = as_table("cost_scale", np.atleast_1d(numbers("cost_scale", self.cost_scale)), ["constraint"], [None])
+        if given.size not in (1, self.limits.size):
+            raise InvalidInputError(f"there are {given.size} of cost_scale, but {self.limits.size} budgets")
+        return np.broadcast_to(given, self.limits.shape)
 
     @cached_property
     def sizes(self) -> tuple[int, int]:
@@ -150,7 +167,7 @@ class Task:
         else:
             n = _discrete(self.env, "observation_space", "observations", "; leave initial out")
             law = as_table("initial", self.initial, ["observation"], [n])
-            start = int(self.env.observation_space.start)
+            start = _start(self.env, "observation_space")
             for observation in np.flatnonzero(law > 0.0):
                 mu[self.state(start + int(observation))] += law[observation]
         return Setting(self.horizon + before, S + 1 + before, A, self.limits.size, mu, n_episodes, "bandit")
@@ -173,7 +190,7 @@ class Task:
 
     def play(self, policy: Policy | Floats, rng: np.random.Generator, seed: int | None = None) -> Episode:
         """Play one episode of a learner's policy; `seed` goes to the environment's reset."""
-        return self.play_from(self.env.reset(seed=seed)[0], policy, rng)
+        return self.play_from(reset(self.env, seed), policy, rng)
 
     def play_from(self, observation: Any, policy: Policy | Floats, rng: np.random.Generator) -> Episode:
         """Play one episode of an environment that was reset and gave `observation`."""
@@ -185,7 +202,8 @@ class Task:
         if first:
             states.append(S + 1)
             actions.append(index_of_uniform(table[0, S + 1], uniforms[0]))
-        s, ended, length = self.state(observation), False, 0
+        with at("reset of the environment"):
+            s, ended, length = self.state(observation), False, 0
         seen = observation
         for h in range(self.horizon):
             a = index_of_uniform(table[first + h, s], uniforms[first + h])
@@ -193,7 +211,8 @@ class Task:
             actions.append(a)
             if ended:
                 continue
-            s, reward, cost, ended, seen = self._step(s, a, h, seen)
+            with at(f"step {h} of the environment"):
+                s, reward, cost, ended, seen = self._step(s, a, h, seen)
             rewards.append(reward)
             costs.append(cost)
             length += 1
@@ -201,35 +220,37 @@ class Task:
 
     def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, float, Floats, bool, Any]:
         """One step of the environment: next state, reward, costs (I,), whether it ended, the observation."""
-        start = int(getattr(self.env.action_space, "start", 0))
-        answer = self.env.step(start + a)
-        if len(answer) not in (5, 6):
-            raise InvalidInputError(f"step of the environment gave {len(answer)} values, but 5 or 6 are needed")
-        observation, (terminated, truncated, info) = answer[0], answer[-3:]
-        t = self.state(observation)
-        cost = self._cost(answer, info, (s, a, t), (seen, start + a, observation))
-        if truncated and not terminated and h + 1 < self.horizon and self.truncation == "refuse":
+        action = _start(self.env, "action_space") + a
+        answer = step(self.env, action)
+        t = self.state(answer.observation)
+        cost = self._cost(answer, (s, a, t), (seen, action, answer.observation))
+        if answer.truncated and not answer.terminated and h + 1 < self.horizon and self.truncation == "refuse":
             raise InvalidInputError(
                 f"the environment cut an episode short after {h + 1} steps, before the horizon {self.horizon}; "
                 "choose a shorter horizon, lift its time limit, or say truncation='end'"
             )
-        ended = bool(terminated or truncated)
-        return (self.sizes[0] if ended else t), float(answer[1]), cost, ended, observation
+        ended = answer.terminated or answer.truncated
+        return (self.sizes[0] if ended else t), answer.reward, cost, ended, answer.observation
 
-    def _cost(self, answer: Any, info: Any, step: tuple[int, int, int], seen: tuple[Any, int, Any]) -> Floats:
+    def _cost(self, answer: Answer, states: tuple[int, int, int], seen: tuple[Any, int, Any]) -> Floats:
         """The costs (I,) of a step, from wherever they come."""
+        info = answer.info
         if self.observation_cost is not None:
-            observed = self.observation_cost(*seen)
+            with strangers_code("observation_cost raised"):
+                observed = self.observation_cost(*seen)
         elif callable(self.cost):
-            observed = self.cost(*step)
+            with strangers_code("cost raised"):
+                observed = self.cost(*states)
         elif self.cost is not None:
             if self.cost not in info:
-                raise InvalidInputError(f"info has no {self.cost!r}; it has {', '.join(map(str, info)) or 'nothing'}")
+                raise InvalidInputError(
+                    f"info has no {shown(self.cost)}; it has {', '.join(map(str, info)) or 'nothing'}"
+                )
             observed = info[self.cost]
         elif "costs" in info and np.size(info["costs"]) == self.limits.size:
             observed = info["costs"]
-        elif len(answer) == 6:
-            observed = answer[2]
+        elif answer.cost is not None:
+            observed = answer.cost
         elif "cost" in info:
             observed = info["cost"]
         else:
@@ -237,7 +258,7 @@ class Task:
                 f"the environment reports no cost (info has {', '.join(map(str, info)) or 'nothing'}); give cost as a "
                 "key of info or as a function of (state, action, next state), or observation_cost"
             )
-        costs = np.atleast_1d(numbers("the cost of a step", observed)).astype(np.float64)
+        costs = as_table("the cost", np.atleast_1d(numbers("the cost", observed)), ["constraint"], [None])
         if costs.shape != self.limits.shape:
             raise InvalidInputError(f"a step reported {costs.size} costs, but there are {self.limits.size} budgets")
         return costs
@@ -269,21 +290,16 @@ class Task:
     def state(self, observation: Any) -> int:
         """The state of an observation, refused if there is none of its number."""
         S = self.sizes[0]
-        start = int(getattr(self.env.observation_space, "start", 0)) if self.state_of is None else 0
-        s = int(observation) - start if self.state_of is None else _whole(self.state_of(observation), observation)
+        if self.state_of is None:
+            s = whole("the observation", observation) - _start(self.env, "observation_space")
+        else:
+            with strangers_code("state_of raised"):
+                s = whole(f"the state of the observation {shown(observation)}", self.state_of(observation))
         if not 0 <= s < S:
-            raise InvalidInputError(f"the observation {observation!r} is state {s}, but states go from 0 to {S - 1}")
+            raise InvalidInputError(
+                f"the observation {shown(observation)} is state {shown(s)}, but states go from 0 to {S - 1}"
+            )
         return s
-
-
-def _whole(state: Any, observation: Any) -> int:
-    """The number that `state_of` gave, refused if it is not whole: cut, all that is near 0 would be in state 0."""
-    found = np.asarray(state)
-    if found.size != 1 or found.dtype.kind not in "iubf" or not float(found.flat[0]).is_integer():
-        raise InvalidInputError(
-            f"state_of gives {state!r} for the observation {observation!r}, but must give a whole number"
-        )
-    return int(found.flat[0])
 
 
 def _refuse_vector(env: Any) -> None:
@@ -299,7 +315,13 @@ def _refuse_vector(env: Any) -> None:
 def _discrete(env: Any, attribute: str, what: str, hint: str) -> int:
     """The size of a discrete space."""
     space = getattr(env, attribute, None)
-    n = getattr(space, "n", None)
-    if not isinstance(n, int | np.integer) or not hasattr(space, "start"):
-        raise InvalidInputError(f"the environment's {what} are {space}, not Discrete(n){hint}")
+    n, start = getattr(space, "n", None), getattr(space, "start", None)
+    if not (isinstance(n, int | np.integer) and isinstance(start, int | np.integer) and n >= 1):
+        raise InvalidInputError(f"the environment's {what} are {shown(space)}, not Discrete(n){hint}")
     return int(n)
+
+
+def _start(env: Any, attribute: str) -> int:
+    """The number of the first observation or action of a space whose numbers go on from there."""
+    start = getattr(getattr(env, attribute), "start", 0)
+    return int(start)

@@ -26,6 +26,8 @@ SINGLE_ROW_SUM_TOLERANCE = 1e-6
 # A table that is the same at every step is repeated over the steps up to this many numbers (1 MB); a larger one is a
 # view of its one step, with a step axis of stride zero.
 MAX_REPEATED = 2**17
+# A value takes no more of a sentence than this many characters, and what others say or the name of a file this many.
+MAX_SHOWN, MAX_SAID = 80, 400
 
 
 class SinglePrecisionWarning(UserWarning):
@@ -84,7 +86,7 @@ def numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
         raise InvalidInputError(f"{name} is a masked array; fill in what is masked")
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # what is no array may raise anything when asked for one
         raise InvalidInputError(f"{name} is not an array of numbers: {error}") from None
     if array.dtype.kind not in "fiubO":
         held = "text" if array.dtype.kind in "US" else array.dtype
@@ -190,7 +192,7 @@ def whole_number(name: str, value: object, least: int) -> int:
     0
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or int(value) < least:
-        raise InvalidInputError(f"{name} is {value!r}, but must be a whole number of at least {least}")
+        raise InvalidInputError(f"{name} is {shown(value)}, but must be a whole number of at least {least}")
     return int(value)
 
 
@@ -221,6 +223,24 @@ def check_number(name: str, value: object, kind: NumberKind) -> None:
         raise InvalidInputError(f"{name} is {value}, but must be {kind}")
     if not value < np.inf:
         raise InvalidInputError(f"{name} is {value}, but must be finite")
+
+
+def shown(value: object) -> str:
+    """A value as part of a sentence, not longer than a line.
+
+    >>> shown([1, 2]), len(shown("x" * 1000))
+    ('[1, 2]', 80)
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # somebody's own way to show it, or a number of too many digits
+        text = f"something of type {type(value).__name__}"
+    return shortened(text, MAX_SHOWN)
+
+
+def shortened(text: str, most: int = MAX_SAID) -> str:
+    """A text with no more than so many characters, for a sentence that quotes it."""
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def inner(tables: Floats, occupancy: Floats) -> Floats:

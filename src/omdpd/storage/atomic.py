@@ -80,9 +80,12 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def read_bounded(file: Path, most: int = MAX_FILE_BYTES, size: int | None = None) -> bytes:
-    """The content of a plain file of at most `most` bytes (or of exactly `size`); links are not followed."""
-    with opened_plain(file) as stream:
+def read_bounded(file: Path, most: int = MAX_FILE_BYTES, size: int | None = None, follow: bool = False) -> bytes:
+    """The content of a plain file of at most `most` bytes (or of exactly `size`); links are followed only if asked.
+
+    A user may name a link, so what a user names is followed; what a folder of results holds is not.
+    """
+    with opened_plain(file, follow) as stream:
         known = os.fstat(stream.fileno()).st_size
         if size is not None and known != size:
             raise RecordError(f"{file} is damaged: it holds {known} bytes, but {size} were committed")
@@ -103,6 +106,8 @@ def opened_plain(file: Path, follow: bool = False) -> Iterator[BufferedReader]:
         handle = os.open(file, flags)
     except FileNotFoundError:
         raise RecordError(f"{file} is missing") from None
+    except ValueError:  # a NUL in it, or half a character
+        raise RecordError(f"{str(file)!r} is no name of a file") from None
     except OSError as error:
         why = "it is a link, and links are not followed" if file.is_symlink() else error.strerror
         raise RecordError(f"{file} cannot be read: {why}") from None

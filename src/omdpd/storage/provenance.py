@@ -16,23 +16,25 @@ from omdpd.storage.atomic import RecordError, read_bounded
 
 PACKAGES = ("omdpd", "numpy", "scipy", "numba", "highspy", "pyarrow")
 # What makes a resume one by another version or another machine.
-DECISIVE = ("packages", "python", "platform", "machine", "node", "library_commit")
+DECISIVE = ("packages", "sources", "python", "platform", "machine", "node", "library_commit")
 # A commit, and the name of a reference; a file of Git's that is larger than this is not read.
 COMMIT = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 REFERENCE = re.compile(r"refs/[\w./+@-]+")
 MAX_GIT_BYTES = 2**24
 
 
-def provenance(plugins: Mapping[str, str]) -> dict[str, Any]:
+def provenance(plugins: Mapping[str, str], sources: str | None = None) -> dict[str, Any]:
     """What a result may depend on beside its spec; `commit` is None outside a Git checkout.
 
-    `plugins` are the files of own code that its parts come from, with their checksums.
+    `plugins` are the files of own code that its parts come from, with their checksums; `sources` is a hash of the
+    sources of this library, which are what ran, whatever version they say they are.
 
     `commit` belongs to the folder that the command was given in, `library_commit` to a checkout of this library.  They
     say nothing of changes that were not committed.
     """
     return {
-        "packages": {name: installed_version(name) for name in PACKAGES},
+        "packages": {name: running_version(name) for name in PACKAGES},
+        "sources": sources,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "machine": platform.machine(),
@@ -99,8 +101,14 @@ def _text(file: Path) -> str:
         return ""
 
 
+def running_version(name: str) -> str | None:
+    """The version that a package says itself, if it was imported: it may lie beside the one that was installed."""
+    told = getattr(sys.modules.get(name), "__version__", None)
+    return told if isinstance(told, str) else _installed_version(name)
+
+
 @cache
-def installed_version(name: str) -> str | None:
+def _installed_version(name: str) -> str | None:
     """The version of an installed package; None if it is not installed."""
     try:
         return version(name)

@@ -88,32 +88,38 @@ class RunFolder:
     path: Path
     run: str = ""
 
-    def create(self, spec_toml: str, plugins: Mapping[str, str]) -> None:
+    def create(self, spec_toml: str, plugins: Mapping[str, str], sources: str | None = None) -> None:
         """Make the folder with its spec and provenance; what is there already is kept, if it is the same run.
 
         `plugins` are the checksums of the plugin files that the run needs: begun with others, it is not gone on with.
-        A run that goes on in another version or on another machine has that added to its provenance.
+        A run that goes on with other `sources` of ours (their hash), in another version or on another machine has that
+        added to its provenance.
         """
         make_folder(self.path)
         file = self.path / "spec.toml"
         if not os.path.lexists(file):
-            self._seal("provenance.json", provenance(plugins))
+            self._seal("provenance.json", provenance(plugins, sources))
             write_atomically(file, sealed_toml(self.run, spec_toml))
             return
         stored, sealed = read_toml(file, self.run)
         if stored != tomllib.loads(spec_toml):
             raise RecordError(f"{file} is not the spec of this run; move the folder away to run it anew")
+        if others := ", ".join(self.other_plugins(plugins)):
+            what = f"{self.path} was begun with another version of {others}"
+            raise RecordError(f"{what}: put that version back, or --fresh runs it anew")
         before = self.provenance() or {"plugins": {}}
-        if before.get("plugins", {}) != plugins:
-            names = ", ".join(sorted({*before.get("plugins", {}), *plugins}))
-            raise RecordError(
-                f"{self.path} was begun with another version of {names}: put that version back, or --fresh runs it anew"
-            )
-        after = with_resume(before, provenance(plugins), self.episodes)
+        after = with_resume(before, provenance(plugins, sources), self.episodes)
         if after != before or not sealed:
             self._seal("provenance.json", after)
         if not sealed:  # version 0.1 wrote it: from now on it is checked
             write_atomically(file, sealed_toml(self.run, spec_toml))
+
+    def other_plugins(self, plugins: Mapping[str, str]) -> list[str]:
+        """The names of plugin files, if the run was begun with others than these; none where it was not begun."""
+        if not os.path.lexists(self.path / "spec.toml"):
+            return []
+        begun = (self.provenance() or {}).get("plugins", {})
+        return [] if begun == plugins else sorted({*map(str, begun), *plugins})
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -168,6 +174,11 @@ class RunFolder:
         if content.pop("commit") != digest():
             raise RecordError(f"{self.path / 'summary.json'} is damaged: it sums up something else than commit.json")
         return content
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error was written; `error` reads it."""
+        return os.path.lexists(self.path / "error.json")
 
     @property
     def error(self) -> dict[str, Any] | None:

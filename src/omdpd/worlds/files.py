@@ -21,6 +21,7 @@ import errno
 import hashlib
 import io
 import math
+import os
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,8 @@ from omdpd.problem.arrays import (
     one_step,
     over_steps,
     positive_integer,
+    shortened,
+    shown,
     within,
 )
 from omdpd.problem.cmdp import CMDP, Labels, Scenarios
@@ -145,9 +148,12 @@ def file_digest(path: str | Path) -> str:
     """The checksum by which a problem file is known."""
     try:
         with opened_plain(Path(path), follow=True) as stream:
+            if os.fstat(stream.fileno()).st_size > LIMITS.n_bytes:
+                raise RecordError(f"it is larger than {LIMITS.n_bytes} bytes")
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except (RecordError, OSError) as error:
-        raise InvalidInputError(f"the problem file {path} cannot be read here: {error}") from None
+        name = shortened(str(path))
+        raise InvalidInputError(f"the problem file {name} cannot be read here: {shortened(str(error))}") from None
 
 
 def write_problem(file: Path, problem: ProblemFile) -> Path:
@@ -251,10 +257,8 @@ def _horizon(file: Path, value: object) -> int:
     try:
         return positive_integer("horizon", value)
     except InvalidInputError:
-        shown = repr(value)
         raise InvalidInputError(
-            f"{file}: horizon is {shown if len(shown) < 60 else shown[:57] + '...'}, but must be a whole number of at "
-            "least 1"
+            f"{file}: horizon is {shown(value)}, but must be a whole number of at least 1"
         ) from None
 
 
@@ -264,10 +268,10 @@ def _header(file: Path, npz: Npz) -> dict[str, Any]:
         return {}
     try:
         header = tomllib.loads(npz.content(HEADER, MAX_HEADER_BYTES).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{file}: its header is not TOML: {error}") from None
     except RecursionError:
         raise InvalidInputError(f"{file}: its header is not TOML: it is nested too deeply") from None
+    except ValueError as error:
+        raise InvalidInputError(f"{file}: its header is not TOML: {error}") from None
     for key, value in header.items():
         wanted = HEADER_KEYS.get(key)
         if wanted is None:
@@ -275,11 +279,10 @@ def _header(file: Path, npz: Npz) -> dict[str, Any]:
                 f"{file}: its header has the key {key[:80]!r}, which is none of {', '.join(HEADER_KEYS)}"
             )
         if type(value) is not wanted:
-            shown = repr(value) if len(repr(value)) < 80 else f"{repr(value)[:77]}..."
-            raise InvalidInputError(f"{file}: {key} in its header is {shown}, but must be a {wanted.__name__}")
+            raise InvalidInputError(f"{file}: {key} in its header is {shown(value)}, but must be a {wanted.__name__}")
         _check_entries(file, key, value if isinstance(value, list) else [value])
     if header.get("format", FORMAT) != FORMAT:
-        raise InvalidInputError(f"{file} has format {header['format']}, but this version reads format {FORMAT}")
+        raise InvalidInputError(f"{file} has format {shown(header['format'])}, but this version reads format {FORMAT}")
     if len(header.get("reward_range", (0, 1))) != 2:
         raise InvalidInputError(f"{file}: reward_range in its header must be two numbers")
     return header

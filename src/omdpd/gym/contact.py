@@ -1,0 +1,97 @@
+"""What an environment answers, checked: what is not as Gymnasium asks for ends in a sentence that says when it came.
+
+reset(seed) -> observation, info
+step(action) -> observation, reward, terminated, truncated, info        (safety-gymnasium: cost after reward)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from omdpd.problem.arrays import InvalidInputError, shown
+from omdpd.problem.strangers import strangers_code
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a step came to; `cost` is None unless the environment gave six values."""
+
+    observation: Any
+    reward: float
+    cost: Any
+    terminated: bool
+    truncated: bool
+    info: Mapping[Any, Any]
+
+
+@contextmanager
+def at(when: str) -> Iterator[None]:
+    """Let every refusal inside begin with when it came; what the environment raises is one."""
+    try:
+        with strangers_code("it raised"):
+            yield
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{when}: {error}") from error.__cause__
+
+
+def reset(env: Any, seed: int | None) -> Any:
+    """The first observation of an episode."""
+    with at("reset of the environment"):
+        answer = env.reset(seed=seed)
+        if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], Mapping):
+            raise InvalidInputError(f"it gave {shown(answer)}, but must give an observation and a dictionary")
+        return answer[0]
+
+
+def step(env: Any, action: int) -> Answer:
+    """One step, to be called inside `at`."""
+    answer = env.step(action)
+    if not isinstance(answer, tuple) or len(answer) not in (5, 6):
+        raise InvalidInputError(f"it gave {shown(answer)}, but must give 5 or 6 values")
+    observation, reward, *cost, terminated, truncated, info = answer
+    if not isinstance(info, Mapping):
+        raise InvalidInputError(f"info is {shown(info)}, but must be a dictionary")
+    return Answer(
+        observation, number("the reward", reward), cost[0] if cost else None,
+        flag("terminated", terminated), flag("truncated", truncated), info,
+    )  # fmt: skip
+
+
+def number(name: str, value: Any) -> float:
+    """One finite number; what Python would turn into one, such as text, is refused."""
+    found = _scalar(value)
+    if found is None or not np.isfinite(found):
+        raise InvalidInputError(f"{name} is {shown(value)}, but must be one finite number")
+    return float(found)
+
+
+def whole(name: str, value: Any) -> int:
+    """One whole number, refused if it is not whole: cut, all that is near 0 would be 0."""
+    found = _scalar(value)
+    if found is None or not float(found).is_integer():
+        raise InvalidInputError(f"{name} is {shown(value)}, but must be a whole number")
+    return int(found)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or false, or 1 or 0."""
+    found = _scalar(value)
+    if found is None or found not in (0, 1):
+        raise InvalidInputError(f"{name} is {shown(value)}, but must be true or false")
+    return bool(found)
+
+
+def _scalar(value: Any) -> Any:
+    """The only number that a value holds; None if it holds none or several."""
+    if type(value) in (float, bool):  # most of them
+        return value
+    try:
+        array = np.asarray(value)
+    except Exception:  # what is no array may raise anything when asked for one
+        return None
+    return array.flat[0] if array.size == 1 and array.dtype.kind in "iubf" else None
