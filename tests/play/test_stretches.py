@@ -89,7 +89,7 @@ def share_together(lengths: list[int]) -> float:
 
 def packed(now: Any) -> tuple[Any, dict[str, bytes]]:
     """Everything of a progress but the clock, as bytes."""
-    tree, arrays = pack((now.learner_state, now.totals, now.keys, now.ledger))
+    tree, arrays = pack((now.learner_state, now.totals, now.keys, now.ledger, now.weights))
     return tree, {name: array.tobytes() for name, array in arrays.items()}
 
 
@@ -198,7 +198,7 @@ def test_a_run_goes_on_from_a_stored_state_as_if_it_had_not_stopped() -> None:
     stored = unpack(*pack(half.learner_state), stored_classes(scene.learner))
     rng = np.random.default_rng()
     rng.bit_generator.state = state
-    start = loop.Progress(stored, half.totals, half.keys, half.seconds)
+    start = loop.Progress(stored, half.totals, half.keys, half.seconds, weights=half.weights)
     rest = list(stretches(scene, start, rng, lambda k: k % 3 == 0))
     assert [row for _, more, _ in rest for row in more] == [row for row in rows if row.episode > 130]
     assert packed(rest[-1].now) == packed(whole)

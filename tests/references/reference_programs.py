@@ -44,7 +44,7 @@ def _value_form(transition, initial, reward, tables):
             values[h, :, :, h + 1] += transition[h]
     program = {
         "c": np.r_[initial, np.zeros((H - 1) * S + n)],
-        "A_ub": np.c_[values.reshape(H * S * A, H * S), -tables.reshape(n, -1).T], "b_ub": -reward.ravel(),
+        "A_ub": np.c_[values.reshape(H * S * A, H * S), -tables.reshape(n, H * S * A).T], "b_ub": -reward.ravel(),
         "bounds": [(None, None)] * (H * S) + [(0.0, None)] * n, "method": "highs",
         "options": {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     }  # fmt: skip
@@ -73,6 +73,26 @@ def least_worst_excess(transition, initial, tables):
     answer = linprog(cost, A_ub=np.array(rows), b_ub=np.array(bounds), bounds=limits, method="highs")
     assert answer.status == 0, answer.message
     return float(-answer.fun)
+
+
+def least_total(transition, initial, tables):
+    """min over occupancies of sum_k max_i [d_ki.q]^+ for the tables (K, I, H, S, A) of K episodes, one by one."""
+    K, per_episode, H, S, A = tables.shape
+    n = H * S * A
+    flow = np.zeros((H, S, n + K))
+    for h in range(H):
+        for s in range(S):
+            start = (h * S + s) * A
+            flow[h, s, start : start + A] = 1.0
+            if h > 0:
+                flow[h, s, (h - 1) * S * A : h * S * A] -= transition[h - 1, :, :, s].ravel()
+    paid = -np.repeat(np.eye(K), per_episode, axis=0)
+    answer = linprog(
+        np.r_[np.zeros(n), np.ones(K)], A_ub=np.c_[tables.reshape(-1, n), paid], b_ub=np.zeros(K * per_episode),
+        A_eq=flow.reshape(H * S, n + K), b_eq=np.r_[initial, np.zeros((H - 1) * S)], method="highs",
+    )  # fmt: skip
+    assert answer.status == 0, answer.message
+    return float(answer.fun)
 
 
 def extended_value(box, initial, reward, tables, worst=False):

@@ -227,7 +227,7 @@ def test_the_least_total_violation_agrees_with_its_dual(seed):
     cost = np.r_[-mu, np.zeros((H - 1) * S + 40)]
     bounds = [(None, None)] * (H * S) + [(0.0, 1.0)] * 40
     answer = linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), bounds=bounds, method="highs")
-    assert least_total_violation(p, mu, tables) == pytest.approx(-answer.fun, abs=1e-6)
+    assert least_total_violation(p, mu, tables[:, None], np.ones(40)) == pytest.approx(-answer.fun, abs=1e-6)
     assert -answer.fun > 0.0
 
 

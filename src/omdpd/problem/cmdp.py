@@ -274,7 +274,8 @@ class CMDP:
 class Round:
     """One episode's mean tables: `reward` (H, S, A), `cost` (I, H, S, A, budget taken off), and how they are observed.
 
-    `key` names the cost table among nature's distinct ones (equal keys: the same table up to a positive factor).
+    `key` names the cost table among nature's distinct ones: `cost` is `factor`, a positive number, times the table of
+    that name.
     """
 
     reward: Floats
@@ -282,6 +283,7 @@ class Round:
     key: int = 0
     reward_noise: Noise = "exact"
     cost_noise: Noise = "exact"
+    factor: float = 1.0
 
 
 def _sizes(reward: npt.NDArray[np.generic], transition: Any) -> tuple[int, int]:

@@ -182,14 +182,15 @@ def most_violated(tables: Floats, occupancy: Floats, bar: float) -> Floats:
     return tables[worst[excess[worst] > bar]]
 
 
-def least_total_violation(transition: Floats, initial: Floats, tables: Floats) -> float:
-    """min_q sum_j [d_j.q]^+: what the best fixed policy pays in hindsight when none satisfies every table."""
+def least_total_violation(transition: Floats, initial: Floats, tables: Floats, weights: Floats) -> float:
+    """min_q sum_k w_k max_i [d_ki.q]^+ for tables (n, I, H, S, A): the least that a fixed policy pays in hindsight."""
     rows = _kernel_rows(transition, initial)
-    n = len(tables)
-    full = _with_slacks(rows, tables, n)
-    cost = np.r_[np.zeros(rows.n_columns), np.ones(n)]
+    n, per_episode = tables.shape[:2]
+    full = _with_slacks(rows, tables.reshape(-1, *tables.shape[2:]), np.repeat(np.arange(n), per_episode))
+    total = float(weights.sum())
+    cost = np.r_[np.zeros(rows.n_columns), weights / total]
     # Thousands of dense rows and few columns: the interior point is several times faster than the simplex here.
-    return float(run_highs(full, cost, None, "ipm")[3])
+    return total * float(run_highs(full, cost, None, "ipm")[3])
 
 
 def _plan(rows: Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Plan:
@@ -200,7 +201,8 @@ def _plan(rows: Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Pl
     status, x, duals, _, found = run_highs(_with_tables(rows, tables), cost, basis)
     feasible = status == highspy.HighsModelStatus.kOptimal
     if not feasible:
-        x = run_highs(_with_slacks(rows, tables, 1), np.r_[np.zeros(rows.n_columns), 1.0], None)[1]
+        one = _with_slacks(rows, tables, np.zeros(n, np.int64))
+        x = run_highs(one, np.r_[np.zeros(rows.n_columns), 1.0], None)[1]
         duals, found = np.zeros(n), None
     q = np.maximum(x[: reward.size], 0.0).reshape(reward.shape)
     excess = tables.reshape(n, q.size) @ q.ravel()
@@ -223,18 +225,17 @@ def _with_tables(rows: Rows, tables: Floats) -> Rows:
     )
 
 
-def _with_slacks(rows: Rows, tables: Floats, n_slacks: int) -> Rows:
-    """Append d_j.q <= t_j with slacks t >= 0: one for all tables, or one each."""
+def _with_slacks(rows: Rows, tables: Floats, slack: Integers) -> Rows:
+    """Append d_j.q <= t_slack(j) with slacks t >= 0, counted from zero."""
     full = _with_tables(rows, tables)
     n, first = len(tables), len(rows.lower)
-    slack = np.zeros(n, dtype=np.int64) if n_slacks == 1 else np.arange(n)
     return Rows(
         np.r_[full.row, np.arange(first, first + n)],
         np.r_[full.column, rows.n_columns + slack],
         np.r_[full.value, -np.ones(n)],
         full.lower,
         full.upper,
-        rows.n_columns + n_slacks,
+        rows.n_columns + int(slack.max()) + 1,
     )
 
 
