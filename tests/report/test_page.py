@@ -37,10 +37,11 @@ def address(file):
 
 
 def pixels_differ(tab, section, act):
+    """Do something, and wait until a section shows something else."""
     before = tab.picture(section)
     act()
-    tab.settle()
-    tab.page.wait_for_timeout(50)
+    drawn = "([section, before]) => document.querySelector(`#${section} .body`).innerHTML !== before"
+    tab.page.wait_for_function(drawn, arg=[section, before])
     tab.settle()
     return tab.picture(section) != before
 
