@@ -187,7 +187,7 @@ def test_more_tables_never_raise_the_comparator():
 def test_without_a_safe_policy_the_best_fixed_ones_violation_is_told():
     # Every action costs .25 or .75 a step, three steps: the least a policy can pay is .75 in every episode.
     cost = np.array([[0.25, 0.75], [0.25, 0.75]])
-    cmdp = CMDP.from_arrays(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), cost, horizon=3)
+    cmdp = CMDP.from_arrays(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), cost, budget=0.0, horizon=3)
     best = comparator(cmdp, fixed.make(cmdp, 0), [0], weights=np.array([40.0]))
     assert not best.exists
     assert best.value is None

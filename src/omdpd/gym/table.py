@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError, numbers, positive_integer
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_range, numbers, positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.laws import SparseLaws, laws_of_entries
 
@@ -38,7 +38,7 @@ def from_gymnasium(
     env: Any,
     horizon: int,
     cost: TableCost | npt.ArrayLike,
-    budget: npt.ArrayLike,
+    budget: npt.ArrayLike | None = None,
     initial: npt.ArrayLike | None = None,
     reward_range: tuple[float, float] | None = None,
 ) -> CMDP:
@@ -191,7 +191,7 @@ def _reward_range(
         raise InvalidInputError(
             f"the table's rewards go from {min(rewards):g} to {max(rewards):g}, outside {(low, high)}"
         )
-    return low, high
+    return as_range("reward_range", (low, high))
 
 
 def _initial(env: Any, given: npt.ArrayLike | None, S: int) -> Floats:

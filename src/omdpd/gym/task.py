@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.play.policy import Policy
-from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, as_budget, as_range, as_table, numbers, positive_integer
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.solvers.compiled.rollout import index_of_uniform
 
@@ -83,7 +83,7 @@ class Task:
 
     env: Any
     horizon: int
-    budget: npt.ArrayLike
+    budget: npt.ArrayLike | None = None
     cost: StepCost | str | None = None
     initial: npt.ArrayLike | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
@@ -101,8 +101,8 @@ class Task:
             raise InvalidInputError(f"truncation is {self.truncation!r}, but must be 'refuse' or 'end'")
         if self.cost is not None and self.observation_cost is not None:
             raise InvalidInputError("cost and observation_cost are both given; a step has one of them")
-        low, high = self.reward_range
-        if not low <= 0.0 <= high or low == high:
+        low, high = as_range("reward_range", self.reward_range)
+        if not low <= 0.0 <= high:
             raise InvalidInputError(f"reward_range is {self.reward_range}, but must be two numbers with 0 between them")
         if np.any(self.scale <= 0.0):
             raise InvalidInputError(f"cost_scale is {self.cost_scale}, but must be positive")
@@ -123,7 +123,7 @@ class Task:
     @cached_property
     def limits(self) -> Floats:
         """Budgets, (I,)."""
-        return as_table("budget", np.atleast_1d(numbers("budget", self.budget)), ["constraint"], [None])
+        return as_budget(self.budget)
 
     @cached_property
     def scale(self) -> Floats:
