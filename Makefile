@@ -52,6 +52,12 @@ fuzz: REGION = both
 fuzz: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py $(N) --region $(REGION)
 
+# Planning where much is equal: N problems of 0 and 1 against HiGHS.
+.PHONY: ties
+ties: N = 2000
+ties: $(VENV)/.dev
+	PYTHONPATH=tests/references $(BIN)/python benchmarks/planning_ties.py $(N)
+
 # The site, with every example and tutorial run anew; a warning is an error.
 .PHONY: docs docs-serve
 docs: $(VENV)/.dev

@@ -25,7 +25,8 @@ from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import greedy_policy
-from omdpd.solvers.programs import best_policy, lagrangian_policy, optimistic_plan, vertex_plan
+from omdpd.solvers.planning import plan_by_columns
+from omdpd.solvers.programs import best_policy, optimistic_plan, vertex_plan
 from omdpd.solvers.regions import Kernel
 from omdpd.worlds import random_dirichlet
 from solvers import contestants
@@ -113,7 +114,7 @@ def time_planning(size: Size, seeds: Sequence[int]) -> list[Planning]:
     values: dict[str, list[float]] = {}
     for seed in seeds:
         cmdp = random_dirichlet.make(np.random.default_rng(seed), size.S, size.A, size.H, binding=size.S <= 5)
-        exact = lagrangian_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess[0]).value
+        exact = plan_by_columns(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess).value
         for name, way in _ways(cmdp).items():
             times.setdefault(name, []).append(_best_of(way, 3))
             values.setdefault(name, []).append(way())
@@ -134,8 +135,9 @@ def _ways(cmdp: CMDP) -> dict[str, Callable[[], float]]:
     By vertices of its polytope that dynamic programming finds, or by HiGHS, cold or from the basis of a like problem.
     """
     p, mu, r, d = cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess
+    laws = cmdp.laws.listed()
     ways: dict[str, Callable[[], float]] = {
-        "exact Lagrangian": lambda: lagrangian_policy(p, mu, r, d[0]).value,
+        "exact Lagrangian": lambda: plan_by_columns(laws, mu, r, d).value,
         "linear program (HiGHS)": lambda: best_policy(p, mu, r, d).value,
     }
     if cmdp.shape[1] <= 20:

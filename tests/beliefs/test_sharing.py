@@ -142,7 +142,7 @@ def stationary_world(seed):
     p = np.repeat(random_kernel(rng, 1, 3, 2), 6, axis=0)
     r, d = np.repeat(rng.random((1, 3, 2)), 6, axis=0), np.repeat(rng.uniform(-1, 1, (1, 1, 3, 2)), 6, axis=1)
     assert r.shape == shape
-    return CMDP.from_arrays(p, r, d)
+    return CMDP.from_arrays(p, r, d, budget=0.0)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -85,7 +85,7 @@ def trivial():
     """Action 0 earns everything and is safe, action 1 earns nothing and is not; the dynamics do not matter."""
     p = np.random.default_rng(6).dirichlet(np.ones(S), (S, A))
     reward, cost = np.tile([1.0, 0.0], (S, 1)), np.tile([-1.0, 1.0], (S, 1))
-    return CMDP.from_arrays(p, reward, cost, horizon=H)
+    return CMDP.from_arrays(p, reward, cost, budget=0.0, horizon=H)
 
 
 # Published step sizes for far more episodes than these: here they only have to go the right way.

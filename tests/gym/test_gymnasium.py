@@ -155,6 +155,8 @@ def test_a_state_that_ends_and_does_not_end_gets_a_companion():
         ),
         (lambda: from_gymnasium("FrozenLake-v1", 5, falls, 1.0, reward_range=(0.5, 1.0)), "with 0 between"),
         (lambda: from_gymnasium("FrozenLake-v1", 5, falls, 1.0, reward_range=(0.0, 0.5)), "go from 0 to 1"),
+        (lambda: from_gymnasium("FrozenLake-v1", 5, falls, 1.0, reward_range=(-1e308, 1e308)), "is beyond 1e.100"),
+        (lambda: from_gymnasium("FrozenLake-v1", 5, falls), "budget is missing: give what an episode may cost"),
     ],
 )
 def test_what_cannot_be_imported_is_named(call, words):
@@ -209,6 +211,8 @@ def test_several_costs_other_keys_and_functions():
         (lambda: Task(gymnasium.make("FrozenLake-v1"), 101, 1.0), "after 100 steps, before the horizon 101"),
         (lambda: Task(gymnasium.make("Taxi-v4"), 200, 1.0), "need tables of 2.3 GiB each"),
         (lambda: Task(Corridor(), 5, 1.0, reward_range=(0.5, 1.0)), "reward_range is"),
+        (lambda: Task(Corridor(), 5, 1.0, reward_range=(-1e308, 1e308)), "is beyond 1e.100"),
+        (lambda: Task(Corridor(), 5), "budget is missing: give what an episode may cost"),
         (lambda: Task(Corridor(), 5, 1.0, cost_scale=0.0), "cost_scale is 0.0"),
         (lambda: learn(Corridor(limit=2), Uniform(), 9, 4, 1.0), "cut an episode short after 2 steps"),
         (lambda: learn(Corridor("none"), Uniform(), 9, 4, 1.0), "reports no cost .info has nothing."),

@@ -9,6 +9,7 @@ from plain_loop import cautious_tables, follow_proximal, optimistic_tables
 from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator, KnownModel
 from omdpd.learners.proximal import ProximalOMDPD, Stepping, Weighting
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import Setting
 from omdpd.solvers.programs import best_policy
 
@@ -131,7 +132,7 @@ def test_the_first_occupancy_follows_the_uniform_policy_under_the_uniform_kernel
 def test_projections_are_one_more_than_episodes_while_no_violation_is_met(preset):
     """B8: with nothing new the second projection is skipped."""
     cmdp = random_cmdp(np.random.default_rng(5), H, S, A)
-    safe = replace(cmdp, cost=-np.abs(cmdp.cost))
+    safe = CMDP.from_arrays(cmdp.transition, cmdp.reward, -np.abs(cmdp.cost), 0.0, cmdp.initial)
     rng = np.random.default_rng(18)
     learner = PRESETS[preset][0]
     state = learner.init(safe.setting(100, "bandit"))

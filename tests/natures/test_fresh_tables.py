@@ -53,7 +53,7 @@ def test_independent_entries_come_from_the_seven_values_equally_often():
 def test_independent_tables_leave_no_safe_policy():
     cmdp = world(2, 1)
     nature = independent.make(cmdp, 4)
-    best = comparator(cmdp, nature, range(300))
+    best = comparator(cmdp, nature, range(300), weights=np.ones(300))
     assert not nature.safety().exists
     assert not best.exists
     assert best.value is None

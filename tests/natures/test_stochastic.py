@@ -84,5 +84,5 @@ def test_the_verdict_on_scaled_costs_is_that_every_cost_can_be_met_exactly(seed)
 
 def test_no_policy_is_safe_for_a_cost_that_never_changes_sign():
     p = np.full((2, 2, 2), 0.5)
-    cmdp = CMDP.from_arrays(p, np.zeros((2, 2)), np.full((2, 2), 0.5), horizon=3)
+    cmdp = CMDP.from_arrays(p, np.zeros((2, 2)), np.full((2, 2), 0.5), budget=0.0, horizon=3)
     assert not scaled.make(cmdp, 0).safety().exists

@@ -1,17 +1,56 @@
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from instances import forward, random_cmdp, random_policy
-from reference_programs import dual_value
+from reference_programs import dual_value, least_total
 
-from omdpd.natures import fixed, pool, scaled
+from omdpd.learners import ProximalOMDPD, Uniform
+from omdpd.natures import fixed, independent, natural, pool, scaled
+from omdpd.natures.pool import Adaptive, Drifting, Pool
+from omdpd.natures.rewards import ChangingRewards
+from omdpd.natures.unrevealed import Unrevealed
 from omdpd.play.judging import Assessment, Comparator, Totals, assess, comparator, growth_exponent, scores
+from omdpd.play.loop import first, met_comparator, play, stretches
+from omdpd.play.scene import Scene
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.report.statistics import paired_ratio_interval
+from omdpd.solvers.planning import room_under
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
+
+
+def out_of_reach(n_constraints):
+    """A world whose budgets nobody meets."""
+    rng = np.random.default_rng(4)
+    cost = 0.4 + 0.6 * rng.random((n_constraints, H, S, A))
+    p = rng.dirichlet(np.ones(S), (H, S, A))
+    return CMDP.from_arrays(p, rng.random((H, S, A)), cost, np.full(n_constraints, 0.3)).with_scenarios(
+        {"one": cost, "two": 1.2 * cost[:, ::-1]}
+    )
+
+
+def tables_of(cmdp):
+    """Tables of which nobody meets one."""
+    rng = np.random.default_rng(5)
+    return rng.uniform(-0.1, 1.0, (3, cmdp.n_constraints, H, S, A))
+
+
+OUT_OF_REACH = {
+    "fixed": lambda cmdp: fixed.make(cmdp, 3),
+    "noisy": lambda cmdp: fixed.make_noisy(cmdp, 3),
+    "scaled": lambda cmdp: scaled.make(cmdp, 3),
+    "independent": lambda cmdp: independent.make(cmdp, 3),
+    "pool": lambda cmdp: Pool(cmdp, 3, tables_of(cmdp)),
+    "adaptive": lambda cmdp: Adaptive(cmdp, tables_of(cmdp)),
+    "drifting": lambda cmdp: Drifting(cmdp, tables_of(cmdp), period=7),
+    "unrevealed": lambda cmdp: Unrevealed(cmdp, 3, tables_of(cmdp)),
+    "natural": lambda cmdp: natural.make(cmdp, 3),
+    "hostile": lambda cmdp: natural.make_hostile(cmdp, 3),
+    "rewards": lambda cmdp: ChangingRewards(np.zeros((1, H, S, A)), scaled.make(cmdp, 3), 3, "switching"),
+}
 
 
 def totals_of(values, excess, occupancies):
@@ -148,11 +187,47 @@ def test_more_tables_never_raise_the_comparator():
 def test_without_a_safe_policy_the_best_fixed_ones_violation_is_told():
     # Every action costs .25 or .75 a step, three steps: the least a policy can pay is .75 in every episode.
     cost = np.array([[0.25, 0.75], [0.25, 0.75]])
-    cmdp = CMDP.from_arrays(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), cost, horizon=3)
-    best = comparator(cmdp, fixed.make(cmdp, 0), [0])
+    cmdp = CMDP.from_arrays(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), cost, budget=0.0, horizon=3)
+    best = comparator(cmdp, fixed.make(cmdp, 0), [0], weights=np.array([40.0]))
     assert not best.exists
     assert best.value is None
-    assert best.hindsight_violation == pytest.approx(0.75, abs=1e-6)
+    assert best.hindsight_violation == pytest.approx(40 * 0.75, abs=1e-6)
+    assert comparator(cmdp, fixed.make(cmdp, 0), [0]).hindsight_violation is None  # how often it was met is not known
+
+
+@pytest.mark.parametrize("n_constraints", [1, 2])
+@pytest.mark.parametrize("name", list(OUT_OF_REACH))
+def test_the_violation_in_hindsight_is_the_least_sum_over_episodes_of_the_largest_excess(name, n_constraints):
+    """An episode counts as often as it was played, by the table that it had, and by its worst constraint alone."""
+    cmdp, K = out_of_reach(n_constraints), 60
+    nature = OUT_OF_REACH[name](cmdp)
+    q = forward(np.full((H, S, A), 1.0 / A), cmdp.transition, cmdp.initial)  # what Uniform plays
+    tables = np.array([nature.draw(k, q).cost for k in range(K)])
+    scene = Scene(cmdp, nature, Uniform(), K, {})
+    end = [now for _, _, now in play(scene, first(scene), np.random.default_rng(0), lambda k: False)][-1]
+    best = met_comparator(scene, end)
+    assert best.value is None
+    assert best.hindsight_violation == pytest.approx(least_total(cmdp.transition, cmdp.initial, tables), rel=1e-6)
+
+
+def test_episodes_played_together_are_counted_one_by_one():
+    cmdp, K = out_of_reach(2), 80
+    found = []
+    for nature in (fixed.make_noisy(cmdp, 0), Adaptive(cmdp, tables_of(cmdp))):
+        scene = Scene(cmdp, nature, ProximalOMDPD.standard(), K, {})
+        *_, end = stretches(scene, first(scene), np.random.default_rng(0), lambda k: False)
+        *_, (_, _, alone) = play(scene, first(scene), np.random.default_rng(0), lambda k: False)
+        assert end.now.weights.sum() == alone.weights.sum() == K
+        assert np.array_equal(end.now.weights, alone.weights)
+        found.append(met_comparator(scene, end.now).hindsight_violation)
+    assert found[0] == pytest.approx(-K * room_under(cmdp.laws, cmdp.initial, cmdp.excess), rel=1e-6)
+
+
+def test_a_run_from_before_counts_were_kept_does_not_know_its_violation_in_hindsight():
+    cmdp = out_of_reach(1)
+    scene = Scene(cmdp, fixed.make(cmdp, 0), Uniform(), 4, {})
+    *_, (_, _, end) = play(scene, replace(first(scene), weights=None), np.random.default_rng(0), lambda k: False)
+    assert met_comparator(scene, end).hindsight_violation is None
 
 
 def test_a_scaled_nature_that_met_one_sign_only_asks_for_that_sign_only():

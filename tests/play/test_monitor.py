@@ -85,7 +85,7 @@ def test_a_kernel_is_outside_a_box_by_its_worst_entry_on_the_rows_that_count():
 
 def bandit_of_two():
     """r = (0, 1), d = (-.5, .5) without noise and a budget of 0: q* = (1/2, 1/2) earns 1/2."""
-    return CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[-0.5, 0.5]], horizon=1)
+    return CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[-0.5, 0.5]], budget=0.0, horizon=1)
 
 
 def test_the_chain_of_a_bandit_with_two_arms_by_hand():

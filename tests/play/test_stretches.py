@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -40,6 +41,14 @@ from omdpd.testing.common import ConformanceError
 from omdpd.worlds import WORLDS, random_dirichlet
 
 SEED = 5
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_machine_is_quick() -> Iterator[None]:
+    """As many episodes are played together as may be, however long they take here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "BLINK", 1e9)
+        yield
 
 
 def world(S: int = 4, A: int = 2, H: int = 3, n_constraints: int = 1, seed: int = 0) -> CMDP:
@@ -89,7 +98,7 @@ def share_together(lengths: list[int]) -> float:
 
 def packed(now: Any) -> tuple[Any, dict[str, bytes]]:
     """Everything of a progress but the clock, as bytes."""
-    tree, arrays = pack((now.learner_state, now.totals, now.keys, now.ledger))
+    tree, arrays = pack((now.learner_state, now.totals, now.keys, now.ledger, now.weights))
     return tree, {name: array.tobytes() for name, array in arrays.items()}
 
 
@@ -198,7 +207,7 @@ def test_a_run_goes_on_from_a_stored_state_as_if_it_had_not_stopped() -> None:
     stored = unpack(*pack(half.learner_state), stored_classes(scene.learner))
     rng = np.random.default_rng()
     rng.bit_generator.state = state
-    start = loop.Progress(stored, half.totals, half.keys, half.seconds)
+    start = loop.Progress(stored, half.totals, half.keys, half.seconds, weights=half.weights)
     rest = list(stretches(scene, start, rng, lambda k: k % 3 == 0))
     assert [row for _, more, _ in rest for row in more] == [row for row in rows if row.episode > 130]
     assert packed(rest[-1].now) == packed(whole)
@@ -215,7 +224,7 @@ def test_a_state_is_not_changed_by_the_episodes_after_it() -> None:
 
 def test_a_run_that_is_stopped_again_and_again_is_the_run_that_was_not(tmp_path: Path) -> None:
     registry = Registry.installed()
-    spec = registry.run("random_dirichlet", "pool", "ProximalOMDPD.standard", 300, 0)
+    spec = registry.run("random_dirichlet", "pool", "ProximalOMDPD.standard", 100, 0)
     whole, parts = RunFolder(tmp_path / "whole", spec.id), RunFolder(tmp_path / "parts", spec.id)
     summary = advance(spec, whole, None, 100.0)
     calls, done = 0, None

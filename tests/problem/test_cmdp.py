@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ def tables(rng_seed=0):
 
 def test_sizes_and_shapes_that_all_differ_are_kept():
     p, r, c = tables()
-    cmdp = CMDP.from_arrays(p, r, c)
+    cmdp = CMDP.from_arrays(p, r, c, budget=0.0)
     assert cmdp.shape == (H, S, A)
     assert cmdp.n_constraints == I
     assert cmdp.excess.shape == (I, H, S, A)
@@ -26,12 +28,12 @@ def test_sizes_and_shapes_that_all_differ_are_kept():
 
 def test_a_single_cost_table_becomes_one_constraint():
     p, r, c = tables()
-    assert np.array_equal(CMDP.from_arrays(p, r, c[0]).cost, c[:1])
+    assert np.array_equal(CMDP.from_arrays(p, r, c[0], budget=0.0).cost, c[:1])
 
 
 def test_stationary_tables_are_repeated_over_the_steps():
     p, r, c = tables()
-    cmdp = CMDP.from_arrays(p[0], r[0], c[:, 0], horizon=7)
+    cmdp = CMDP.from_arrays(p[0], r[0], c[:, 0], budget=0.0, horizon=7)
     assert cmdp.shape == (7, S, A)
     assert np.array_equal(cmdp.transition[6], cmdp.transition[0])
     assert np.array_equal(cmdp.cost[:, 6], c[:, 0])
@@ -84,21 +86,21 @@ def test_rescaling_divides_cost_and_budget_of_the_constraints_that_do_not_fit_on
 
 def test_costs_that_fit_are_not_rescaled():
     p, r, c = tables()
-    assert np.array_equal(CMDP.from_arrays(p, r, c, rescale=True).cost, c)
+    assert np.array_equal(CMDP.from_arrays(p, r, c, budget=0.0, rescale=True).cost, c)
 
 
 def test_a_transition_row_that_does_not_sum_to_one_is_named():
     p, r, c = tables()
     p[2, 3, 1, 0] += 0.1
     with pytest.raises(InvalidInputError, match=r"transition\[2, 3, 1\] \(step 2, state 3, action 1\) = 1.1"):
-        CMDP.from_arrays(p, r, c)
+        CMDP.from_arrays(p, r, c, budget=0.0)
 
 
 def test_a_negative_probability_is_named():
     p, r, c = tables()
     p[1, 0, 1] = [1.5, -0.5, 0.0, 0.0]
     with pytest.raises(InvalidInputError, match=r"transition\[1, 0, 1, 1\] .*next state 1\) = -0.5 is negative"):
-        CMDP.from_arrays(p, r, c)
+        CMDP.from_arrays(p, r, c, budget=0.0)
 
 
 @pytest.mark.parametrize("which", ["transition", "reward", "cost"])
@@ -113,36 +115,36 @@ def test_a_reward_outside_the_unit_interval_is_named():
     p, r, c = tables()
     r[0, 2, 1] = 1.25
     with pytest.raises(InvalidInputError, match=r"reward\[0, 2, 1\] .* = 1.25 is outside \[0, 1\]"):
-        CMDP.from_arrays(p, r, c)
+        CMDP.from_arrays(p, r, c, budget=0.0)
 
 
 def test_swapped_axes_are_refused():
     p, r, c = tables()
     with pytest.raises(InvalidInputError, match=r"reward has shape \(3, 2, 4\), but transition asks for \(3, 4, 2\)"):
-        CMDP.from_arrays(p, r.transpose(0, 2, 1), c)
+        CMDP.from_arrays(p, r.transpose(0, 2, 1), c, budget=0.0)
     with pytest.raises(InvalidInputError, match="cost has length 2 along its state axis"):
-        CMDP.from_arrays(p, r, c.transpose(0, 1, 3, 2))
+        CMDP.from_arrays(p, r, c.transpose(0, 1, 3, 2), budget=0.0)
     with pytest.raises(InvalidInputError, match="transition has length"):
-        CMDP.from_arrays(p.transpose(0, 1, 3, 2), r.transpose(0, 1, 2).repeat(2, axis=2), c)
+        CMDP.from_arrays(p.transpose(0, 1, 3, 2), r.transpose(0, 1, 2).repeat(2, axis=2), c, budget=0.0)
 
 
 def test_a_transition_of_the_wrong_rank_is_refused():
     with pytest.raises(InvalidInputError, match="transition has 2 axes, but needs 4"):
-        CMDP.from_arrays(np.eye(2), np.zeros(2), np.zeros(2))
+        CMDP.from_arrays(np.eye(2), np.zeros(2), np.zeros(2), budget=0.0)
 
 
 def test_a_stationary_kernel_needs_its_horizon():
     p, r, c = tables()
     with pytest.raises(InvalidInputError, match="so a horizon is needed"):
-        CMDP.from_arrays(p[0], r[0], c[0, 0])
+        CMDP.from_arrays(p[0], r[0], c[0, 0], budget=0.0)
     with pytest.raises(InvalidInputError, match="horizon is 0"):
-        CMDP.from_arrays(p[0], r[0], c[0, 0], horizon=0)
+        CMDP.from_arrays(p[0], r[0], c[0, 0], budget=0.0, horizon=0)
 
 
 def test_a_horizon_that_contradicts_the_kernel_is_refused():
     p, r, c = tables()
     with pytest.raises(InvalidInputError, match="horizon is 9, but transition has 3 steps"):
-        CMDP.from_arrays(p, r, c, horizon=9)
+        CMDP.from_arrays(p, r, c, budget=0.0, horizon=9)
 
 
 @pytest.mark.parametrize(("axis", "label"), [(0, "step"), (1, "state"), (2, "action")])
@@ -150,19 +152,19 @@ def test_an_axis_of_length_zero_is_named(axis, label):
     p, r, c = tables()
     empty = np.take(p, [], axis=axis)
     with pytest.raises(InvalidInputError, match=f"transition has length 0 along its {label} axis"):
-        CMDP.from_arrays(empty, r, c)
+        CMDP.from_arrays(empty, r, c, budget=0.0)
 
 
 def test_no_constraint_at_all_is_refused():
     p, r, c = tables()
     with pytest.raises(InvalidInputError, match="cost has length 0 along its constraint axis"):
-        CMDP.from_arrays(p, r, c[:0])
+        CMDP.from_arrays(p, r, c[:0], budget=0.0)
 
 
 def test_an_initial_law_is_checked():
     p, r, c = tables()
     with pytest.raises(InvalidInputError, match="initial has length 2 along its state axis"):
-        CMDP.from_arrays(p, r, c, initial=[0.5, 0.5])
+        CMDP.from_arrays(p, r, c, budget=0.0, initial=[0.5, 0.5])
 
 
 @pytest.mark.parametrize("which", ["transition", "reward", "cost", "budget", "initial"])
@@ -175,12 +177,12 @@ def test_what_is_not_an_array_of_numbers_is_refused_with_a_sentence(which):
 def test_step_dependent_costs_beside_a_stationary_kernel_are_not_taken_for_constraints():
     p, r, c = tables()
     with pytest.raises(InvalidInputError, match="cost"):
-        CMDP.from_arrays(p[0], r, c[0], horizon=H)
+        CMDP.from_arrays(p[0], r, c[0], budget=0.0, horizon=H)
 
 
 def test_a_learner_is_told_the_sizes_the_initial_law_and_nothing_else():
     p, r, c = tables()
-    setting = CMDP.from_arrays(p, r, c, initial=[0.1, 0.2, 0.3, 0.4]).setting(100, "full")
+    setting = CMDP.from_arrays(p, r, c, budget=0.0, initial=[0.1, 0.2, 0.3, 0.4]).setting(100, "full")
     assert setting.shape == (H, S, A)
     assert setting.n_constraints == I
     assert setting.n_episodes == 100
@@ -190,7 +192,7 @@ def test_a_learner_is_told_the_sizes_the_initial_law_and_nothing_else():
 
 def test_the_given_arrays_are_copied():
     p, r, c = tables()
-    cmdp = CMDP.from_arrays(p, r, c)
+    cmdp = CMDP.from_arrays(p, r, c, budget=0.0)
     before = cmdp.reward.copy()
     r[:] = 0.0
     assert np.array_equal(cmdp.reward, before)
@@ -199,3 +201,81 @@ def test_the_given_arrays_are_copied():
 def test_a_problem_is_one_line_when_it_is_printed():
     cmdp = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 40.0]], budget=60.0, horizon=3, rescale=True)
     assert repr(cmdp) == "CMDP(own: 1 states, 2 actions, 3 steps, budget 60)"
+
+
+def shop(budget, rescale=True):
+    """Two constraints in units of their own, of which the first does not fit."""
+    p, r, _ = tables()
+    cost = np.random.default_rng(3).random((2, *r.shape)) * np.array([30.0, 0.5])[:, None, None, None]
+    return CMDP.from_arrays(p, r, cost, budget, rescale=rescale), cost
+
+
+@pytest.mark.parametrize("budget", [[45.0, 1.0], [600.0, 10.0], [0.0, 0.0], 1.0])
+def test_another_budget_in_the_user_s_units_gives_the_problem_that_has_it(budget):
+    (cmdp, cost), (wanted, _) = shop([45.0, 1.0]), shop(budget)
+    scenarios = {"dear": 1.5 * cost, "cheap": 0.5 * cost}
+    for changed, other in (
+        (cmdp.with_budget(budget), wanted),
+        (cmdp.with_scenarios(scenarios).with_budget(budget), wanted.with_scenarios(scenarios)),
+    ):
+        assert repr(changed) == repr(other)
+        for name in ("cost", "budget", "cost_scale", "excess"):
+            assert np.allclose(getattr(changed, name), getattr(other, name), rtol=1e-14, atol=1e-14)
+    assert np.allclose(changed.scenarios.tables, other.scenarios.tables, rtol=1e-14, atol=1e-14)
+
+
+def test_another_budget_that_does_not_fit_is_refused_where_nothing_was_divided_before():
+    p, r, c = tables()
+    cmdp = CMDP.from_arrays(p, r, c, budget=0.0)
+    assert np.array_equal(cmdp.with_budget(0.0).excess, cmdp.excess)
+    with pytest.raises(InvalidInputError, match="pass rescale=True"):
+        cmdp.with_budget(100.0)
+    assert cmdp.with_budget(100.0, rescale=True).cost_scale.min() > 1.0
+
+
+@pytest.mark.parametrize("changes", [{"budget": np.array([600.0, 10.0])}, {"cost": np.zeros(1)}], ids=list)
+def test_costs_and_budgets_in_unknown_units_cannot_be_put_into_a_problem(changes):
+    cmdp, _ = shop([45.0, 1.0])
+    with pytest.raises(InvalidInputError, match=r"give budgets in your units to cmdp\.with_budget"):
+        replace(cmdp, **changes)
+    assert replace(cmdp, name="other").labelled("third").budget is cmdp.budget
+
+
+def test_a_forgotten_budget_is_asked_for():
+    p, r, c = tables()
+    coin = (3, 2, 1), lambda s, a: [(1.0, s)], lambda s, a: 0.0, lambda s, a: 0.0
+    for build in (
+        lambda: CMDP.from_arrays(p, r, c),
+        lambda: CMDP.from_arrays(p, r, c, budget=None),
+        lambda: CMDP.from_functions(*coin),
+        lambda: CMDP.from_arrays(p, r, c, 0.0).with_budget(None),
+    ):
+        with pytest.raises(InvalidInputError, match="budget is missing: give what an episode may cost in expectation"):
+            build()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"reward_range": (-1e308, 1e308)}, r"reward_range\[0\] .* is beyond 1e\+100: choose larger units"),
+        ({"reward_range": (0.0, 1e101)}, r"reward_range\[1\] .* is beyond 1e\+100"),
+        ({"reward_range": (0.0, 1e-300)}, "its ends must be farther apart"),
+        ({"reward_range": (1e15, 1e15 + 1.0)}, "its ends must be farther apart"),
+        ({"budget": 1e200, "rescale": True}, r"budget\[0\] .* is beyond 1e\+100"),
+        ({"cost": 1e308, "rescale": True}, r"cost\[0, 0, 0, 0\] .* is beyond 1e\+100"),
+        ({"cost": np.inf, "rescale": True}, "is not a finite number"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_reckoned_with_is_refused(given, words):
+    p, r, c = tables()
+    full = {"reward": np.zeros_like(r), "budget": 0.0} | given | {"cost": np.full_like(c, given.get("cost", 0.0))}
+    with pytest.raises(InvalidInputError, match=words):
+        CMDP.from_arrays(p, **full)
+
+
+def test_the_largest_range_that_is_taken_has_a_value():
+    ends = (-1e100, 1e100)
+    found = CMDP.from_arrays(np.ones((1, 2, 1)), [ends], [[0.0, 1.0]], 0.5, horizon=3, reward_range=ends).solve()
+    assert found.value == pytest.approx(-2e100)
+    assert found.shadow_prices == pytest.approx([2e100])

@@ -22,7 +22,7 @@ COST = np.random.default_rng(2).random((2, S, A))
 
 
 def made(transition, **settings):
-    return CMDP.from_arrays(transition, REWARD, COST, horizon=H, **settings)
+    return CMDP.from_arrays(transition, REWARD, COST, **({"budget": 0.0, "horizon": H} | settings))
 
 
 def as_pairs(p):
@@ -56,7 +56,7 @@ def test_kernels_by_step_may_be_lists_of_sparse_matrices():
     by_action = [[csr_matrix(step[:, a]) for a in range(A)] for step in p]
     reward, cost = np.repeat(REWARD[None], H, axis=0), np.repeat(COST[:, None], H, axis=1)
     for form in (p, stacked, by_action):
-        cmdp = CMDP.from_arrays(form, reward, cost)
+        cmdp = CMDP.from_arrays(form, reward, cost, budget=0.0)
         assert np.array_equal(cmdp.transition, p)
         assert not cmdp.stationary
 
@@ -71,7 +71,9 @@ def test_the_action_may_come_first_if_that_is_said():
     assert np.array_equal(made(stacked, axes="ASS").transition, made(p).transition)
     by_step = np.repeat(swapped[None], H, axis=0)
     rewards, costs = np.repeat(REWARD[None], H, axis=0), np.repeat(COST[:, None], H, axis=1)
-    assert np.array_equal(CMDP.from_arrays(by_step, rewards, costs, axes="HASS").transition, made(p).transition)
+    assert np.array_equal(
+        CMDP.from_arrays(by_step, rewards, costs, budget=0.0, axes="HASS").transition, made(p).transition
+    )
     with pytest.raises(InvalidInputError, match="axes is 'ssa', but must be one of SAS, ASS, HSAS, HASS"):
         made(swapped, axes="ssa")
     with pytest.raises(InvalidInputError, match="transition has 3 axes, but axes='HASS' names 4"):
@@ -119,13 +121,13 @@ def test_what_is_wrong_with_a_form_is_named(transition, message):
 
 def test_a_form_of_one_step_needs_its_horizon():
     with pytest.raises(InvalidInputError, match="so a horizon is needed"):
-        CMDP.from_arrays(csr_matrix(kernel()[0].reshape(S * A, S)), REWARD, COST)
+        CMDP.from_arrays(csr_matrix(kernel()[0].reshape(S * A, S)), REWARD, COST, budget=0.0)
 
 
 def test_pairs_that_could_be_a_table_of_two_states_are_refused():
     both = [[[(1, 0), (0, 1)], [(0, 1), (1, 0)]], [[(0, 1), (1, 0)], [(1, 0), (0, 1)]]]
     with pytest.raises(InvalidInputError, match=r"could be lists of pairs .* or a table"):
-        CMDP.from_arrays(both, np.zeros((2, 2)), np.zeros((2, 2)), horizon=2)
+        CMDP.from_arrays(both, np.zeros((2, 2)), np.zeros((2, 2)), budget=0.0, horizon=2)
 
 
 def test_functions_make_a_problem():

@@ -12,26 +12,43 @@ def dual_value(transition, initial, reward, tables):
     The value function form, where the library maximises over occupancies.  Unbounded below means that no policy
     satisfies the tables: then (None, None).
     """
+    found, _ = _value_form(transition, initial, reward, tables)
+    if found.status == 3:
+        return None, None
+    assert found.status == 0, found.message
+    return float(found.fun), found.x[len(found.x) - len(tables) :]
+
+
+def price_ends(transition, initial, reward, table):
+    """(least, largest) price of one table among the optimal ones of `dual_value`; infinite if there is no largest."""
+    best, program = _value_form(transition, initial, reward, table[None])
+    assert best.status == 0, best.message
+    price = np.zeros(len(best.x))
+    price[-1] = 1.0
+    optimal = np.vstack([program.pop("A_ub"), program.pop("c")])
+    below = np.r_[program.pop("b_ub"), best.fun + 1e-10 * max(1.0, abs(best.fun))]
+    ends = [linprog(sign * price, A_ub=optimal, b_ub=below, **program) for sign in (1.0, -1.0)]
+    assert ends[0].status == 0, ends[0].message
+    assert ends[1].status in (0, 3), ends[1].message
+    return float(ends[0].fun), float(-ends[1].fun) if ends[1].status == 0 else np.inf
+
+
+def _value_form(transition, initial, reward, tables):
+    """The answer of SciPy, and what it was asked."""
     H, S, A = reward.shape
     n = len(tables)
-    rows, bounds = [], []
+    values = np.zeros((H, S, A, H, S))
     for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                row = np.zeros((H, S))
-                row[h, s] = -1.0
-                if h + 1 < H:
-                    row[h + 1] += transition[h, s, a]
-                rows.append(np.r_[row.ravel(), -tables[:, h, s, a]])
-                bounds.append(-reward[h, s, a])
-    cost = np.zeros(H * S + n)
-    cost[:S] = initial
-    limits = [(None, None)] * (H * S) + [(0.0, None)] * n
-    answer = linprog(cost, A_ub=np.array(rows), b_ub=np.array(bounds), bounds=limits, method="highs")
-    if answer.status == 3:
-        return None, None
-    assert answer.status == 0, answer.message
-    return float(answer.fun), answer.x[H * S :]
+        values[h, np.arange(S), :, h, np.arange(S)] = -1.0
+        if h + 1 < H:
+            values[h, :, :, h + 1] += transition[h]
+    program = {
+        "c": np.r_[initial, np.zeros((H - 1) * S + n)],
+        "A_ub": np.c_[values.reshape(H * S * A, H * S), -tables.reshape(n, H * S * A).T], "b_ub": -reward.ravel(),
+        "bounds": [(None, None)] * (H * S) + [(0.0, None)] * n, "method": "highs",
+        "options": {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    }  # fmt: skip
+    return linprog(**program), program
 
 
 def least_worst_excess(transition, initial, tables):
@@ -56,6 +73,26 @@ def least_worst_excess(transition, initial, tables):
     answer = linprog(cost, A_ub=np.array(rows), b_ub=np.array(bounds), bounds=limits, method="highs")
     assert answer.status == 0, answer.message
     return float(-answer.fun)
+
+
+def least_total(transition, initial, tables):
+    """min over occupancies of sum_k max_i [d_ki.q]^+ for the tables (K, I, H, S, A) of K episodes, one by one."""
+    K, per_episode, H, S, A = tables.shape
+    n = H * S * A
+    flow = np.zeros((H, S, n + K))
+    for h in range(H):
+        for s in range(S):
+            start = (h * S + s) * A
+            flow[h, s, start : start + A] = 1.0
+            if h > 0:
+                flow[h, s, (h - 1) * S * A : h * S * A] -= transition[h - 1, :, :, s].ravel()
+    paid = -np.repeat(np.eye(K), per_episode, axis=0)
+    answer = linprog(
+        np.r_[np.zeros(n), np.ones(K)], A_ub=np.c_[tables.reshape(-1, n), paid], b_ub=np.zeros(K * per_episode),
+        A_eq=flow.reshape(H * S, n + K), b_eq=np.r_[initial, np.zeros((H - 1) * S)], method="highs",
+    )  # fmt: skip
+    assert answer.status == 0, answer.message
+    return float(answer.fun)
 
 
 def extended_value(box, initial, reward, tables, worst=False):

@@ -22,7 +22,7 @@ def trivial_world():
     """Both states alike; the next state is drawn evenly."""
     p = np.full((STATES, ACTIONS, STATES), 1.0 / STATES)
     tables = np.tile(REWARD, (STATES, 1)), np.tile(COST, (STATES, 1))
-    return CMDP.from_arrays(p, *tables, horizon=HORIZON)
+    return CMDP.from_arrays(p, *tables, budget=0.0, horizon=HORIZON)
 
 
 def known_safe():

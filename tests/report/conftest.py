@@ -36,11 +36,16 @@ def browser():
         started.close()
 
 
+# How long a browser may take for anything, in milliseconds: only so that a fault does not last for ever.
+PATIENCE = 240_000
+
+
 class Tab:
     """A page that notes what goes wrong in it, and every address it asks for."""
 
     def __init__(self, browser, **settings):
         self.context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.faults, self.asked = [], []
         self.page.on("console", lambda message: self.faults.append(message.text) if message.type == "error" else None)
@@ -55,7 +60,7 @@ class Tab:
         return self.page
 
     def settle(self):
-        self.page.wait_for_selector("main[data-ready=yes]", timeout=20_000)
+        self.page.wait_for_selector("main[data-ready=yes]")
 
     def picture(self, section):
         """What a section shows."""

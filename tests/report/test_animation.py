@@ -25,7 +25,7 @@ def test_the_player_opens_from_disk_plays_and_stops(tab, player):
     assert "After 1 of 40 episodes" in page.inner_text("#readout")
     page.select_option("#speed", "8")
     page.click("#play")
-    page.wait_for_function("() => Number(document.querySelector('main').dataset.frame) >= 3", timeout=10_000)
+    page.wait_for_function("() => Number(document.querySelector('main').dataset.frame) >= 3")
     page.click("#play")
     held = frame(page)
     page.wait_for_timeout(400)
@@ -50,7 +50,7 @@ def test_the_player_answers_keys_sliders_and_another_learner(tab, player):
     page.click("#readout")
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("Space")
-    page.wait_for_function("() => Number(document.querySelector('main').dataset.frame) >= 1", timeout=10_000)
+    page.wait_for_function("() => Number(document.querySelector('main').dataset.frame) >= 1")
     assert tab.faults == []
 
 

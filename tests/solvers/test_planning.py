@@ -18,7 +18,7 @@ from omdpd.worlds import garnet
 def instance(seed, n_tables, n_states=6, horizon=4):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(n_states, 0.3), (horizon, n_states, 3))
-    return CMDP.from_arrays(p, rng.random(p.shape[:3]), rng.uniform(-1.0, 1.0, (n_tables, *p.shape[:3])))
+    return CMDP.from_arrays(p, rng.random(p.shape[:3]), rng.uniform(-1.0, 1.0, (n_tables, *p.shape[:3])), budget=0.0)
 
 
 def check_plan(cmdp, plan, tables):

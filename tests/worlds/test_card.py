@@ -4,6 +4,7 @@ import pytest
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.worlds import cyclic, paradox, queue, streaming
 from omdpd.worlds.card import problem_card, slater_gap
+from planning_ties import KINDS, faults, tied_problem
 
 STAY = np.eye(2)[:, None].repeat(2, axis=1)  # two states that are never left, two actions
 
@@ -99,3 +100,22 @@ def test_the_slater_gap_of_two_constraints_is_the_smaller_of_two_rooms():
     both = CMDP.from_arrays(p, [[0.0, 1.0]], [[[0.2, 0.6]], [[0.8, 0.3]]], [1.0, 1.2], horizon=2)
     # with weight x on action 0 over 2 steps: rooms 1 - 1.2 + .8 x and 1.2 - .6 - x; equal at x = 4/9
     assert slater_gap(both) == pytest.approx(-0.2 + 0.8 * 4 / 9)
+
+
+@pytest.mark.parametrize("n_constraints", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_where_much_is_equal_the_card_is_that_of_linear_programs(kind, n_constraints):
+    """2000 larger ones: `make ties`."""
+    for seed in range(5):
+        cmdp = tied_problem(seed, kind, n_constraints, max_states=6)
+        assert faults(cmdp, problem_card(cmdp)) == []
+
+
+def test_a_price_without_an_upper_end_has_one_where_there_is_room():
+    """One action earns and costs 1, the other nothing: the price is 1; at budget 0 anything from 1 on."""
+    p = np.ones((1, 2, 1))
+    ends = {}
+    for budget in (0.0, 1.0, 2.0):
+        (constraint,) = problem_card(CMDP.from_arrays(p, [[1.0, 0.0]], [[1.0, 0.0]], budget, horizon=2)).constraints
+        ends[budget] = constraint.multiplier, constraint.multiplier_high
+    assert ends == {0.0: (1.0, None), 1.0: (1.0, 1.0), 2.0: (0.0, 1.0)}

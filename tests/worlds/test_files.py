@@ -147,10 +147,12 @@ def test_a_header_may_say_the_rest(tmp_path):
         ("colour = 3", "the key 'colour'"),
         ("horizon = ", "not TOML"),
         ("horizon = 4\nformat = 7", "has format 7"),
-        ('horizon = 4\nactions = ["only one"]', "there are 1 action labels, but 2"),
+        ('horizon = 4\nbudget = [0.0]\nactions = ["only one"]', "there are 1 action labels, but 2"),
         ("horizon = 4\nreward_range = [1]", "reward_range in its header must be two numbers"),
+        ("horizon = 4\nbudget = [0.0]\nreward_range = [2, 1]", "reward_range is .2, 1., but must be two numbers, the"),
+        ("horizon = 4\nbudget = [0.0]\nreward_range = [1, 1]", "reward_range is .1, 1., but must be two numbers, the"),
         ("horizon = 4\nbudget = ['a']", "budget in its header must be a list of float"),
-        ("horizon = 4\ncost_scale = [-1.0]", "one positive number per constraint"),
+        ("horizon = 4\nbudget = [0.0]\ncost_scale = [-1.0]", "one positive number per constraint"),
     ],
 )
 def test_a_wrong_header_is_named(tmp_path, header, words):
@@ -167,7 +169,8 @@ def test_a_wrong_header_is_named(tmp_path, header, words):
         ({"transition": P * 0.9}, r"transition\[0, 0, 0\] .* = 0.9 is the sum"),
         ({"reward": np.array([["a", "b"], ["c", "d"]])}, "reward holds <U1, not numbers"),
         ({"horizon": None}, "a horizon is needed"),
-        ({"scenarios": np.zeros((1, 1, 3, 2, 2))}, "1 scenarios, so the header needs as many names"),
+        ({}, "budget is missing: give what an episode may cost"),
+        ({"budget": 0.0, "scenarios": np.zeros((1, 1, 3, 2, 2))}, "1 scenarios, so the header needs as many names"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path, changes, words):

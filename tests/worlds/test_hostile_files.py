@@ -1,8 +1,7 @@
-"""Problem files of a stranger: each is refused with one sentence, in bounded memory and time; see `hostile_npz`."""
+"""Problem files of a stranger: each is refused with one sentence, in bounded memory; see `hostile_npz`."""
 
 import os
 import resource
-import time
 
 import numpy as np
 import pytest
@@ -15,8 +14,8 @@ FILES = hostile_files()
 # A field that no reader needs may be anything, as long as the numbers that are read are the good file's.
 UNREAD = ("directory 4 name length", "directory 4 extra length", "directory 4 comment length", "local flags",
           "end count", "end disk", "end comment")  # fmt: skip
-# The bars: a gigabyte in all, of which this test's own process takes some before it begins; 20 seconds.
-MAX_GROWTH_MB, MAX_SECONDS = 700, 20.0
+# The bar: a gigabyte in all, of which this test's own process takes some before it begins.
+MAX_GROWTH_MB = 700
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,10 +36,8 @@ def test_there_are_many_of_them_and_the_file_they_are_made_of_is_good(tmp_path):
 def test_a_hostile_problem_file_is_refused_with_one_sentence(tmp_path, hostile):
     file = tmp_path / "stranger.npz"
     file.write_bytes(hostile.build())
-    began = time.perf_counter()
     with pytest.raises(InvalidInputError) as caught:
         load_problem(file)
-    assert time.perf_counter() - began < MAX_SECONDS
     said = str(caught.value)
     assert len(said) < 1000 + len(str(file))
     assert "\n" not in said

@@ -81,7 +81,7 @@ class Writer:
         """Make everything up to `now` durable."""
         if not self.values:
             return
-        tree, arrays = pack((now.learner_state, now.totals, now.keys, now.seconds, now.ledger))
+        tree, arrays = pack((now.learner_state, now.totals, now.keys, now.seconds, now.ledger, now.weights))
         done = Commit(now.k, {"progress": tree, "rng": self.rng.bit_generator.state}, arrays)
         values = pa.table({"value": pa.array(self.values, pa.float64())})
         fresh = None if self.kept is None else self.kept.unwritten()
@@ -111,7 +111,8 @@ def resumed(record: RunFolder, learner: Learner[Any], start: Progress, rng: np.r
             raise TypeError("it is the state of another learner")
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise RecordError(f"{file} is damaged: the state in it cannot be used ({error})") from None
-    return Progress(state, totals, keys, seconds, rest[0] if rest else None)
+    ledger, weights = (*rest, None, None)[:2]  # what a later version added was not kept before
+    return Progress(state, totals, keys, seconds, ledger, weights)
 
 
 def table_of_rows(rows: Rows, metrics: Sequence[str]) -> pa.Table:

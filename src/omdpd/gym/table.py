@@ -54,7 +54,7 @@ def from_gymnasium(
     env: Any,
     horizon: int,
     cost: TableCost | npt.ArrayLike,
-    budget: npt.ArrayLike,
+    budget: npt.ArrayLike | None = None,
     initial: npt.ArrayLike | None = None,
     reward_range: tuple[float, float] | None = None,
 ) -> CMDP:
@@ -236,7 +236,7 @@ def _reward_range(table: Table, given: tuple[float, float] | None) -> tuple[floa
         raise InvalidInputError(
             f"the table's rewards go from {min(rewards):g} to {max(rewards):g}, outside {(low, high)}"
         )
-    return low, high
+    return as_range("reward_range", (low, high))
 
 
 def _initial(env: Any, given: npt.ArrayLike | None, S: int) -> Floats:

@@ -25,7 +25,16 @@ import numpy.typing as npt
 
 from omdpd.gym.contact import Answer, at, reset, step, whole
 from omdpd.play.policy import Policy
-from omdpd.problem.arrays import Floats, InvalidInputError, as_range, as_table, numbers, positive_integer, shown
+from omdpd.problem.arrays import (
+    Floats,
+    InvalidInputError,
+    as_budget,
+    as_range,
+    as_table,
+    numbers,
+    positive_integer,
+    shown,
+)
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.problem.strangers import strangers_code
 from omdpd.solvers.compiled.rollout import index_of_uniform
@@ -85,7 +94,7 @@ class Task:
 
     env: Any
     horizon: int
-    budget: npt.ArrayLike
+    budget: npt.ArrayLike | None = None
     cost: StepCost | str | None = None
     initial: npt.ArrayLike | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
@@ -137,7 +146,7 @@ class Task:
     @cached_property
     def limits(self) -> Floats:
         """Budgets, (I,)."""
-        return as_table("budget", np.atleast_1d(numbers("budget", self.budget)), ["constraint"], [None])
+        return as_budget(self.budget)
 
     @cached_property
     def scale(self) -> Floats:

@@ -51,7 +51,10 @@ class Nature(Protocol):
         ...
 
     def table(self, key: int) -> Floats:
-        """The cost table (I, H, S, A) that a round's key names, up to a positive factor: a row of the comparator."""
+        """The cost table (I, H, S, A) that a round's key names: a row of the comparator.
+
+        A round whose cost is a positive multiple of it says so in its `factor`.
+        """
         ...
 
     def safety(self) -> Safety:

@@ -12,7 +12,7 @@ against it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -55,8 +55,7 @@ class ChangingRewards:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The other nature's round with another reward."""
-        under = self.base.draw(k, occupancy)
-        return Round(self.reward(k, occupancy), under.cost, under.key, under.reward_noise, under.cost_noise)
+        return replace(self.base.draw(k, occupancy), reward=self.reward(k, occupancy))
 
     def reward(self, k: int, occupancy: Floats) -> Floats:
         """The reward table of episode k."""

@@ -33,7 +33,8 @@ class Scaled:
         """c_k d."""
         factor = LEVELS[episode_choice(self.seed, k, len(LEVELS))]
         key = SIGNS.index(float(np.sign(factor)))
-        return Round(self.cmdp.reward, factor * self.cmdp.excess, key, self.reward_noise)
+        size = abs(factor) if factor else 1.0
+        return Round(self.cmdp.reward, factor * self.cmdp.excess, key, self.reward_noise, factor=size)
 
     def table(self, key: int) -> Floats:
         """0, d or -d."""

@@ -50,13 +50,16 @@ MAX_KEPT = 4096
 
 
 class Stretch(NamedTuple):
-    """Episodes played together: the true value of each, the rows that were wanted, and where they lead."""
+    """Episodes played together: the true value of each, the rows that were wanted, and where they lead.
+
+    `met` has the key of every table that they met, and how often they did.
+    """
 
     values: Sequence[float]
     rows: Sequence[Row]
     state: State
     totals: Totals
-    keys: Sequence[int]
+    met: Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +128,8 @@ class Stage:
         wanted = [b for b in range(done.played) if recorded(state.k + b + 1)]
         rows = _rows(state.k, wanted, state.eta, columns)
         sums = _totals(totals, columns, done.played, self.scene.episodes)
-        keys = [self.rounds[i].key for i in np.unique(played)]
-        return Stretch(columns.value[: done.played].tolist(), rows, after, sums, keys)
+        met = [(self.rounds[i].key, float(n)) for i, n in zip(*np.unique(played, return_counts=True), strict=True)]
+        return Stretch(columns.value[: done.played].tolist(), rows, after, sums, met)
 
     def _usual(self, state: State, most: int) -> Integers:
         """Which round every next episode has, up to the first whose tables are not remembered."""
@@ -238,7 +241,7 @@ def _named(each: Round) -> tuple[Any, ...]:
 def _plain(each: Round, first: Round, scene: Scene) -> bool:
     """Whether a round is one that compiled code can play, and differs from the first in its costs alone."""
     noise = each.reward_noise, each.cost_noise
-    alike = each.reward is scene.cmdp.reward and noise == (first.reward_noise, first.cost_noise)
+    alike = each.reward is scene.cmdp.reward and noise == (first.reward_noise, first.cost_noise) and each.factor == 1.0
     exact = each.cost.dtype == each.reward.dtype == np.float64
     return alike and exact and "beta" not in noise and has_tables(scene.cmdp, each)
 

@@ -97,9 +97,10 @@ class Comparator:
     """The best policy that is safe in every episode of a run, or the fact that there is none.
 
     `rows` (n, H, S, A) are the tables with a positive shadow price, `multipliers` (n,) the prices.  Without a
-    comparator `value` is None, and `hindsight_violation` is what the best fixed policy would have paid in total
-    (None if there are too many tables to find out).  `policy` (H, S, A) is the policy itself, None also where the world
-    moves and every episode has its own.
+    comparator `value` is None, and `hindsight_violation` is the least Violation(K) of a fixed policy against the tables
+    of the run's episodes (None if there are too many tables to find out, how often each was met is not known, or the
+    world moves).  `policy` (H, S, A) is the policy itself, None also where the world moves and every episode has its
+    own.
     """
 
     exists: bool
@@ -132,17 +133,23 @@ def assess(round_: Round, occupancy: Floats) -> Assessment:
     return Assessment(expected(round_.reward, occupancy), inner(round_.cost, occupancy))
 
 
-def comparator(cmdp: CMDP, nature: Nature, keys: Sequence[int], reward: Floats | None = None) -> Comparator:
-    """The comparator over the distinct tables that were drawn (by key), for the mean reward that was met if given."""
-    few = len(keys) * cmdp.excess.size <= MAX_NUMBERS
-    kept = list(_chunks(nature, keys)) if few else None
+def comparator(
+    cmdp: CMDP, nature: Nature, keys: Sequence[int], reward: Floats | None = None, weights: Floats | None = None
+) -> Comparator:
+    """The comparator over the distinct tables that were drawn (by key), for the mean reward that was met if given.
+
+    `weights` (n,) are the sums of the factors with which each was met; None if they are not known.
+    """
+    size = len(keys) * cmdp.excess.size
+    kept = list(_chunks(nature, keys)) if size <= MAX_NUMBERS else None
     chunks = (lambda: iter(kept)) if kept is not None else (lambda: _chunks(nature, keys))
     against = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward if reward is None else reward, chunks)
     plan, rows = against.plan, against.rows
     if not plan.feasible:
         paid = None
-        if kept is not None and len(keys) * cmdp.excess.size <= MAX_HINDSIGHT and written_out(cmdp.laws):
-            paid = least_total_violation(cmdp.transition, cmdp.initial, np.concatenate(kept))
+        if weights is not None and kept is not None and size <= MAX_HINDSIGHT and written_out(cmdp.laws):
+            tables = np.concatenate(kept).reshape(len(keys), *cmdp.excess.shape)
+            paid = least_total_violation(cmdp.transition, cmdp.initial, tables, weights)
         return Comparator(False, None, rows[:0], np.zeros(0), paid)
     priced = plan.multipliers > 0.0
     return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0, plan.policy)

@@ -50,7 +50,8 @@ class Progress:
 
     `keys` are the tables met, for a nature that repeats them (otherwise every episode has its own), as ranges
     (first, last + 1): tables are met in order or are few, so that this stays small however long the run is.  `ledger`
-    is kept for learners that report their plans.
+    is kept for learners that report their plans.  `weights` (n,) are the sums of the factors with which each of those
+    tables was met, in the order of their keys; None in a run that began when they were not kept.
     """
 
     learner_state: Any
@@ -58,6 +59,7 @@ class Progress:
     keys: KeyRanges
     seconds: float
     ledger: Ledger | None = None
+    weights: Floats | None = None
 
     @property
     def k(self) -> int:
@@ -74,7 +76,8 @@ def first(scene: Scene) -> Progress:
     state = scene.learner.init(setting)
     # Where the truth changes, no estimate of a mean can be held against it.
     followed = not changes_of(scene.nature) and scene.learner.report(state).plan is not None
-    return Progress(state, Totals.none(scene.cmdp), (), 0.0, Ledger.empty(setting) if followed else None)
+    ledger = Ledger.empty(setting) if followed else None
+    return Progress(state, Totals.none(scene.cmdp), (), 0.0, ledger, np.zeros(0))
 
 
 def play(
@@ -98,11 +101,13 @@ def play(
         feedback, judged = play_judged(here, round_, policy, occupancy, nature.feedback, rng)
         state = learner.update(now.learner_state, feedback)
         totals = now.totals.after(judged, occupancy, K, round_.reward if "reward" in changes else None)
-        keys = with_key(now.keys, round_.key) if nature.repeats else now.keys
+        keys, weights = now.keys, now.weights
+        if nature.repeats:
+            keys, weights = with_table(keys, weights, round_.key, round_.factor)
         ledger = now.ledger
         if ledger is not None and plan is not None:
             ledger = ledger.after(cmdp, setting, plan, round_, occupancy, feedback)
-        now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began, ledger)
+        now = Progress(state, totals, keys, now.seconds + time.perf_counter() - began, ledger, weights)
         row, report = None, None
         if recorded(k + 1):
             report = learner.report(state)
@@ -153,11 +158,11 @@ def stretches(
         if found is None:  # the verbs go on for a while, ever longer if nothing else is of use
             alone = min(2 * alone + 1, ALONE)
             continue
-        keys = now.keys
-        for key in found.keys if scene.nature.repeats else ():
-            keys = with_key(keys, key)
+        keys, weights = now.keys, now.weights
+        for key, times in found.met if scene.nature.repeats else ():
+            keys, weights = with_table(keys, weights, key, times)
         spent = time.perf_counter() - began
-        now = Progress(found.state, found.totals, keys, now.seconds + spent)
+        now = Progress(found.state, found.totals, keys, now.seconds + spent, None, weights)
         alone = 0 if len(found.values) >= alone else alone
         most = max(1, min(LONG, int(len(found.values) * BLINK / spent)))
         yield Played(found.values, found.rows, now)
@@ -178,11 +183,28 @@ def met_comparator(scene: Scene, end: Progress) -> Comparator:
     met = end.totals.rewards
     mean = None if met is None else met / end.k
     if not scene.nature.repeats:
-        return comparator(scene.cmdp, scene.nature, range(end.k), mean)
+        return comparator(scene.cmdp, scene.nature, range(end.k), mean, np.ones(end.k))
     keys = (
         range(*end.keys[0]) if len(end.keys) == 1 else [key for first, stop in end.keys for key in range(first, stop)]
     )
-    return comparator(scene.cmdp, scene.nature, keys, mean)
+    return comparator(scene.cmdp, scene.nature, keys, mean, end.weights)
+
+
+def with_table(ranges: KeyRanges, weights: Floats | None, key: int, weight: float) -> tuple[KeyRanges, Floats | None]:
+    """The ranges with one more key, and the weights of all their keys with so much more of that one.
+
+    >>> with_table(((0, 2), (3, 4)), np.array([5.0, 6.0, 7.0]), 2, 1.0)
+    (((0, 4),), array([5., 6., 1., 7.]))
+    """
+    wider = with_key(ranges, key)
+    if weights is None:
+        return wider, None
+    place = sum(min(stop, key) - first for first, stop in wider if first < key)
+    if wider is not ranges:
+        return wider, np.insert(weights, place, weight)
+    more = weights.copy()
+    more[place] += weight
+    return wider, more
 
 
 def with_key(ranges: KeyRanges, key: int) -> KeyRanges:

@@ -8,7 +8,7 @@ in the user's units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats, one_step, over_steps
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
-from omdpd.worlds.card import ProblemCard, problem_card, slater_gap
+from omdpd.solvers.planning import room_under
+from omdpd.worlds.card import ProblemCard, problem_card
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,8 +112,8 @@ def _slater_gap(cmdp: CMDP) -> float:
     """max_q min_i (b_i - c_i.q) in the user's units, in which constraints have other scales than for learners."""
     largest = float(cmdp.cost_scale.max())
     share = cmdp.cost_scale / largest
-    cost = over_steps(one_step(cmdp.cost, 1) * share[:, None, None, None], cmdp.shape[0], 1)
-    return largest * slater_gap(replace(cmdp, cost=cost, budget=cmdp.budget * share))
+    excess = over_steps(one_step(cmdp.excess, 1) * share[:, None, None, None], cmdp.shape[0], 1)
+    return largest * room_under(cmdp.laws, cmdp.initial, excess)
 
 
 def _why(solution: Solution) -> str:

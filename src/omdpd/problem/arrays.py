@@ -28,6 +28,10 @@ SINGLE_ROW_SUM_TOLERANCE = 1e-6
 MAX_REPEATED = 2**17
 # A value takes no more of a sentence than this many characters, and what others say or the name of a file this many.
 MAX_SHOWN, MAX_SAID = 80, 400
+# Sums, differences and products of a few numbers up to here stay finite.
+MAX_MAGNITUDE = 1e100
+# The ends of a range that are nearer to each other than this, relative to the larger, leave too few digits between.
+MIN_SPREAD = 1e-9
 
 
 class SinglePrecisionWarning(UserWarning):
@@ -72,8 +76,24 @@ def as_table(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequen
             raise InvalidInputError(
                 f"{name} has length {length} along its {label} axis (axis {axis}), but needs {size}"
             )
-    refuse_where(~np.isfinite(array), name, array, "is not a finite number", axes)
+    fine = np.abs(array) <= MAX_MAGNITUDE
+    if not fine.all():
+        refuse_where(~np.isfinite(array), name, array, "is not a finite number", axes)
+        refuse_where(~fine, name, array, f"is beyond {MAX_MAGNITUDE:g}: choose larger units", axes)
     return array
+
+
+def as_budget(budget: npt.ArrayLike | None) -> Floats:
+    """Return a budget, one number or one per constraint, as an array (1,) or (I,); none at all is refused.
+
+    >>> as_budget(1.5)
+    array([1.5])
+    """
+    if budget is None:
+        raise InvalidInputError(
+            "budget is missing: give what an episode may cost in expectation, one number or one per constraint"
+        )
+    return as_table("budget", np.atleast_1d(numbers("budget", budget)), ["constraint"], [None])
 
 
 def numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:
@@ -152,7 +172,7 @@ def within(name: str, array: Floats, low: float, high: float, axes: Sequence[str
 
 
 def as_range(name: str, value: npt.ArrayLike) -> tuple[float, float]:
-    """Return `value` as two finite numbers, the smaller one first.
+    """Return `value` as two finite numbers, the smaller one first, far enough apart for what lies between.
 
     >>> as_range("reward_range", (0, 500))
     (0.0, 500.0)
@@ -160,6 +180,8 @@ def as_range(name: str, value: npt.ArrayLike) -> tuple[float, float]:
     low, high = as_table(name, value, ["end"], [2])
     if not low < high:
         raise InvalidInputError(f"{name} is ({low:g}, {high:g}), but must be two numbers, the smaller one first")
+    if high - low < max(MIN_SPREAD * max(abs(low), abs(high)), 1.0 / MAX_MAGNITUDE):
+        raise InvalidInputError(f"{name} is ({low:.17g}, {high:.17g}), but its ends must be farther apart")
     return float(low), float(high)
 
 

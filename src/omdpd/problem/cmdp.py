@@ -16,6 +16,7 @@ import numpy.typing as npt
 from omdpd.problem.arrays import (
     Floats,
     InvalidInputError,
+    as_budget,
     as_law,
     as_range,
     as_table,
@@ -78,7 +79,7 @@ class CMDP:
     cost : (I, H, S, A)
         Mean costs in the user's units (after `cost_scale`).
     budget : (I,)
-        What an episode may cost in expectation, in the same units.
+        What an episode may cost in expectation, in the same units; `with_budget` takes the user's.
     cost_scale : (I,)
         The number by which the user's costs and budgets were divided to fit; 1 if they fitted.
     reward_range : (float, float)
@@ -99,13 +100,24 @@ class CMDP:
     reward_range: tuple[float, float] = (0.0, 1.0)
     labels: Labels = Labels()
     scenarios: Scenarios | None = None
+    _divided: tuple[Floats, Floats] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse costs or budgets that came past whoever divides them: nobody knows in which units they are."""
+        kept = (self.cost, self.budget)
+        if self._divided is not None and any(new is not old for new, old in zip(kept, self._divided, strict=True)):
+            raise InvalidInputError(
+                "cost and budget of a problem are kept divided by its cost_scale and cannot be replaced: give budgets "
+                "in your units to cmdp.with_budget, and other costs to CMDP.from_arrays"
+            )
+        object.__setattr__(self, "_divided", kept)
 
     @staticmethod
     def from_arrays(
         transition: Any,
         reward: npt.ArrayLike,
         cost: npt.ArrayLike,
-        budget: npt.ArrayLike = 0.0,
+        budget: npt.ArrayLike | None = None,
         initial: npt.ArrayLike | None = None,
         horizon: int | None = None,
         rescale: bool = False,
@@ -117,10 +129,10 @@ class CMDP:
 
         Step-dependent: transition (H, S, A, S), reward (H, S, A), cost (H, S, A) or (I, H, S, A).
         Stationary: transition (S, A, S) with `horizon`, reward (S, A), cost (S, A) or (I, S, A).
-        `budget` is one number or one per constraint; `initial` is uniform if not given.  With ``rescale=True`` the
-        costs and budget of a constraint that does not fit into [-1, 1] per step are divided by what makes them fit
-        (see `cost_scale`).  Rewards in other units than [0, 1] need `reward_range`, the least and the largest that a
-        step can earn; what is shown of them is in those units again.
+        `budget`, which is always asked for, is one number or one per constraint; `initial` is uniform if not given.
+        With ``rescale=True`` the costs and budget of a constraint that does not fit into [-1, 1] per step are divided
+        by what makes them fit (see `cost_scale`).  Rewards in other units than [0, 1] need `reward_range`, the least
+        and the largest that a step can earn; what is shown of them is in those units again.
 
         `transition` may also be a sparse matrix (S A, S), a list of A sparse matrices (S, S), a list of either per
         step, lists ``laws[s][a] = [(probability, next state), ...]``, a function of state and action that gives such a
@@ -143,9 +155,7 @@ class CMDP:
         c = as_table("cost", c, ["constraint", "step", "state", "action"], [None, None, S, A])
         start = np.full(S, 1.0 / S) if initial is None else initial
         mu = as_law("initial", start, ["state"], [S])
-        limits = np.atleast_1d(numbers("budget", budget))
-        limits = np.repeat(limits, c.shape[0]) if limits.shape == (1,) else limits
-        b = as_table("budget", limits, ["constraint"], [c.shape[0]])
+        b = _per_constraint(budget, c.shape[0])
         scale = _cost_scale(c, b, H, rescale)
         c = over_steps(c / _wide(scale), H, 1)
         return CMDP(laws, mu, over_steps(r, H, 0), c, b / scale, scale, reward_range=(low, high))
@@ -156,7 +166,7 @@ class CMDP:
         law: LawFunction,
         reward: Callable[[int, int], float],
         cost: Callable[[int, int], Any],
-        budget: npt.ArrayLike = 0.0,
+        budget: npt.ArrayLike | None = None,
         initial: npt.ArrayLike | None = None,
         rescale: bool = False,
         *,
@@ -167,7 +177,7 @@ class CMDP:
         `law` gives pairs (probability, next state), `cost` one number or one per constraint.
 
         >>> fair = [(0.5, 0), (0.5, 1)]
-        >>> coin = CMDP.from_functions((4, 2, 1), lambda s, a: fair, lambda s, a: s, lambda s, a: [0, s])
+        >>> coin = CMDP.from_functions((4, 2, 1), lambda s, a: fair, lambda s, a: s, lambda s, a: [0, s], budget=1)
         >>> coin.shape, coin.n_constraints
         ((4, 2, 1), 2)
         """
@@ -216,6 +226,31 @@ class CMDP:
                 raise InvalidInputError(f"there are {given} {kind} labels, but {wanted} of that kind")
         return replace(self, name=name, labels=labels)
 
+    def with_budget(self, budget: npt.ArrayLike, rescale: bool = False) -> CMDP:
+        """The same problem with another budget in the user's units, one number or one per constraint.
+
+        It is the problem that `from_arrays` would have built.  Where constraints were divided to fit they are divided
+        anew; where they were not, one that does not fit any more needs ``rescale=True``.
+
+        >>> one = CMDP.from_arrays(np.ones((1, 2, 1)), [[0, 1]], [[0, 30]], budget=45, horizon=3, rescale=True)
+        >>> one.with_budget(60)
+        CMDP(own: 1 states, 2 actions, 3 steps, budget 60)
+        """
+        H, old = self.shape[0], self.cost_scale
+        b = _per_constraint(budget, self.n_constraints)
+        cost = one_step(self.cost, 1) * _wide(old)
+        scale = _cost_scale(cost, b, H, rescale or bool(np.any(old != 1.0)))
+        changed = replace(
+            self, cost=over_steps(cost / _wide(scale), H, 1), budget=b / scale, cost_scale=scale, scenarios=None,
+            _divided=None,
+        )  # fmt: skip
+        if self.scenarios is None:
+            return changed
+        tables = one_step(self.scenarios.tables, 2)
+        costs = (tables + _wide(self.budget / H)) * _wide(old)
+        named = {name: c if c.shape[1] == H else c[:, 0] for name, c in zip(self.scenarios.names, costs, strict=True)}
+        return changed.with_scenarios(named)
+
     def with_scenarios(self, costs: Mapping[str, npt.ArrayLike]) -> CMDP:
         """The same problem with other cost tables in the user's units, each of the shape that `from_arrays` takes.
 
@@ -236,6 +271,7 @@ class CMDP:
         return replace(
             self, cost=over_steps(one_step(self.cost, 1) / _wide(more), H, 1), budget=self.budget / more,
             cost_scale=self.cost_scale * more, scenarios=Scenarios(tuple(costs), over_steps(excess, H, 2)),
+            _divided=None,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -274,7 +310,8 @@ class CMDP:
 class Round:
     """One episode's mean tables: `reward` (H, S, A), `cost` (I, H, S, A, budget taken off), and how they are observed.
 
-    `key` names the cost table among nature's distinct ones (equal keys: the same table up to a positive factor).
+    `key` names the cost table among nature's distinct ones: `cost` is `factor`, a positive number, times the table of
+    that name.
     """
 
     reward: Floats
@@ -282,6 +319,7 @@ class Round:
     key: int = 0
     reward_noise: Noise = "exact"
     cost_noise: Noise = "exact"
+    factor: float = 1.0
 
 
 def _sizes(reward: npt.NDArray[np.generic], transition: Any) -> tuple[int, int]:
@@ -329,6 +367,12 @@ def _stacked(tables: Sequence[npt.NDArray[np.generic]], horizon: int) -> Sequenc
     if all(table.shape[1] == 1 for table in tables):
         return tables
     return [table if table.shape[1] == horizon else np.repeat(table, horizon, axis=1) for table in tables]
+
+
+def _per_constraint(budget: npt.ArrayLike | None, n_constraints: int) -> Floats:
+    """A budget for every constraint, (I,)."""
+    b = as_budget(budget)
+    return as_table("budget", np.repeat(b, n_constraints) if len(b) == 1 else b, ["constraint"], [n_constraints])
 
 
 def _wide(values: Floats) -> Floats:

@@ -31,6 +31,8 @@ from omdpd.solvers.sweeps import lists_of, once
 
 # A bound this close to the value (relative to the larger of both and one) is equal to it: the rounding of a sweep.
 ROUNDING = 1e-12
+# Where a price is looked for beside a budget: farther than the rounding of a cost, nearer than anybody's next policy.
+BESIDE = 1e-9
 # Sweeps after which an answer is given as it is, with its bound: a hundred times what any problem of ours needed.
 MAX_SWEEPS = 3000
 # Policies that are kept although they have no share: they often come back.
@@ -104,34 +106,59 @@ def best_mixture(problem: Problem) -> Mixture | None:
     if not m or free.costs.max() <= 0.0:
         return Mixture((free,), np.ones(1), np.zeros(m), bound, 1)
     if m == 1:
-        return _one_table(problem, free)
+        safe, _ = problem.best(np.array([0.0, -1.0]))
+        limit = max(float(safe.costs[0]), 0.0)
+        if free.costs[0] <= limit <= ACCURACY:  # every policy costs as much
+            return Mixture((free,), np.ones(1), np.zeros(1), free.value, 2)
+        return None if limit > ACCURACY else _crossing(problem, free, safe, limit)
     start = safest_mixture(problem, enough=0.0, known=(free,))
     return None if start.costs.max() > ACCURACY else _several_tables(problem, start)
 
 
-def _one_table(problem: Problem, free: Vertex) -> Mixture | None:
-    """Cutting planes on the dual in one price, whose pieces are policies; the answer mixes the two that bracket it."""
+def price_range(problem: Problem) -> tuple[float, float | None]:
+    """The least and the largest optimal price of a single table that can be met (None: there is no largest).
+
+    They are the slopes of V(x) = max r.q subject to d.q <= x on either side of zero: what a little more budget earns,
+    and what a little less loses.  Each is the price of the crossing at a cost a little beside zero.
+    """
+    free, _ = problem.best(np.array([1.0, 0.0]))
     safe, _ = problem.best(np.array([0.0, -1.0]))
     limit = max(float(safe.costs[0]), 0.0)
-    if limit > ACCURACY:
-        return None
-    if free.costs[0] <= limit:  # every policy costs as much
-        return Mixture((free,), np.ones(1), np.zeros(1), free.value, 2)
-    price, bound = 0.0, np.inf
+    more, less = limit + BESIDE, limit - BESIDE
+    low, upper, lower = 0.0, free, safe
+    if free.costs[0] > more:
+        found = _crossing(problem, free, safe, more)
+        low, (upper, lower) = max(float(found.prices[0]), 0.0), found.vertices
+    if safe.costs[0] > less:
+        return low, None
+    if lower.costs[0] > less:
+        upper, lower = lower, safe
+    if upper.costs[0] <= less:
+        return low, low
+    return low, max(float(_crossing(problem, upper, lower, less).prices[0]), low)
+
+
+def _crossing(problem: Problem, free: Vertex, safe: Vertex, limit: float) -> Mixture:
+    """The optimum under d.q <= limit, from one policy that costs more and one that does not.
+
+    Cutting planes on the dual in one price, whose pieces are policies; the answer mixes the two that bracket it.  There
+    are finitely many, and one that comes again adds nothing: rounding has the last word then.
+    """
+    price, bound, seen = 0.0, np.inf, {_place(free), _place(safe)}
     for sweeps in range(3, MAX_SWEEPS):  # noqa: B007
-        spread = float(free.costs[0] - safe.costs[0])
-        price = (free.value - safe.value) / spread
+        price = (free.value - safe.value) / float(free.costs[0] - safe.costs[0])
         between, height = problem.best(np.array([1.0, -price]))
         bound = min(bound, height + price * limit)
         line = free.value - price * (float(free.costs[0]) - limit)
         rounding = ROUNDING * max(1.0, abs(line), price)
-        if height + price * limit <= line + rounding or _same(between, free) or _same(between, safe):
+        if height + price * limit <= line + rounding or _place(between) in seen:
             break
+        seen.add(_place(between))
         if between.costs[0] > limit:
             free = between
         else:
             safe = between
-    share = (limit - float(safe.costs[0])) / spread
+    share = (limit - float(safe.costs[0])) / float(free.costs[0] - safe.costs[0])
     return Mixture((free, safe), np.array([share, 1.0 - share]), np.array([price]), bound, sweeps)
 
 
@@ -173,12 +200,13 @@ def _with(vertices: list[Vertex], shares: Floats, found: Vertex) -> tuple[list[V
     return [*(vertices[i] for i in kept), found], np.r_[shares[kept], 0.0]
 
 
-def _same(one: Vertex, other: Vertex) -> bool:
-    return one.value == other.value and np.array_equal(one.costs, other.costs)
+def _place(vertex: Vertex) -> tuple[float, ...]:
+    """What a policy earns and costs: all that a mixture sees of it."""
+    return (vertex.value, *vertex.costs.tolist())
 
 
 def _known(found: Vertex, vertices: Sequence[Vertex]) -> bool:
-    return any(_same(found, vertex) for vertex in vertices)
+    return _place(found) in map(_place, vertices)
 
 
 def _best_shares(vertices: Sequence[Vertex]) -> tuple[Floats, Floats, float]:

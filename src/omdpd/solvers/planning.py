@@ -12,7 +12,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, inner
 from omdpd.problem.laws import Laws
-from omdpd.solvers.columns import Mixture, Problem, best_mixture, safest_mixture
+from omdpd.solvers.columns import Mixture, Problem, best_mixture, price_range, safest_mixture
 from omdpd.solvers.programs import (
     Against,
     Plan,
@@ -49,6 +49,11 @@ def plan_by_columns(laws: Laws, initial: Floats, reward: Floats, tables: Floats)
     if mixture is not None:
         return _plan(problem, mixture, mixture.prices, True)
     return _plan(problem, safest_mixture(problem), np.zeros(len(tables)), False)
+
+
+def prices_of_one(laws: Laws, initial: Floats, reward: Floats, tables: Floats) -> tuple[float, float | None]:
+    """The least and the largest optimal multiplier of a single table that some policy meets (None: no largest)."""
+    return price_range(Problem.of(laws.listed(), initial, reward, tables))
 
 
 def best_plan_against(laws: Laws, initial: Floats, reward: Floats, chunks: Callable[[], Iterable[Floats]]) -> Against:

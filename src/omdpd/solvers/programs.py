@@ -17,7 +17,7 @@ import highspy
 import numpy as np
 
 from omdpd.problem.arrays import Floats, Integers, inner
-from omdpd.solvers.compiled.flow import greedy_policy, occupancy_of_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import greedy_policy, policy_of_occupancy
 from omdpd.solvers.compiled.vertices import GAVE_UP, OPTIMAL, plan_by_vertices
 
 # Pricing by dynamic programming beats HiGHS up to about this many tables; and what it may cost before it gives up.
@@ -182,60 +182,15 @@ def most_violated(tables: Floats, occupancy: Floats, bar: float) -> Floats:
     return tables[worst[excess[worst] > bar]]
 
 
-def least_total_violation(transition: Floats, initial: Floats, tables: Floats) -> float:
-    """min_q sum_j [d_j.q]^+: what the best fixed policy pays in hindsight when none satisfies every table."""
+def least_total_violation(transition: Floats, initial: Floats, tables: Floats, weights: Floats) -> float:
+    """min_q sum_k w_k max_i [d_ki.q]^+ for tables (n, I, H, S, A): the least that a fixed policy pays in hindsight."""
     rows = _kernel_rows(transition, initial)
-    n = len(tables)
-    full = _with_slacks(rows, tables, n)
-    cost = np.r_[np.zeros(rows.n_columns), np.ones(n)]
+    n, per_episode = tables.shape[:2]
+    full = _with_slacks(rows, tables.reshape(-1, *tables.shape[2:]), np.repeat(np.arange(n), per_episode))
+    total = float(weights.sum())
+    cost = np.r_[np.zeros(rows.n_columns), weights / total]
     # Thousands of dense rows and few columns: the interior point is several times faster than the simplex here.
-    return float(run_highs(full, cost, None, "ipm")[3])
-
-
-def lagrangian_policy(transition: Floats, initial: Floats, reward: Floats, table: Floats) -> Plan:
-    """The exact optimum under one constraint, by a cutting-plane method on its one-dimensional Lagrange dual.
-
-    The dual is piecewise linear in the multiplier; its pieces are deterministic policies found by dynamic programming.
-    The multiplier is moved to where the lines of the two bracketing policies cross until no policy lies above them;
-    the optimum mixes the two so that the constraint holds with equality.  Finite and exact.
-    """
-    free = _vertex(transition, initial, reward, reward, table)
-    if free.cost <= 0.0:
-        return _mixed(reward, table, free, free, 0.0, 0.0)
-    safe = _vertex(transition, initial, -table, reward, table)
-    if safe.cost > 0.0:
-        return _mixed(reward, table, safe, safe, 0.0, 0.0)
-    while True:
-        price = (free.value - safe.value) / (free.cost - safe.cost)
-        between = _vertex(transition, initial, reward - price * table, reward, table)
-        line = free.value - price * free.cost
-        rounding = 1e-13 * max(1.0, abs(line), price * abs(free.cost))
-        if between.value - price * between.cost <= line + rounding:
-            return _mixed(reward, table, free, safe, -safe.cost / (free.cost - safe.cost), price)
-        if between.cost > 0.0:
-            free = between
-        else:
-            safe = between
-
-
-@dataclass(frozen=True, eq=False)
-class _Vertex:
-    occupancy: Floats
-    value: float
-    cost: float
-
-
-def _vertex(transition: Floats, initial: Floats, objective: Floats, reward: Floats, table: Floats) -> _Vertex:
-    policy, _ = greedy_policy(transition, np.ascontiguousarray(objective))
-    q = occupancy_of_policy(policy, transition, initial)
-    return _Vertex(q, float(np.vdot(reward, q)), float(np.vdot(table, q)))
-
-
-def _mixed(reward: Floats, table: Floats, free: _Vertex, safe: _Vertex, share: float, price: float) -> Plan:
-    q = share * free.occupancy + (1.0 - share) * safe.occupancy
-    cost = float(np.vdot(table, q))
-    feasible = safe.cost <= 0.0
-    return Plan(q, policy_of_occupancy(q), float(np.vdot(reward, q)), np.array([price]), feasible, cost)
+    return total * float(run_highs(full, cost, None, "ipm")[3])
 
 
 def _plan(rows: Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Plan:
@@ -246,7 +201,8 @@ def _plan(rows: Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Pl
     status, x, duals, _, found = run_highs(_with_tables(rows, tables), cost, basis)
     feasible = status == highspy.HighsModelStatus.kOptimal
     if not feasible:
-        x = run_highs(_with_slacks(rows, tables, 1), np.r_[np.zeros(rows.n_columns), 1.0], None)[1]
+        one = _with_slacks(rows, tables, np.zeros(n, np.int64))
+        x = run_highs(one, np.r_[np.zeros(rows.n_columns), 1.0], None)[1]
         duals, found = np.zeros(n), None
     q = np.maximum(x[: reward.size], 0.0).reshape(reward.shape)
     excess = tables.reshape(n, q.size) @ q.ravel()
@@ -269,18 +225,17 @@ def _with_tables(rows: Rows, tables: Floats) -> Rows:
     )
 
 
-def _with_slacks(rows: Rows, tables: Floats, n_slacks: int) -> Rows:
-    """Append d_j.q <= t_j with slacks t >= 0: one for all tables, or one each."""
+def _with_slacks(rows: Rows, tables: Floats, slack: Integers) -> Rows:
+    """Append d_j.q <= t_slack(j) with slacks t >= 0, counted from zero."""
     full = _with_tables(rows, tables)
     n, first = len(tables), len(rows.lower)
-    slack = np.zeros(n, dtype=np.int64) if n_slacks == 1 else np.arange(n)
     return Rows(
         np.r_[full.row, np.arange(first, first + n)],
         np.r_[full.column, rows.n_columns + slack],
         np.r_[full.value, -np.ones(n)],
         full.lower,
         full.upper,
-        rows.n_columns + n_slacks,
+        rows.n_columns + int(slack.max()) + 1,
     )
 
 

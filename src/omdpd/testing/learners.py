@@ -173,7 +173,7 @@ def small_sizes_are_served(case: LearnerCase) -> None:
     rng = np.random.default_rng(3)
     for shape in ((1, 3, 2), (3, 1, 2), (3, 2, 1), (1, 1, 1)):
         cost = -rng.random((case.cmdp.n_constraints, *shape))  # every policy is strictly safe
-        cmdp = CMDP.from_arrays(rng.dirichlet(np.ones(shape[1]), shape), rng.random(shape), cost)
+        cmdp = CMDP.from_arrays(rng.dirichlet(np.ones(shape[1]), shape), rng.random(shape), cost, budget=0.0)
         for state in case.states(cmdp, episodes=3):
             require_law(case.in_world(cmdp).policy(state), shape, f"a policy with H, S, A = {shape}")
 

@@ -80,15 +80,14 @@ def a_round_fits_the_world(case: NatureCase) -> None:
 
 
 def a_key_names_its_table(case: NatureCase) -> None:
-    """Up to a positive factor; where tables do not repeat, an episode's key is its number."""
+    """Times the round's factor; where tables do not repeat, an episode's key is its number."""
     for k, _, round_ in case.rounds():
         table = case.nature.table(round_.key)
-        size, known = float(np.abs(round_.cost).max()), float(np.abs(table).max())
-        same = size == known == 0.0 or (
-            min(size, known) > 0.0 and np.allclose(round_.cost / size, table / known, rtol=0.0, atol=1e-12)
-        )
-        require(bool(same), f"table({round_.key}) is not the cost of episode {k} up to a positive factor")
-        require(case.nature.repeats or round_.key == k, f"it does not repeat tables, but episode {k} has another key")
+        require(round_.factor > 0.0, f"the factor of episode {k} is {round_.factor}, but must be positive")
+        same = np.allclose(round_.cost, round_.factor * table, rtol=0.0, atol=1e-12)
+        require(same, f"table({round_.key}) times its factor {round_.factor:g} is not the cost of episode {k}")
+        own = case.nature.repeats or (round_.key == k and round_.factor == 1.0)
+        require(own, f"it does not repeat tables, but episode {k} has another key, or a factor")
 
 
 def drawing_changes_nothing_it_was_given(case: NatureCase) -> None:

@@ -17,15 +17,13 @@ from omdpd.problem.arrays import Floats, expected, one_step
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.memory import refuse_beyond_memory
-from omdpd.solvers.planning import best_plan, room_under, safest_plan
+from omdpd.solvers.planning import best_plan, prices_of_one, room_under
 from omdpd.solvers.programs import Plan
 from omdpd.solvers.sweeps import best_value_under, greedy_under, occupancy_under
 from omdpd.worlds.facts import Facts
 
 # Tables (H, S, A) that are held at a time, beside one per constraint, as measured (8.5 in all with one constraint).
 TABLES = 8
-# How far a reduced problem's value may lie above the optimum and still count as equal to it.
-EQUAL = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +141,9 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
     plan = safe_plan(cmdp, excess)
     free, _ = greedy_under(cmdp.laws, cmdp.reward)
     q_free = occupancy_under(cmdp.laws, free, cmdp.initial)
-    low, high = _price_range(cmdp, plan) if cmdp.n_constraints == 1 and plan.feasible else (None, None)
+    low, high = None, None
+    if cmdp.n_constraints == 1 and plan.feasible:
+        low, high = prices_of_one(cmdp.laws, cmdp.initial, cmdp.reward, excess)
     span = cmdp.reward_range[1] - cmdp.reward_range[0]
     names = cmdp.labels.constraints or tuple(f"constraint {i}" for i in range(cmdp.n_constraints))
     constraints = tuple(
@@ -202,37 +202,6 @@ def scenario_value(cmdp: CMDP) -> float | None:
 def _least(cmdp: CMDP, table: Floats) -> float:
     """The least expected sum of a table."""
     return 0.0 - best_value_under(cmdp.laws, cmdp.initial, -one_step(table, 0))
-
-
-def _price_range(cmdp: CMDP, plan: Plan) -> tuple[float, float | None]:
-    """The least and the largest optimal multiplier of a single constraint (None: there is no largest).
-
-    g(m) = max_q (r - m d).q >= V*, with equality exactly at the optimal multipliers; each end is found by following
-    the lines of the policies that lie above V*, which is finite.
-    """
-    best, d = plan.value, one_step(cmdp.excess[0], 0)
-    low = _price_end(cmdp, best, d, 0.0)
-    q = occupancy_under(cmdp.laws, safest_plan(cmdp.laws, cmdp.initial, cmdp.excess), cmdp.initial)
-    room = -expected(cmdp.excess[0], q)
-    if room <= EQUAL:
-        return low, None
-    start = (best - expected(cmdp.reward, q)) / room
-    return low, max(_price_end(cmdp, best, d, start), low)
-
-
-def _price_end(cmdp: CMDP, best: float, d: Floats, price: float) -> float:
-    """The optimal multiplier that is nearest to `price`, by Newton's steps on g(m) = V*."""
-    reward, excess = one_step(cmdp.reward, 0), cmdp.excess[0]
-    while True:
-        policy, values = greedy_under(cmdp.laws, reward - price * d)
-        slope = expected(excess, occupancy_under(cmdp.laws, policy, cmdp.initial))
-        above = float(cmdp.initial @ values) - best
-        if above <= EQUAL * max(1.0, abs(best)) or slope == 0.0:
-            return max(price, 0.0)
-        moved = price + above / slope
-        if abs(moved - price) <= 1e-14 * max(1.0, abs(price)):
-            return max(moved, 0.0)
-        price = moved
 
 
 def _constraint_lines(card: ConstraintCard, feasible: bool) -> list[str]:

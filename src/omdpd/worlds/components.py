@@ -104,5 +104,6 @@ def _part(cmdp: CMDP, states: Integers) -> Part:
         scenarios=None if scenarios is None else Scenarios(
             scenarios.names, over_steps(one_step(scenarios.tables, 2)[:, :, :, states].copy(), H, 2)
         ),
+        _divided=None,
     )  # fmt: skip
     return Part(weight, states, problem)

@@ -33,8 +33,10 @@ import numpy as np
 import tomli_w
 
 from omdpd.problem.arrays import (
+    MAX_MAGNITUDE,
     Floats,
     InvalidInputError,
+    as_range,
     as_table,
     one_step,
     over_steps,
@@ -69,8 +71,6 @@ MAX_REPEATED = 2**24
 # Laws that are lists are written out as a table, which any program can read, up to this many numbers of it.
 MAX_TABLE = 2**20
 MAX_HEADER_BYTES = 2**20
-# Sums and differences of numbers up to here stay finite.
-MAX_MAGNITUDE = 1e100
 # No name is sensibly longer; a row of a map may be.
 MAX_LABEL = 1000
 # Every member carries this date, so that the same problem gives the same file.
@@ -109,7 +109,8 @@ def save_problem(cmdp: CMDP, file: str | Path) -> Path:
 def load_problem(file: str | Path) -> CMDP:
     """Read a problem that `save_problem` wrote, or one kept with ``numpy.savez``; say what is wrong with it.
 
-    Arrays: transition, reward, cost, and optionally initial and budget, shaped as for `CMDP.from_arrays`.
+    Arrays: transition, reward, cost, budget (unless its header has it), and optionally initial, shaped as for
+    `CMDP.from_arrays`.
     """
     stored = read_problem(Path(file))
     header, arrays = stored.header, stored.arrays
@@ -117,7 +118,7 @@ def load_problem(file: str | Path) -> CMDP:
     laws = arrays["transition"] if "transition" in arrays else _listed(file, header, arrays)
     cmdp = CMDP.from_arrays(
         laws, arrays["reward"], arrays["cost"],
-        budget=arrays.get("budget", header.get("budget", 0.0)), initial=arrays.get("initial"),
+        budget=arrays.get("budget", header.get("budget")), initial=arrays.get("initial"),
         horizon=header.get("horizon"), rescale=bool(header.get("rescale", False)),
         reward_range=arrays.get("reward_range", (0.0, 1.0)),
     )  # fmt: skip
@@ -128,11 +129,9 @@ def load_problem(file: str | Path) -> CMDP:
         cmdp = replace(cmdp, cost_scale=scale * cmdp.cost_scale)
     if "reward_range" in header and "reward_range" in arrays:
         raise InvalidInputError(f"{file} says its reward_range twice: in its header and as an array")
-    low, high = header.get("reward_range", cmdp.reward_range)
-    if low > high:
-        raise InvalidInputError(f"{file}: reward_range in its header must be two numbers, the smaller one first")
+    low, high = as_range(f"{file}: reward_range", header.get("reward_range", cmdp.reward_range))
     lists = {key: tuple(header.get(key, ())) for key in ("states", "actions", "constraints", "layout")}
-    cmdp = replace(cmdp, reward_range=(float(low), float(high)))
+    cmdp = replace(cmdp, reward_range=(low, high))
     cmdp = cmdp.labelled(str(header.get("name", Path(file).stem)), Labels(**lists))
     return cmdp if "scenarios" not in arrays else _with_stored(cmdp, header.get("scenarios", ()), arrays["scenarios"])
 

@@ -5,8 +5,10 @@ import threading
 import time
 
 import pytest
-from real_commands import committed, omdpd, start, wait_until, write_experiment
+from real_commands import PATIENCE, committed, omdpd, start, wait_until, write_experiment
+from work import processor_seconds
 
+from chaos import workers
 from omdpd.report.results import stored_runs
 from omdpd.storage.run_folder import RunFolder
 
@@ -18,6 +20,13 @@ def episodes(out):
     return {run.spec.id: run.episodes for run in stored_runs(out) if run.episodes}
 
 
+def wait_until_busy(pid):
+    """Until whoever plays has done so for some more of the processor's time, however long that takes here."""
+    players = workers(pid) or [pid]
+    since = {player: processor_seconds(player) for player in players}
+    wait_until(lambda: all(processor_seconds(player) > before + 0.3 for player, before in since.items()))
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_commits_stops_cleanly_and_says_how_to_go_on(tmp_path, jobs):
     out = tmp_path / "out"
@@ -25,9 +34,9 @@ def test_ctrl_c_commits_stops_cleanly_and_says_how_to_go_on(tmp_path, jobs):
     process = start("run", file, "--out", out, "--jobs", jobs, commit_seconds=4.0)
     wait_until(lambda: len(list(out.glob("runs/*/commit.json"))) == jobs)
     before = episodes(out)
-    time.sleep(0.5)
+    wait_until_busy(process.pid)
     os.killpg(process.pid, signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     assert f"kept in {out}" in said
     assert "same command goes on" in said
@@ -45,9 +54,9 @@ def test_sigterm_commits_stops_cleanly_and_says_how_to_go_on(tmp_path, jobs, who
     process = start("run", write_experiment(tmp_path, LONG), "--out", out, "--jobs", jobs, commit_seconds=4.0)
     wait_until(lambda: len(list(out.glob("runs/*/commit.json"))) == jobs)
     before = episodes(out)
-    time.sleep(0.5)
+    wait_until_busy(process.pid)
     os.killpg(process.pid, signal.SIGTERM) if whole else process.terminate()
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, said
     assert "same command goes on" in said
     assert "Traceback" not in said
@@ -66,7 +75,7 @@ def test_a_command_in_the_background_of_a_script_is_deaf_to_ctrl_c_but_not_to_si
     time.sleep(0.5)
     assert process.poll() is None
     process.terminate()
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, said
     assert "same command goes on" in said
     assert "Traceback" not in said
@@ -77,7 +86,7 @@ def test_an_interrupt_of_the_parent_alone_reaches_its_workers(tmp_path):
     process = start("run", write_experiment(tmp_path, LONG), "--out", out, "--jobs", 2, commit_seconds=0.05)
     wait_until(lambda: committed(out))
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     assert "Traceback" not in said
 
@@ -87,7 +96,7 @@ def test_ctrl_c_while_workers_start_leaves_no_traceback(tmp_path):
     process = start("run", write_experiment(tmp_path, LONG), "--out", out, "--jobs", 2)
     wait_until(lambda: (out / "experiment.toml").exists())
     os.killpg(process.pid, signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     assert "Traceback" not in said
 
@@ -105,7 +114,7 @@ def test_a_terminal_shows_live_lines_and_takes_ctrl_c(tmp_path):
     reader.start()
     wait_until(lambda: committed(out) and "seed 0" in "".join(said))
     os.killpg(process.pid, signal.SIGINT)
-    assert process.wait(timeout=120) == 130
+    assert process.wait(timeout=PATIENCE) == 130
     reader.join()
     os.close(ours)
     text = "".join(said)

@@ -89,7 +89,7 @@ def test_workers_do_not_outlive_a_parent_that_is_killed(tmp_path):
     assert len(orphans) == 2
     process.kill()
     process.wait()
-    wait_until(lambda: not any(alive(pid) for pid in orphans), 30.0)
+    wait_until(lambda: not any(alive(pid) for pid in orphans))
 
 
 def lose_an_interrupt(file):

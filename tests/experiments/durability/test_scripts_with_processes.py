@@ -7,7 +7,7 @@ from concurrent.futures import wait
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
-from real_commands import start_program, write_experiment
+from real_commands import PATIENCE, start_program, write_experiment
 from test_local_workers import die, double, pid_after
 
 from omdpd.experiments.executors import executor
@@ -34,7 +34,7 @@ def main():
 GUARD = 'if __name__ == "__main__":'
 
 
-def ended(folder, text, seconds=60.0):
+def ended(folder, text, seconds=PATIENCE):
     """Run a script to its end: its exit code and what it printed; it fails if it takes longer than `seconds`."""
     (folder / "script.py").write_text(text)
     process = start_program([sys.executable, "script.py"], cwd=folder)
@@ -89,7 +89,7 @@ def test_work_that_is_cancelled_counts_as_done():
     with executor("local", 2) as pool:
         futures = [pool.submit(pid_after, 1.0) for _ in range(8)]
         pool.shutdown(wait=True, cancel_futures=True)
-        done, pending = wait(futures, timeout=10.0)
+        done, pending = wait(futures, timeout=PATIENCE)
     assert not pending
     assert any(future.cancelled() for future in done)
 
@@ -108,10 +108,10 @@ def test_work_that_cannot_be_sent_again_does_not_wait_for_ever(monkeypatch):
         raise OSError("too many open files")
 
     with executor("local", 2) as pool:
-        assert pool.submit(double, 1).result(timeout=60) == 2
+        assert pool.submit(double, 1).result(timeout=PATIENCE) == 2
         monkeypatch.setattr("omdpd.experiments.local_processes.ProcessPoolExecutor", refuse)
         with pytest.raises(InvalidInputError, match=r"no worker can be started here .*too many open files"):
-            pool.submit(die, None).result(timeout=60)
+            pool.submit(die, None).result(timeout=PATIENCE)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -125,4 +125,4 @@ def test_work_whose_pool_loses_its_own_thread_does_not_wait_for_ever(monkeypatch
     with executor("local", 2) as pool:
         monkeypatch.setattr(multiprocessing.queues.Queue, "_start_thread", refuse)
         with pytest.raises(BrokenProcessPool, match="2 in a row"):
-            pool.submit(double, 1).result(timeout=60)
+            pool.submit(double, 1).result(timeout=PATIENCE)

@@ -1,5 +1,7 @@
 """The short version of `make fuzz-files`, and every input that it ever found trouble with."""
 
+import math
+
 from fuzz_files import fuzz, listed, replayed
 
 
@@ -8,7 +10,7 @@ def test_what_once_went_wrong_is_refused_with_a_sentence():
 
 
 def test_files_that_were_spoilt_at_random_are_read_or_refused():
-    n, found = fuzz(seconds=60.0, seed=1, most=12)
+    n, found = fuzz(seconds=math.inf, seed=1, most=12)
     assert found == []
     assert n >= 100
 

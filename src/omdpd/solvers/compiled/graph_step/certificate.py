@@ -12,6 +12,7 @@ to rounding; it bounds the distance to the solution: sum_r copies_r (q_r - q*_r)
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats
@@ -19,6 +20,9 @@ from omdpd.solvers.compiled.graph_step.active import Active, size_in_metric
 from omdpd.solvers.compiled.graph_step.problem import Problem
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON, HINGE_SCALE, gap_of_hinge
 from omdpd.solvers.compiled.options import INNER, SUMS
+
+# Up to here a scale is taken as it is: a gap within 1e-10 of it is 1e-6 at most.
+PLAIN_SCALE = 1e4
 
 
 @njit(**INNER)
@@ -33,6 +37,23 @@ def dual_scale(problem: Problem, V: Floats) -> float:
             low, high = min(low, V[i]), max(high, V[i])
         scale = max(scale, high - low)
     return max(scale, HINGE_SCALE * H * problem.weight)
+
+
+@njit(**INNER)
+def most_claimed(problem: Problem, q: Floats, scale: float) -> float:
+    """The most that a gap of the point q may be compared with: its objective, where the scale is beyond `PLAIN_SCALE`.
+
+    Prices of hinges are as large as W, and a W of 1e9 would call a gap of 0.3 small beside an objective of one.
+    """
+    if scale <= PLAIN_SCALE:
+        return np.inf
+    copies, d = problem.g.copies, problem.d
+    objective = 0.0
+    for r in range(q.size):
+        objective += 0.5 * copies[r] * (q[r] - problem.c[r]) ** 2
+    for j in range(problem.W.size):
+        objective += problem.W[j] * max(np.sum(d[:, j] * (copies * q)), 0.0)
+    return max(PLAIN_SCALE, objective)
 
 
 @njit(**SUMS)

@@ -31,6 +31,7 @@ from omdpd.solvers.compiled.graph_step.certificate import (
     gap_of_hinges,
     gap_of_rows,
     hinges_of_slack,
+    most_claimed,
 )
 from omdpd.solvers.compiled.graph_step.hinges import Marks, Memory, hinge_quadratic, hinge_step, mark_free, stiffen
 from omdpd.solvers.compiled.graph_step.lanes import Lanes, room_for_lanes, solve_flow_and_columns
@@ -141,14 +142,15 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
     g, active, cg = problem.g, work.active, work.cg
     V, y, dy, u = work.V, work.y, work.dy, work.u
     best = Answer(y, V, xi, np.inf, 1.0, 0.0, 0, 0, False)
-    residual, radius, least = RESIDUAL, np.inf, np.inf
+    residual, radius, least, most = RESIDUAL, np.inf, np.inf, np.inf
     since, steps, gradients, stuck, whole = 0, 0, 0, False, False
     work.memory.free[:] = False
     while True:
         choices = select_active(g, y, active)
         flow_residual_in_metric(g, active, y, cg.F)
         hinges_of_slack(problem, active, y, u)
-        scale = dual_scale(problem, V)
+        whole_scale = dual_scale(problem, V)
+        scale = min(whole_scale, most)
         expected = expected_gap(problem, active, cg.F, u, xi) / scale
         since = 0 if expected < 0.9 * least else since + 1
         least = min(least, expected)
@@ -158,6 +160,8 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
             occupancy_of_slack(g, y, work.q, work.mass)
             gap, noise = gap_of_hinges(problem, xi, work.q)
             gap += gap_of_rows(g.copies, work.exact, work.q)
+            most = most_claimed(problem, work.q, whole_scale)
+            scale = min(whole_scale, most)
             if gap / scale < best.gap / best.scale:
                 solved = gap + noise <= tol * scale or gap <= noise
                 best = Answer(work.q.copy(), V.copy(), xi.copy(), gap, scale, noise, 0, 0, solved)
