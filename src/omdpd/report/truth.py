@@ -15,7 +15,7 @@ import numpy as np
 from omdpd.natures.protocol import Nature, Safety, changes_of
 from omdpd.play.loop import KeyRanges, seed_of
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.reading import Asked
+from omdpd.report.stored import Asked
 from omdpd.solvers.planning import best_plan_against
 from omdpd.solvers.programs import Plan
 from omdpd.worlds.card import ProblemCard, problem_card
