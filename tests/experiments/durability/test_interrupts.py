@@ -7,7 +7,7 @@ import time
 import pytest
 from real_commands import committed, omdpd, start, wait_until, write_experiment
 
-from omdpd.report.results import stored_runs
+from omdpd.report.stored import stored_runs
 from omdpd.storage.run_folder import RunFolder
 
 # Longer than a test: whoever is to be interrupted still plays.
@@ -15,7 +15,7 @@ LONG = 300_000
 
 
 def episodes(out):
-    return {run.spec.id: run.episodes for run in stored_runs(out) if run.episodes}
+    return {run.id: run.episodes for run in stored_runs(out) if run.episodes}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
