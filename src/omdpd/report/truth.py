@@ -6,7 +6,6 @@ the reason is kept instead, and the page says it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,12 +41,11 @@ class Truth:
         """The best policy that is safe for every table met so far; None where it is not worked out here."""
         if self.cmdp is None or self.nature is None or {"reward", "kernel"} & set(changes_of(self.nature)):
             return None
-        tables_drawn: Sequence[int] = (
-            [key for first, stop in keys for key in range(first, stop)] if self.nature.repeats else range(n_episodes)
-        )
-        if not tables_drawn or len(tables_drawn) * self.cmdp.excess.size > MAX_ENTRIES:
+        drawn = [range(*each) for each in keys] if self.nature.repeats else [range(n_episodes)]
+        # (A forged range may be longer than any memory: it is counted before it is gone through.)
+        if not 0 < sum(max(each.stop - each.start, 0) for each in drawn) * self.cmdp.excess.size <= MAX_ENTRIES:
             return None
-        tables = [self.nature.table(key) for key in tables_drawn]
+        tables = [self.nature.table(key) for each in drawn for key in each]
         chunks = [np.concatenate(tables[i : i + CHUNK]) for i in range(0, len(tables), CHUNK)]
         return best_plan_against(self.cmdp.laws, self.cmdp.initial, self.cmdp.reward, lambda: chunks).plan
 
