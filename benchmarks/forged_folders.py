@@ -41,7 +41,7 @@ TOML = """\
 episodes = 6
 seeds = 2
 worlds = [{ name = "cyclic", n_places = 2 }]
-natures = [{ name = "noisy" }]
+natures = [{ name = "pool" }]
 learners = [{ name = "Uniform" }, { name = "ProximalOMDPD.cautious" }]
 """
 ESCAPE = "\x1b]0;gotcha\x07\x1b[2J"
@@ -260,7 +260,7 @@ def _specs() -> dict[str, Forge]:
         "a long name": ("ProximalOMDPD.cautious", "x" * 100_000),
         "an unknown world": ('"cyclic"', '"nowhere"'),
         "a nameless world": ('name = "cyclic"', "name = []"),
-        "an unknown nature": ('"noisy"', '"nothing"'),
+        "an unknown nature": ('"pool"', '"nothing"'),
         "an unknown setting": ('name = "ProximalOMDPD.cautious"', 'name = "ProximalOMDPD.cautious"\nx = 1'),
         "a setting that is none": ("n_places = 2", "n_places = nan"),
         "a deep setting": ("n_places = 2", "n_places = " + "[" * 90 + "]" * 90),

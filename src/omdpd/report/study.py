@@ -258,7 +258,7 @@ class Study:
         nature = self.truths.of(asked).nature
         if nature is None or (view.summary is None and not nature.repeats):
             return None
-        return self.truths.plan(asked, view.kept.keys, view.episodes)
+        return view.tried(lambda: self.truths.plan(asked, view.kept.keys, view.episodes))
 
     def _kept(self, curves: Sequence[RunCurves]) -> Any:
         """Numbers at the kept episodes of the group's first run that kept any."""

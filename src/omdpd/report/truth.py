@@ -17,6 +17,7 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.report.stored import Asked
 from omdpd.solvers.planning import best_plan_against
 from omdpd.solvers.programs import Plan
+from omdpd.storage.atomic import RecordError
 from omdpd.worlds.card import ProblemCard, problem_card
 
 # A comparator over more table entries than this is left to the run itself, which finds it when it ends.
@@ -45,7 +46,10 @@ class Truth:
         # (A forged range may be longer than any memory: it is counted before it is gone through.)
         if not 0 < sum(max(each.stop - each.start, 0) for each in drawn) * self.cmdp.excess.size <= MAX_ENTRIES:
             return None
-        tables = [self.nature.table(key) for each in drawn for key in each]
+        try:
+            tables = [self.nature.table(key) for each in drawn for key in each]
+        except IndexError:
+            raise RecordError("its commit names tables that its nature does not have") from None
         chunks = [np.concatenate(tables[i : i + CHUNK]) for i in range(0, len(tables), CHUNK)]
         return best_plan_against(self.cmdp.laws, self.cmdp.initial, self.cmdp.reward, lambda: chunks).plan
 
