@@ -34,7 +34,7 @@ import pyarrow as pa
 
 from omdpd.experiments.writer import COMMIT_VARIABLE
 from omdpd.learners.protocol import stored_classes
-from omdpd.report.results import stored_runs
+from omdpd.report.stored import stored_runs
 from omdpd.report.verify import verify_tree
 from omdpd.storage.packing import unpack
 from omdpd.storage.run_folder import RunFolder
@@ -164,7 +164,7 @@ def _policies(folder: Path) -> dict[str, bytes]:
         assert done is not None
         learner = run.spec.learner.build()
         state = unpack(done.tree["progress"][0], done.arrays, stored_classes(learner))
-        policies[run.spec.id] = learner.policy(state).tobytes()
+        policies[run.id] = learner.policy(state).tobytes()
     return policies
 
 

@@ -3,7 +3,8 @@
     python benchmarks/fuzz_files.py 60        # seconds
     python benchmarks/fuzz_files.py 60 17     # from this seed on
 
-Experiments in TOML, problem files, states (npz), tables (Parquet), run folders and sessions.  A good file is taken, and
+Experiments in TOML, problem files, states (npz), tables (Parquet), run folders and sessions; folders that are forged
+with right checksums (`forged_folders.py`), all of them every time.  A good file is taken, and
 bytes of it are flipped, cut, doubled, exchanged or replaced by words that readers know.  A reader may take the result
 or refuse it with one sentence.  After that come the inputs that `strange_inputs` lists: specs, settings, plugins,
 environments, and what is no file.  Anything else (another exception, many seconds, much memory, a run or a session with
@@ -30,12 +31,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+import forged_folders
 from omdpd import BanditFeedback, ProximalOMDPD, Session, Setting, Trajectory
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.files import STARTER, load_experiment
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.report.results import load_runs, stored_runs
+from omdpd.report.results import load_runs
+from omdpd.report.stored import stored_runs
 from omdpd.storage.journal import verify_session
 from omdpd.storage.npz import arrays_of_npz, npz_of_arrays
 from omdpd.storage.parquet import parquet_of_table, table_of_parquet
@@ -290,6 +293,7 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
     n, found = fuzz(seconds, seed)
+    found += [f"forged {name}: {wrong}" for name, wrong in forged_folders.failures() if wrong is not None]
     print(json.dumps({"seed": seed, "inputs": n, "failures": len(found)}))
     n, wrong = listed()
     print(json.dumps({"listed": n, "failures": len(wrong)}))

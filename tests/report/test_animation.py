@@ -59,7 +59,7 @@ def test_a_gif_has_a_picture_for_every_kept_policy(study_folder, tmp_path):
     view = animated_runs(study)[0]
     with Image.open(write_gif(study, view, tmp_path / "x.gif", step=1)) as picture:
         assert picture.format == "GIF"
-        assert 2 <= picture.n_frames <= len(view.read_snapshots()["episodes"])
+        assert 2 <= picture.n_frames <= len(view.policies()["episodes"])
 
 
 def test_what_cannot_be_animated_is_refused(grid_folder, tmp_path):

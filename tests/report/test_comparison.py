@@ -83,7 +83,7 @@ def test_learners_are_compared_on_a_problem_of_ones_own_in_memory():
     assert "CautiousLP needs feedback 'full'" in found.left_out[0]
     assert [rank.learner for rank in found.ranks()] == ["OptCMDP", "Uniform"]
     assert found.csv("Uniform").startswith("world,nature,learner,against")
-    assert "mine, noisy: Uniform: regret" in str(found)
+    assert "mine, noisy: Uniform (3 seeds): regret" in str(found)
 
 
 def test_a_comparison_of_worlds_by_name_draws_each_seed_anew():

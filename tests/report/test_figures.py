@@ -163,7 +163,7 @@ def test_a_figure_for_a_paper_has_the_width_of_its_columns_and_one_legend(width)
 def test_the_exponents_stand_in_a_table_beside(tmp_path):
     given = [curves("B_1", "fixed"), curves("A", "independent", regret=False)]
     lines = exponent_table(given).splitlines()
-    assert r"fixed & B\_1 & 60 & 0.50 [0.50, 0.50] & 120 & 0.50 [0.50, 0.50] \\" in lines
-    assert r"independent & A & 60 & 0.50 [0.50, 0.50] & -- & -- \\" in lines
+    assert r"fixed & B\_1 & 3 & 60 & 0.50 [0.50, 0.50] & 120 & 0.50 [0.50, 0.50] \\" in lines
+    assert r"independent & A & 3 & 60 & 0.50 [0.50, 0.50] & -- & -- \\" in lines
     names = {file.name for file in write_paper(given, tmp_path)}
     assert {"paper-one.pdf", "paper-two.pdf", "exponents.tex"} <= names

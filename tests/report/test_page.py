@@ -179,12 +179,13 @@ def test_markup_in_names_stays_text(tab, study_folder, tmp_path):
 
 
 def test_failed_damaged_and_waiting_runs_are_told_and_their_errors_open(tab, study_folder, tmp_path):
-    folder, _ = partial(study_folder, tmp_path)
+    folder, names = partial(study_folder, tmp_path)
     page = tab.open(address(write_report(folder)))
     told = page.inner_text("#progress")
     for word in ("1 waiting", "1 failed", "1 damaged"):
         assert word in told
-    assert "2 of 18 runs ended in an error" in told
+    assert "1 of 18 runs ended in an error, 1 of 18 runs is damaged" in told
+    assert names[2] in page.inner_text("#curves"), "the mean says which run it lacks"
     for i in range(2):
         page.click(f"details.error summary >> nth={i}")
     told = "".join(page.locator("details.error").all_inner_texts())
@@ -206,6 +207,17 @@ def test_a_study_that_has_not_begun_says_so(tab, study_folder, tmp_path):
     page = tab.open(address(write_report(folder)))
     assert "No run has started yet" in page.inner_text("#progress")
     assert page.locator("text=could not be drawn").count() == 0
+    assert tab.faults == []
+
+
+def test_a_figure_that_is_not_worked_out_yet_says_so_beside_runs_that_are_finished(tab, study_folder, tmp_path):
+    """The live page has its progress before its figures."""
+    parts = {name: part for name, part in load_study(study_folder).parts().items() if not name[-1].isdigit()}
+    page = tab.open(address(write_page(parts, "x", tmp_path / "early.html")))
+    assert "18 runs: 18 finished" in page.inner_text("#progress")
+    for section in ("curves", "bursts", "plane"):
+        assert "This is being worked out" in page.inner_text(f"#{section}")
+    assert "No episode is committed yet" not in page.inner_text("main")
     assert tab.faults == []
 
 

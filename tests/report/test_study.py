@@ -13,8 +13,8 @@ from omdpd.experiments import executor, load_experiment, run_experiment
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.comparison import compared
 from omdpd.report.html import data_text, page
-from omdpd.report.results import stored_runs
 from omdpd.report.statistics import holm, paired_test
+from omdpd.report.stored import stored_runs
 from omdpd.report.study import KNOWN_AT_THE_END, NOT_SAFE, load_study
 from omdpd.report.thinning import bucket_maxima, kept_places, shares, written
 from omdpd.storage.run_folder import RunFolder
@@ -196,7 +196,7 @@ def test_a_learner_that_nobody_here_knows_is_shown_by_its_name(study_folder, tmp
     parts = load_study(folder).parts()
     assert any(learner.startswith(HOSTILE) for learner in parts["head"]["learners"])
     # Its world is known, and named as in every other run.
-    assert {run.world for run in stored_runs(folder)} == {run.world for run in stored_runs(study_folder)}
+    assert {run.labels[0] for run in stored_runs(folder)} == {run.labels[0] for run in stored_runs(study_folder)}
 
 
 def test_a_world_that_cannot_be_built_is_said_and_the_curves_remain(study_folder, tmp_path):

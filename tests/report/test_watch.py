@@ -6,18 +6,25 @@ import re
 import shutil
 import socket
 import threading
+from contextlib import suppress
 
+import pyarrow as pa
 import pytest
 from real_commands import PATIENCE, end_all, start, start_program
 from test_study import runs_of
 
 from omdpd.report.study import Study
+from omdpd.storage.manifest import Commit
 from omdpd.storage.run_folder import RunFolder
-from omdpd.storage.sealed import sealed_json
 
 pytest.importorskip("starlette", reason="the live page is not tested: pip install starlette uvicorn")
 pytest.importorskip("uvicorn", reason="the live page is not tested: pip install starlette uvicorn")
 
+import uvicorn
+
+from omdpd.cli.report import watch
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.report import server
 from omdpd.report.server import LOOK_EVERY, Feed  # which needs both
 
 
@@ -48,21 +55,24 @@ def ask(address, path="/", **headers):
 
 
 def unfinished_copy(study_folder, folder):
-    """The study as if one of its runs had stopped on the way: (folder, the run, its whole commit.json)."""
+    """The study as if one of its runs had stopped on the way: the run, and the whole of what it committed."""
     shutil.copytree(study_folder, folder)
     run = runs_of(folder)[0]
+    record = RunFolder(run, run.name)
+    whole = record.rows(), record.values(), record.last_commit()
     (run / "summary.json").unlink()
-    whole = json.loads((run / "commit.json").read_text())
+    (run / "commit.json").unlink()
     write_commit(run, whole, 11)
     return run, whole
 
 
 def write_commit(run, whole, episodes):
-    """The commit with another count of episodes, put in place as a run does it."""
-    beside = run / "next.json"
-    facts = {key: value for key, value in whole.items() if key not in ("sha256", "format", "run")}
-    beside.write_bytes(sealed_json(run.name, facts | {"episodes": episodes}))
-    beside.replace(run / "commit.json")
+    """The next commit of the run, up to some episode."""
+    rows, values, last = whole
+    record = RunFolder(run, run.name)
+    before = record.episodes
+    part = pa.table({"value": values[before:episodes]})
+    record.commit(rows.slice(before, episodes - before), part, Commit(episodes, last.tree, last.arrays))
 
 
 def row_of(page, run):
@@ -86,6 +96,80 @@ def test_a_new_episode_count_is_sent_with_the_next_look_and_looks_are_a_second_a
         (row,) = (row for row in json.loads(sent["progress"])["runs"] if row["run"] == run.name)
         assert row["k"] == episodes
     assert LOOK_EVERY <= 1.0
+
+
+def test_damage_to_a_finished_run_is_told_with_the_next_look(study_folder, tmp_path):
+    shutil.copytree(study_folder, tmp_path / "live")
+    run = runs_of(tmp_path / "live")[0]
+    feed = Feed(Study(tmp_path / "live", live=True))
+    feed.look()
+    while feed.work():
+        pass
+    _, version = feed.since(0)
+    rows = next(iter(run.glob("rows-*")))
+    rows.write_bytes(rows.read_bytes()[:-1] + b"x")
+    feed.look()
+    while feed.work():
+        pass
+    sent, _ = feed.since(version)
+    (row,) = (row for row in json.loads(sent["progress"])["runs"] if row["run"] == run.name)
+    assert row["state"] == "damaged"
+    groups = [json.loads(text) for name, text in sent.items() if name.startswith("group-")]
+    assert [(group["damaged"], group["n_mean"]) for group in groups] == [([run.name], 2)]
+    assert "comparison" in sent
+    shutil.rmtree(run)
+    feed.look()
+    rows = {row["run"]: row["state"] for row in json.loads(feed.texts["progress"])["runs"]}
+    assert rows[run.name] == "waiting", "the experiment still asks for it"
+
+
+def test_a_name_that_is_no_folder_is_refused_with_the_one_that_was_meant(study_folder, tmp_path):
+    shutil.copytree(study_folder, tmp_path / "results")
+    for name in ("reslts", "."):
+        with pytest.raises(InvalidInputError, match=r"holds no results: .*; --wait waits for it") as told:
+            watch(tmp_path / name, 0, "127.0.0.1")
+        assert ("did you mean 'results'?" in str(told.value)) == (name == "reslts")
+
+
+@pytest.fixture
+def bounded(study_folder, monkeypatch):
+    """A server of at most two connections, and a function that connects to it."""
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
+    config = uvicorn.Config(
+        server.application(study_folder, hosts=["127.0.0.1"]), http=server.BoundedHTTP, log_level="critical",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    running, opened = uvicorn.Server(config), []
+    with server.listening("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
+        thread.start()
+
+        def connect(sent):
+            opened.append(socket.create_connection(listener.getsockname(), timeout=30))
+            opened[-1].sendall(sent)
+            return opened[-1]
+
+        yield connect, running
+        for each in opened:
+            each.close()
+        running.should_exit = True
+        thread.join()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
+def test_a_connection_that_does_not_say_what_it_wants_is_closed(bounded, sent, monkeypatch):
+    monkeypatch.setattr(server, "HEADER_SECONDS", 0.1)
+    with suppress(ConnectionError):  # closed as well
+        assert bounded[0](sent).recv(1) == b""
+
+
+def test_a_viewer_stays_connected_and_one_too_many_is_turned_away(bounded):
+    connect, running = bounded
+    ask = b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    viewers = [connect(ask), connect(ask)]
+    assert all(viewer.recv(12) == b"HTTP/1.1 200" for viewer in viewers)
+    assert all(each.late is None for each in running.server_state.connections), "no clock runs against a viewer"
+    assert connect(b"").recv(12) == b"HTTP/1.1 503"
 
 
 def test_a_new_episode_count_is_shown_without_reloading(new_tab, study_folder, tmp_path):
@@ -134,7 +218,7 @@ def test_the_live_page_draws_what_the_report_draws(new_tab, study_folder):
 
 
 def test_a_folder_that_is_not_there_yet_is_waited_for(new_tab, study_folder, tmp_path):
-    _, address = serve(tmp_path / "later")
+    _, address = serve(tmp_path / "later", "--wait")
     tab = new_tab()
     page = tab.open(address)
     assert "No run has started yet" in page.inner_text("#progress")

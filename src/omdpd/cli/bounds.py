@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 
 from omdpd.beliefs.confidence import DELTA
+from omdpd.cli.screen import Screen
 from omdpd.learners.bounds import Term, theorem_terms, total
 from omdpd.learners.theorem import theorem_numbers
 from omdpd.problem.setting import Setting
@@ -38,7 +38,7 @@ def bounds(
         table.add_row(_name(wide), f"{wide.value:.4g}", _first(wide), f"{narrow.value:.4g}", _first(narrow))
     for side in ("regret", "violation"):
         table.add_row(f"{side}, sum", f"{total(loose, side):.4g}", "", f"{total(tight, side):.4g}", "")
-    console = Console()
+    console = Screen()
     console.print(table)
     numbers = theorem_numbers(setting, delta)
     console.print(

@@ -35,6 +35,7 @@ from omdpd.cli.playing import (
     registry_of,
     suitable,
 )
+from omdpd.cli.screen import Screen
 from omdpd.experiments.experiment import named_experiment, suitable_runs, write_summaries
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import scene_of
@@ -129,7 +130,7 @@ def compare(
     positive_integer("--tries", n_tries)
     if quick:
         episodes, seeds, n_tries, long = min(episodes, 300), min(seeds, 3), min(n_tries, 4), False
-    console = Console()
+    console = Screen()
     plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures)
     registry = registry_of(plugin)
     experiments = _experiments(registry, worlds, natures, learners, episodes, seeds, quick)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,17 +29,21 @@ from omdpd.cli.playing import (
     play_runs,
     registry_of,
 )
+from omdpd.cli.screen import Screen, refuse_all
 from omdpd.experiments.experiment import paper_experiment
 from omdpd.experiments.files import STARTER, load_experiment, stored_experiment
 from omdpd.experiments.registry import check_sources
 from omdpd.experiments.schema import experiment_schema
 from omdpd.experiments.spec import Experiment, RunSpec, shard_of
 from omdpd.problem.arrays import InvalidInputError, shown
+from omdpd.problem.markup import printable
+from omdpd.report.canvas import drawn
 from omdpd.report.curves import load_curves
 from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
-from omdpd.report.results import budget_text, stored_runs, summaries
-from omdpd.report.tables import STYLES, aligned, formatted, print_table, printable
+from omdpd.report.results import budget_text, seeds_text, summaries
+from omdpd.report.stored import StoredRun, all_runs
+from omdpd.report.tables import STYLES, aligned, formatted, print_table
 from omdpd.report.units import Multiples, in_user_units
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
@@ -72,7 +77,7 @@ def paper(
     K = episodes if episodes is not None else QUICK_EPISODES if quick else 3000
     n = seeds if seeds is not None else QUICK_SEEDS if quick else 5
     experiment = paper_experiment(registry_of(plugin), K, n, first_seed, any_instance, names_of(learners) or None)
-    console = Console()
+    console = Screen()
     _play_and_print(
         console,
         experiment,
@@ -115,12 +120,12 @@ def run(
     runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *_shard(shard))
     plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures)
     if dry_run:
-        print_plan(Console(), experiment, runs, folder, plan)
+        print_plan(Screen(), experiment, runs, folder, plan)
         return
     if shard is None:
-        _play_and_print(Console(), experiment, folder, plan)
+        _play_and_print(Screen(), experiment, folder, plan)
     else:
-        _play_shard(Console(), experiment, folder, plan, runs)
+        _play_shard(Screen(), experiment, folder, plan, runs)
 
 
 def schema(
@@ -145,23 +150,22 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path(
 
 
 def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> None:
-    """List the runs of a folder: state, progress, last numbers."""
-    rows, failed = [], []
-    for stored in stored_runs(folder):
-        summary = None if stored.summary is None else in_user_units(stored.summary)
+    """List the runs of a folder: state, progress, last numbers.  Ends with 2 if one of them is damaged."""
+    rows, failed, damaged = [], [], []
+    for stored in all_runs(folder):
         measures = stored.measures()
-        last = stored.folder.last_rows() if summary is None else None
-        numbers = _last_numbers(last, measures) if summary is None else (summary["regret"], summary["violation"])
+        numbers = stored.tried(partial(_last_numbers, stored, measures)) or (None, None)
+        asked = stored.asked
+        seed, n = ("-", "-") if asked is None else (asked.seed, asked.episodes)
         rows.append((
-            stored.folder.path.name, stored.world, stored.nature, stored.learner, str(stored.seed),
-            budget_text([measures]) or "-", stored.state, f"{stored.episodes}/{stored.n_episodes}",
-            *("-" if x is None else f"{x:.1f}" for x in numbers),
+            stored.id, *stored.labels, str(seed), budget_text([measures]) or "-", stored.state,
+            f"{stored.episodes}/{n}", *("-" if x is None else f"{x:.1f}" for x in numbers),
         ))  # fmt: skip
-        error = stored.folder.error if stored.state == "failed" else None
-        if error is not None:
-            failed.append(f"{stored.folder.path.name} failed: {error.get('error')}")
+        failed += [f"{stored.id} failed: {stored.told}"] * (stored.state == "failed")
+        damaged += [stored.told] * (stored.state == "damaged")
     head = ("run", "world", "nature", "learner", "seed", "budget", "state", "episodes", "regret", "violation")
     print("\n".join([*aligned(head, rows), *map(printable, failed)]))
+    refuse_all(damaged)
 
 
 def table(
@@ -171,7 +175,7 @@ def table(
     """Print means with intervals and growth exponents of the finished runs."""
     records = _finished(folder)
     if style == "terminal":
-        print_table(Console(), records)
+        print_table(Screen(), records)
     else:
         print(formatted(records, style), end="")
 
@@ -201,7 +205,8 @@ def plot(
     spelled = folder / "experiment.toml"
     experiment = stored_experiment(spelled) if spelled.exists() else None
     floors = None if experiment is None else floors_of(experiment)
-    figure = draw(curves, f"{folder.name}: {SPREADS[around]}", floors, around)
+    seeds = seeds_text(c.violation.n_runs for c in curves)
+    figure = draw(curves, f"{drawn(folder.name)}: {SPREADS[around]}, {seeds}", floors, around)
     for file in save(figure, target):
         print(f"wrote {file}")
 
@@ -250,8 +255,10 @@ def _finished(folder: Path) -> list[dict[str, Any]]:
     return sorted(records, key=lambda record: place.get(record["run"], len(order)))
 
 
-def _last_numbers(rows: Any, measures: Mapping[str, Any]) -> tuple[None, float | None]:
-    """The violation so far, in the user's units; regret is known at the end."""
-    if rows is None or rows.num_rows == 0:
-        return None, None
-    return None, Multiples.of(measures).cost * float(rows["violation_sum"][-1].as_py())
+def _last_numbers(run: StoredRun, measures: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Regret and violation in the user's units; before the end the violation so far, while regret is known then."""
+    if run.summary is not None:
+        summary = in_user_units(run.summary)
+        return summary["regret"], summary["violation"]
+    violation = run.read_columns().get("violation_sum")
+    return None, None if violation is None else Multiples.of(measures).cost * float(violation[-1])

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import msgspec
 import typer
-from rich.console import Console
 
 from omdpd.cli.playing import names_of
+from omdpd.cli.screen import Screen
 from omdpd.experiments.first_use import compile_for
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
@@ -42,7 +42,7 @@ def warm_up(
     learners: Annotated[str, typer.Option(help="Comma-separated learners; everything there is if empty.")] = "",
 ) -> None:
     """Compile the solvers ahead: once per user and version, kept in the user's cache folder."""
-    console, registry = Console(), Registry.installed()
+    console, registry = Screen(), Registry.installed()
 
     def say(line: str) -> None:
         console.print(line, highlight=False, soft_wrap=True)

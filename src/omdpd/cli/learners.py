@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from omdpd.cli.playing import Plugins, registry_of
+from omdpd.cli.screen import Screen
 from omdpd.learners.protocol import Card
 
 # Terminals narrower than this get the feedback under the name and the assumptions under the guarantee.
@@ -21,7 +21,7 @@ MEANING = (
 
 def learners(plugin: Plugins = None) -> None:
     """List the learners: the feedback they take, what they assume, what they guarantee, and their source."""
-    console = Console()
+    console = Screen()
     wide = console.width >= WIDE
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_lines=False)
     columns = (

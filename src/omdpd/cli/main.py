@@ -7,7 +7,6 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from omdpd import __version__
@@ -26,6 +25,7 @@ from omdpd.cli import (
 )
 from omdpd.cli.plain import plain_where_needed
 from omdpd.cli.playing import Plugins, registry_of
+from omdpd.cli.screen import Screen, guard_screen
 from omdpd.experiments.spec import Kind
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.strangers import strangers_code
@@ -70,6 +70,7 @@ for command in (
 def main() -> None:
     """Entry point: every expected error ends in one sentence and exit code 2."""
     plain_where_needed()
+    guard_screen()
     gc.freeze()  # what was imported stays: looking through it for garbage is a tenth of a short command
     try:
         app()
@@ -100,7 +101,7 @@ def omdpd(
 @strangers_code("code that the command called raised", passing=(Exception,))
 def list_(plugin: Plugins = None) -> None:
     """List learners, natures and worlds, one line each."""
-    console, registry = Console(), registry_of(plugin)
+    console, registry = Screen(), registry_of(plugin)
     for title, kind in TITLES.items():
         shown = Table(title=title, title_justify="left", box=None, show_header=False)
         for name, made in registry.types(kind):

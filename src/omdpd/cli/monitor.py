@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from omdpd.cli.playing import Plugins, registry_of
+from omdpd.cli.screen import Screen
 from omdpd.experiments.monitoring import monitor_stored
 from omdpd.experiments.registry import run_of
 from omdpd.play.monitor import HEAD, Monitor
@@ -31,7 +32,7 @@ def monitor(
     """
     record = load_run(folder).stored.folder
     replay = monitor_stored(run_of(record.spec(), registry_of(plugin)), record)
-    console = Console()
+    console = Screen()
     _show(console, replay.monitor)
     console.print(str(replay), highlight=False, soft_wrap=True)
     if out is not None:

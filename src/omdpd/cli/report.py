@@ -10,9 +10,10 @@ from typing import Annotated
 
 import typer
 
+from omdpd.cli.screen import refuse_all
 from omdpd.problem.arrays import InvalidInputError, not_installed
 from omdpd.report.animation import animated_runs, write_gif, write_player
-from omdpd.report.study import load_study, write_report
+from omdpd.report.study import load_study, refuse_no_results
 
 Folder = Annotated[Path, typer.Argument(help="A folder of results.")]
 # The server gives way to the runs it watches.
@@ -23,9 +24,14 @@ def report(
     folder: Folder,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (DIR/report.html).")] = None,
 ) -> None:
-    """Write a study as one HTML page that opens from disk and makes no request."""
-    file = write_report(folder, out)
+    """Write a study as one HTML page that opens from disk and makes no request.
+
+    Ends with 2 if a run is damaged: the page names it, and no mean on it is over such a run.
+    """
+    study = load_study(folder)
+    file = study.write(out)
     print(f"wrote {file} ({file.stat().st_size / 1e6:.1f} MB)")
+    refuse_all(study.damaged())
 
 
 def watch(
@@ -40,18 +46,21 @@ def watch(
     name: Annotated[
         list[str] | None, typer.Option(help="A further name under which browsers ask for this machine.")
     ] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="The folder is not there yet: wait for it.")] = False,
 ) -> None:
     """Serve the same page live: it fills itself while runs commit, and changes nothing."""
     try:
         import uvicorn
 
-        from omdpd.report.server import application, known_hosts, listening, loopback
+        from omdpd.report.server import BoundedHTTP, application, known_hosts, listening, loopback
     except ImportError:
         raise not_installed("omdpd watch", "starlette", "uvicorn") from None
     if not 0 <= port <= 65535:
         raise InvalidInputError(f"--port is {port}, but must be between 0 and 65535")
     if not loopback(address) and not public:
         raise InvalidInputError(f"{address} can be reached from other machines: say --public if that is wanted")
+    if not wait:
+        refuse_no_results(folder, "; --wait waits for it")
     token = secrets.token_urlsafe(24) if public else None
     hosts = [*known_hosts(address), *(name or [])]
     with suppress(OSError):
@@ -60,8 +69,9 @@ def watch(
         where = f"http://{hosts[0]}:{socket.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
         print(f"watching {folder}{'' if folder.is_dir() else ' (not there yet)'} at {where}", flush=True)
         config = uvicorn.Config(
-            application(folder, token, hosts), log_level="warning", access_log=False, timeout_graceful_shutdown=1
-        )
+            application(folder, token, hosts), http=BoundedHTTP, log_level="warning", access_log=False,
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
         uvicorn.Server(config).run(sockets=[socket])
 
 
@@ -82,3 +92,4 @@ def animate(
     print(f"wrote {write_player(study, views, file)}")
     if gif:
         print(f"wrote {write_gif(study, views[0], file.with_suffix('.gif'), step - 1)}")
+    refuse_all(study.damaged())

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from omdpd.cli.playing import Address, Fresh, Jobs, NoSharedDisk, On, Plan, Retry, playing
+from omdpd.cli.screen import Screen
 from omdpd.experiments.experiment import write_summaries
 from omdpd.experiments.many_runs import run_all
 from omdpd.problem.arrays import named
@@ -32,7 +33,7 @@ def study(
     no_shared_disk: NoSharedDisk = False,
 ) -> None:
     """Answer a question about the learners by runs, and write a page with its figure and tables."""
-    console = Console()
+    console = Screen()
     if name is None:
         rows = [(each.name, each.question) for each in STUDIES.values()]
         console.print("\n".join(aligned(("study", "question"), rows)), highlight=False, soft_wrap=True)

@@ -28,6 +28,7 @@ from omdpd.cli.playing import (
     registry_of,
     suitable,
 )
+from omdpd.cli.screen import Screen
 from omdpd.experiments.experiment import named_experiment
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
@@ -68,7 +69,7 @@ def suite(
     ] = False,
 ) -> None:
     """Run our learners and the uniform policy over all worlds and the natures that suit them."""
-    console = Console()
+    console = Screen()
     registry = registry_of(plugin)
     if large:
         names = names_of(worlds), names_of(natures or LARGE_NATURES), names_of(learners or LARGE_LEARNERS)

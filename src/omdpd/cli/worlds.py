@@ -8,10 +8,10 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from omdpd.cli.playing import Plugins, registry_of
+from omdpd.cli.screen import Screen
 from omdpd.experiments.experiment import world_named
 from omdpd.experiments.registry import Registry
 from omdpd.natures import natures_for
@@ -48,7 +48,7 @@ def worlds(plugin: Plugins = None) -> None:
         prices = " ".join(f"{m:.4f}" for m in facts.multipliers)
         numbers = (f"{facts.value:.4f}", f"{facts.free_value:.4f}", f"{facts.slater_gap:.4f}", prices)
         shown.add_row(name, str(S), str(A), str(H), str(cmdp.n_constraints), *numbers)
-    console = Console()
+    console = Screen()
     console.print(shown)
     for name in registry.complete("worlds"):
         adversary = _world(registry, name, 0).scenarios

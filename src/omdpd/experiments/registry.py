@@ -24,13 +24,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from omdpd.experiments.plugins import PluginModule, checked_factory, read_plugin
 from omdpd.experiments.spec import (
     KINDS,
+    MAX_INTEGER,
     EpisodesKnown,
     Kind,
     LearnerSpec,
@@ -257,8 +258,8 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     world: dict[str, Any]
     nature: dict[str, Any]
     learner: dict[str, Any]
-    episodes: int
-    seed: int
+    episodes: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2 * MAX_INTEGER)]
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
     episodes_known: EpisodesKnown = msgspec.UNSET

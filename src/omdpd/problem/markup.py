@@ -1,4 +1,4 @@
-"""Small HTML for notebooks: a titled table of facts, and a curve as a static SVG.  Text is escaped."""
+"""Text for eyes, of names that may be a stranger's: small HTML for notebooks (escaped), and what a screen may show."""
 
 from __future__ import annotations
 
@@ -44,3 +44,14 @@ def curve_svg(name: str, values: Floats, colour: str = LINES[0]) -> str:
         f'aria-label="{escape(said)}"><line x1="0" x2="{WIDTH}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="#999999"/>'
         f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/></svg></figure>'
     )
+
+
+def printable(text: str, kept: str = "") -> str:
+    r"""Text without what a terminal would obey, except what is kept: results may be a stranger's.
+
+    >>> printable("a\x1b[2Jb")
+    'a?[2Jb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(symbol if symbol.isprintable() or symbol in kept else "?" for symbol in text)

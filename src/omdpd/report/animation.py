@@ -11,11 +11,11 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.groups import run_curves
+from omdpd.report.canvas import drawn
 from omdpd.report.html import PLAYER, write_page
 from omdpd.report.pictures import draw_cells
 from omdpd.report.policies import optimum, run_policies
-from omdpd.report.reading import RunView
+from omdpd.report.stored import StoredRun
 from omdpd.report.study import Study
 from omdpd.report.thinning import kept_places, written
 from omdpd.solvers.sweeps import occupancy_under
@@ -32,9 +32,9 @@ PICTURE_TIME, LAST_TIME = 250, 2000
 MAX_TRACKS = 12
 
 
-def animated_runs(study: Study, run: str | None = None) -> list[RunView]:
+def animated_runs(study: Study, run: str | None = None) -> list[StoredRun]:
     """The runs that kept their policies: the one named, or the first seed of every learner in the first place."""
-    there = [view for view in study.ordered() if "episodes" in view.read_snapshots()]
+    there = [view for view in study.ordered() if view.tried(view.policies)]
     if run is not None:
         there = [view for view in there if view.id.startswith(run)]
         if not there:
@@ -42,7 +42,7 @@ def animated_runs(study: Study, run: str | None = None) -> list[RunView]:
     if not there:
         raise InvalidInputError(f'no run under {study.folder} kept its policies (policies = "log" in its experiment)')
     first = there[0].asked
-    chosen: dict[Any, RunView] = {}
+    chosen: dict[Any, StoredRun] = {}
     for view in there:
         if view.asked is not None and first is not None and view.asked.world == first.world:
             same_place = view.asked.nature == first.nature
@@ -51,7 +51,7 @@ def animated_runs(study: Study, run: str | None = None) -> list[RunView]:
     return list(chosen.values())[:MAX_TRACKS]
 
 
-def write_player(study: Study, views: Sequence[RunView], file: Path) -> Path:
+def write_player(study: Study, views: Sequence[StoredRun], file: Path) -> Path:
     """A page that plays the policies of some runs of one world, one at a time."""
     problem = next(w for w in study.problems()["worlds"] if views[0].asked and w["world"] == views[0].asked.world)
     if problem["fault"]:
@@ -61,7 +61,7 @@ def write_player(study: Study, views: Sequence[RunView], file: Path) -> Path:
     return write_page({"title": title, "world": problem, "tracks": tracks}, title, file, PLAYER)
 
 
-def write_gif(study: Study, view: RunView, file: Path, step: int = 0) -> Path:
+def write_gif(study: Study, view: StoredRun, file: Path, step: int = 0) -> Path:
     """The same as a GIF of one run at one step of the episode."""
     from PIL import Image
 
@@ -71,12 +71,12 @@ def write_gif(study: Study, view: RunView, file: Path, step: int = 0) -> Path:
         raise InvalidInputError(f"the world of {view.id} cannot be built here")
     if not 0 <= step < cmdp.shape[0]:
         raise InvalidInputError(f"--step is {step}, but an episode has steps 0 to {cmdp.shape[0] - 1}")
-    plan = study.truths.plan(asked, view.keys, view.episodes)
-    kept = view.read_snapshots()
+    plan = study.truths.plan(asked, view.kept.keys, view.episodes)
+    kept = view.policies()
     pictures = []
     for k, policy in zip(kept["episodes"], kept["policies"].astype(np.float64), strict=True):
         figure = _picture(
-            cmdp, policy, None if plan is None else plan.policy, step, f"{asked.learner}, {int(k)} episodes"
+            cmdp, policy, None if plan is None else plan.policy, step, f"{drawn(asked.learner)}, {int(k)} episodes"
         )
         pictures.append(Image.open(io.BytesIO(_png(figure))).convert("P", palette=Image.Palette.ADAPTIVE))
     buffer = io.BytesIO()
@@ -86,15 +86,14 @@ def write_gif(study: Study, view: RunView, file: Path, step: int = 0) -> Path:
     return file
 
 
-def _track(study: Study, view: RunView) -> Mapping[str, Any] | None:
+def _track(study: Study, view: StoredRun) -> Mapping[str, Any] | None:
     """One run for the player."""
     asked = view.asked
     cmdp = None if asked is None else study.truths.of(asked).cmdp
     if asked is None or cmdp is None:
         return None
-    view.read_rows()
-    curves, played = run_curves(view, None, study.units(view)), run_policies(view, cmdp)
-    plan = study.truths.plan(asked, view.keys, view.episodes)
+    curves, played = study.curves(view), view.tried(lambda: run_policies(view, cmdp))
+    plan = study.truths.plan(asked, view.kept.keys, view.episodes)
     if curves is None or played is None:
         return None
     places = kept_places(curves.episodes, curves.violation[None], CURVE_POINTS)

@@ -6,6 +6,8 @@ import functools
 import io
 from typing import TYPE_CHECKING, Any
 
+from omdpd.problem.markup import printable
+
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
@@ -65,3 +67,12 @@ def _shown() -> Any:
             return drawn.getvalue()
 
     return ShownFigure
+
+
+def drawn(name: str) -> str:
+    r"""A name as figures take it: it may be a stranger's, with what no font has, or dollars that begin mathematics.
+
+    >>> drawn("a$b\x1b")
+    'a\\$b?'
+    """
+    return printable(name).replace("$", r"\$")

@@ -47,7 +47,7 @@ class Comparison:
             means = (f"{name} {'-' if mean is None else f'{mean.mean:.4g}'}" for name, mean in (
                 ("regret", regret), ("violation", violation)
             ))  # fmt: skip
-            lines.append(f"{world}, {nature}: {learner}: " + ", ".join(means))
+            lines.append(f"{world}, {nature}: {learner} ({len(group)} seeds): " + ", ".join(means))
         return "\n".join([*lines, *self.left_out])
 
 

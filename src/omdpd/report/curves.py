@@ -12,12 +12,12 @@ import numpy as np
 from omdpd.play.history import History
 from omdpd.play.judging import EXPONENT_START
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
+from omdpd.report.canvas import drawn
 from omdpd.report.results import budget_note
 from omdpd.report.statistics import Growth, half_width
+from omdpd.report.stored import StoredRun
 from omdpd.report.thinning import kept_places
 from omdpd.report.units import Multiples
-from omdpd.storage.atomic import RecordError
-from omdpd.storage.run_folder import RunFolder
 
 # Points per curve: enough for a wide figure, few enough for a small file.
 POINTS = 300
@@ -92,19 +92,21 @@ def band(episodes: Floats, curves: Floats, places: Integers | None = None) -> Ba
 
 
 def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str, Any]], as_learnt: bool) -> Curves:
-    violations, regrets = [], []
+    violations: list[Floats] = []
+    regrets: list[Floats] = []
     episodes = np.zeros(0)
     for summary in group:
-        rows = RunFolder(folder / summary["run"], summary["run"]).rows()
-        if rows is None:
-            raise RecordError(f"{folder / summary['run']} has a summary, but no rows")
-        episodes = rows["episode"].to_numpy().astype(np.float64)
+        rows = StoredRun(folder / summary["run"], summary["run"], summary=dict(summary)).rows()
+        assert rows is not None, "a summary without rows is refused"
+        before, episodes = episodes, rows["episode"].to_numpy().astype(np.float64)
+        if violations and not np.array_equal(before, episodes):
+            raise InvalidInputError(f"the runs of {learner} under {nature} have rows of different episodes: no mean")
         reward, cost = Multiples() if as_learnt else Multiples.of(summary)
         violations.append(cost * rows["violation_sum"].to_numpy())
         if summary["comparator_value"] is not None:
             regrets.append(reward * (episodes * summary["comparator_value"] - rows["value_sum"].to_numpy()))
     regret = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
-    return Curves(learner, nature, band(episodes, np.stack(violations)), regret, budget_note(group))
+    return Curves(drawn(learner), drawn(nature), band(episodes, np.stack(violations)), regret, budget_note(group))
 
 
 def curves_of(label: str, nature: str, group: Sequence[History]) -> Curves:

@@ -24,6 +24,7 @@ from omdpd.report.canvas import new_figure, plain_ticks
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
 from omdpd.report.monitors import draw_monitor
 from omdpd.report.pictures import draw_policy
+from omdpd.report.results import seeds_text
 from omdpd.report.statistics import MIN_RUNS, power_of
 from omdpd.storage.atomic import write_atomically
 
@@ -144,9 +145,11 @@ def write_figure(figure: Figure, file: Path) -> Path:
 
 def draw_experiment(experiment: Experiment, folder: Path, summaries: Sequence[Mapping[str, Any]]) -> list[Path]:
     """The figure of an experiment."""
-    interval = " and 95 % interval" if experiment.seeds >= MIN_RUNS else ""
-    title = f"mean{interval} over {experiment.seeds} seeds, K = {experiment.episodes}"
-    return save(draw(load_curves(folder / "runs", summaries), title, floors_of(experiment)), folder)
+    curves = load_curves(folder / "runs", summaries)
+    counts = [c.violation.n_runs for c in curves]
+    interval = " and 95 % interval" if max(counts) >= MIN_RUNS else ""
+    title = f"mean{interval} over {seeds_text(counts)}, K = {experiment.episodes}"
+    return save(draw(curves, title, floors_of(experiment)), folder)
 
 
 def floors_of(experiment: Experiment) -> dict[str, float]:

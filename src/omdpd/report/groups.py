@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from omdpd.experiments.writer import ROW_SCHEMA
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.report.curves import Band, band
 from omdpd.report.health import health_of
-from omdpd.report.reading import KNOWN, RunView
 from omdpd.report.results import mean_of
+from omdpd.report.stored import StoredRun
 from omdpd.report.thinning import bucket_maxima, kept_places, written
 from omdpd.report.units import Multiples, in_user_units
 
@@ -30,7 +31,7 @@ ROUNDING = 1e-9
 class RunCurves:
     """A run's curves over its recorded episodes, in the user's units; `regret` is None where no comparator is known."""
 
-    view: RunView
+    view: StoredRun
     units: Multiples
     seed: int
     episodes: Floats
@@ -47,7 +48,7 @@ class RunCurves:
         )
 
 
-def run_curves(view: RunView, best: float | None, units: Multiples) -> RunCurves | None:
+def run_curves(view: StoredRun, best: float | None, units: Multiples) -> RunCurves | None:
     """The curves of a run that has rows, against the value of its comparator."""
     columns = view.columns
     if not columns or view.asked is None:
@@ -67,7 +68,7 @@ def run_curves(view: RunView, best: float | None, units: Multiples) -> RunCurves
 def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: str) -> dict[str, Any]:
     """The value of a group for the page; `why` says why there is no regret, where there is none."""
     finished = [run for run in runs if run.view.state == "finished"]
-    basis = finished or _common(runs)
+    basis = _alike(finished) or _common(runs)
     value: dict[str, Any] = {
         "n_finished": len(finished), "n_mean": len(basis), "why": why,
         "strip": {"n": min(STRIP, n_episodes), "K": n_episodes, "rows": [_strip(run, n_episodes) for run in runs]},
@@ -87,10 +88,16 @@ def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: st
     return value
 
 
+def _alike(runs: Sequence[RunCurves]) -> list[RunCurves]:
+    """The runs that recorded the same episodes as the longest one: there is no mean of others."""
+    longest = max(runs, key=lambda run: (run.episodes[-1], len(run.episodes)), default=None)
+    return [run for run in runs if longest is not None and np.array_equal(run.episodes, longest.episodes)]
+
+
 def _common(runs: Sequence[RunCurves]) -> list[RunCurves]:
     """Runs that are not finished, cut to the episodes that all of them have."""
     n = min((len(run.episodes) for run in runs), default=0)
-    return [run.cut(n) for run in runs] if n else []
+    return _alike([run.cut(n) for run in runs]) if n else []
 
 
 def _places(runs: Sequence[RunCurves], points: int) -> Integers:
@@ -149,7 +156,13 @@ def _strip(run: RunCurves, n_episodes: int) -> dict[str, Any]:
 def _recorded(runs: Sequence[RunCurves], places: Integers) -> list[dict[str, Any]]:
     """Further columns that the runs recorded, as means: certificates, the good event, a user's own metrics."""
     first = runs[0].view.columns
-    names = ["certified_regret", "certified_violation", "optimism", "good_event", *(n for n in first if n not in KNOWN)]
+    names = [
+        "certified_regret",
+        "certified_violation",
+        "optimism",
+        "good_event",
+        *(n for n in first if n not in ROW_SCHEMA.names),
+    ]
     made = []
     for name in names:
         columns = [run.view.columns.get(name) for run in runs]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from omdpd.problem.arrays import Integers
-from omdpd.report.reading import RunView, field_of, state_of
+from omdpd.report.checks import field_of, is_number
+from omdpd.report.stored import StoredRun
 from omdpd.report.thinning import written
 
 # A relative duality gap above this is worth a word.
@@ -16,7 +17,7 @@ WIDE_GAP = 1e-6
 COUNTS = ("solves", "iterations", "failures")
 
 
-def health_of(views: Sequence[RunView], places: Integers) -> dict[str, Any]:
+def health_of(views: Sequence[StoredRun], places: Integers) -> dict[str, Any]:
     """The health of some runs with the same recorded episodes; a number that no learner reported is None."""
     logs = [log_of(view) for view in views]
     counts = {name: int(sum(log[name] for log in logs)) for name in (*COUNTS, "saturations", "infeasible")}
@@ -28,14 +29,13 @@ def health_of(views: Sequence[RunView], places: Integers) -> dict[str, Any]:
     return value | {"warnings": warnings_of(value)}
 
 
-def log_of(view: RunView) -> Mapping[str, Any]:
+def log_of(view: StoredRun) -> Mapping[str, Any]:
     """Counts of a run's solves, from its summary or from its stored state."""
     empty: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "max_gap": 0.0, "saturations": 0, "infeasible": 0}
     if view.summary is not None:
-        return empty | {key: view.summary[key] for key in empty if isinstance(view.summary.get(key), int | float)}
-    state = state_of(view.tree)
-    found = {key: field_of(state, key) for key in empty}
-    return empty | {key: value for key, value in found.items() if isinstance(value, int | float)}
+        return empty | {key: view.summary[key] for key in empty if key in view.summary}
+    found = {key: field_of(view.kept.state, key) for key in empty}
+    return empty | {key: value for key, value in found.items() if is_number(value)}
 
 
 def warnings_of(health: Mapping[str, Any]) -> list[str]:
@@ -60,7 +60,7 @@ def warnings_of(health: Mapping[str, Any]) -> list[str]:
     return warnings
 
 
-def _mean(views: Sequence[RunView], name: str, places: Integers) -> list[float | None] | None:
+def _mean(views: Sequence[StoredRun], name: str, places: Integers) -> list[float | None] | None:
     """The mean of a column over runs; None where no run has it."""
     columns = [view.columns[name] for view in views if name in view.columns]
     if not columns or all(np.isnan(column).all() for column in columns):

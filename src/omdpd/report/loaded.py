@@ -17,7 +17,7 @@ from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import Labels
 from omdpd.problem.markup import facts_html
-from omdpd.report.results import StoredRun, stored_run, stored_runs
+from omdpd.report.stored import StoredRun, read_run, stored_runs
 from omdpd.storage.atomic import RecordError
 
 # What a sentence and a notebook show of a summary.
@@ -29,14 +29,18 @@ class LoadedRun:
     """A run as its folder tells it; `summary` is None while it is not finished."""
 
     stored: StoredRun
-    summary: Mapping[str, Any] | None
+
+    @property
+    def summary(self) -> Mapping[str, Any] | None:
+        """The scores."""
+        return self.stored.summary
 
     @property
     def rows(self) -> pa.Table:
         """The recorded episodes."""
-        rows = self.stored.folder.rows()
+        rows = self.stored.rows()
         if rows is None:
-            raise RecordError(f"{self.stored.folder.path} holds no rows yet")
+            raise RecordError(f"{self.stored.path} holds no rows yet")
         return rows
 
     @property
@@ -45,11 +49,9 @@ class LoadedRun:
 
         They are kept in single precision, and their rows are scaled to sum to one.
         """
-        kept = self.stored.folder.policies()
-        if kept is None:
-            raise InvalidInputError(f'{self.stored.folder.path} kept no policies: run it with policies = "log"')
-        if "episodes" not in kept or kept.get("policies", np.zeros(0)).shape[:1] != kept["episodes"].shape:
-            raise RecordError(f"{self.stored.folder.path} is damaged: its policies are not those of its episodes")
+        kept = self.stored.policies()
+        if not kept:
+            raise InvalidInputError(f'{self.stored.path} kept no policies: run it with policies = "log"')
         labels = self._labels()
         tables = kept["policies"].astype(np.float64)
         tables /= tables.sum(axis=-1, keepdims=True)
@@ -64,21 +66,22 @@ class LoadedRun:
     def monitor(self) -> Monitor:
         """The run played again beside the truth; ``omdpd monitor`` also says whether it came out as recorded."""
         if self.stored.spec is None:
-            raise InvalidInputError(
-                f"{self.stored.folder.path} names a part that nothing here knows: it cannot be played"
-            )
+            raise InvalidInputError(f"{self.stored.path} names a part that nothing here knows: it cannot be played")
         return monitor_stored(self.stored.spec, self.stored.folder).monitor
 
     def __repr__(self) -> str:
-        run = self.stored
-        return f"LoadedRun({run.learner}, {run.world}, {run.nature}, seed {run.seed}, {run.state}: {self._progress()})"
+        (world, nature, learner), seed = self._names()
+        return f"LoadedRun({learner}, {world}, {nature}, seed {seed}, {self.stored.state}: {self._progress()})"
 
     def _repr_html_(self) -> str:
         """The run in a notebook."""
-        run = self.stored
+        (world, nature, learner), seed = self._names()
         numbers = {name: f"{value:.4g}" for name in SHOWN if (value := self._shown(name)) is not None}
-        facts = {"world": run.world, "nature": run.nature, "seed": run.seed, "episodes": self._progress()} | numbers
-        return facts_html(f"{run.learner} ({run.state})", facts)
+        facts = {"world": world, "nature": nature, "seed": seed, "episodes": self._progress()} | numbers
+        return facts_html(f"{learner} ({self.stored.state})", facts)
+
+    def _names(self) -> tuple[tuple[str, str, str], int | None]:
+        return self.stored.labels, None if self.stored.asked is None else self.stored.asked.seed
 
     def _shown(self, name: str) -> float | None:
         """A number of the summary; of exponents those that tell something."""
@@ -86,7 +89,7 @@ class LoadedRun:
         return telling_exponent(value, self.stored.episodes) if name.endswith("_exponent") else value
 
     def _progress(self) -> str:
-        return f"{self.stored.episodes} of {self.stored.n_episodes} episodes"
+        return f"{self.stored.episodes} of {self.stored.asked.episodes if self.stored.asked else '?'} episodes"
 
     def _labels(self) -> Labels:
         """The names of the world's states and actions; none where the world cannot be built here."""
@@ -100,11 +103,11 @@ def load_run(folder: str | Path) -> LoadedRun:
     if (path / "runs").is_dir():
         runs = stored_runs(path)
         if len(runs) != 1:
-            example = f", for example {runs[0].folder.path}" if runs else ""
+            example = f", for example {runs[0].path}" if runs else ""
             raise InvalidInputError(f"{path} holds {len(runs)} runs: name one of them{example}")
         found = runs[0]
     elif (path / "spec.toml").is_file():
-        found = stored_run(path)
+        found = read_run(path).sound()
     else:
         raise InvalidInputError(f"{path} holds no run: there is neither a spec.toml nor a folder runs in it")
-    return LoadedRun(found, found.folder.summary)
+    return LoadedRun(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,16 @@ import numpy as np
 from omdpd.beliefs.confidence import DELTA, log_term
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.reading import RunView, array_of, state_of, totals_of
+from omdpd.report.checks import array_of
+from omdpd.report.stored import StoredRun
 from omdpd.report.thinning import shares, written
 from omdpd.report.truth import Truths
 from omdpd.report.units import Multiples
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.programs import Plan
 from omdpd.solvers.sweeps import occupancy_under
+from omdpd.storage.atomic import RecordError
+from omdpd.storage.npz import Arrays
 
 # Bytes that the policies of one run, and of a whole study, may take on a page.
 MAX_RUN_BYTES, MAX_STUDY_BYTES = 200_000, 1_000_000
@@ -24,17 +27,17 @@ MAX_RUN_BYTES, MAX_STUDY_BYTES = 200_000, 1_000_000
 SHARE_BYTES = 8.0 / 3.0
 
 
-def cost_of(view: RunView, cmdp: CMDP) -> int:
-    """About how many bytes `run_policies` takes."""
+def cost_of(n_kept: int, cmdp: CMDP) -> int:
+    """About how many bytes `run_policies` takes of a run that kept so many policies."""
     H, S, A = cmdp.shape
-    n = min(max(int(MAX_RUN_BYTES / (H * S * (A + 1) * SHARE_BYTES)), 2), 1 + len(_snapshots(view).get("episodes", ())))
+    n = min(max(int(MAX_RUN_BYTES / (H * S * (A + 1) * SHARE_BYTES)), 2), 1 + n_kept)
     return int(n * H * S * (A + 1) * SHARE_BYTES) + 8 * H * S * A
 
 
-def run_policies(view: RunView, cmdp: CMDP) -> dict[str, Any] | None:
+def run_policies(view: StoredRun, cmdp: CMDP) -> dict[str, Any] | None:
     """What a run played: policies on a logarithmic grid of episodes, if it kept them, and its average play."""
-    arrays = view.read_arrays()
-    occupancy = array_of(totals_of(view.tree), "occupancy", arrays)
+    arrays = view.arrays()
+    occupancy = array_of(view.kept.totals, "occupancy", arrays, cmdp.shape)
     if occupancy is None or not view.episodes:
         return None
     average = np.asarray(occupancy, dtype=np.float64) / view.episodes
@@ -42,9 +45,11 @@ def run_policies(view: RunView, cmdp: CMDP) -> dict[str, Any] | None:
         "run": view.id, "episodes": [], "policies": "", "states": "", "average": shares(average.sum(axis=2)),
         "average_policy": shares(policy_of_occupancy(average)), "k": view.episodes,
     }  # fmt: skip
-    kept = _snapshots(view)
-    if "episodes" in kept:
+    kept = view.policies()
+    if kept:
         places = _affordable(kept["episodes"], cmdp)
+        if kept["policies"].shape[1:] != cmdp.shape:
+            raise RecordError(f"{view.path} is damaged: its policies are those of another world")
         policies = kept["policies"][places].astype(np.float64)
         policies /= policies.sum(axis=-1, keepdims=True)
         masses = np.stack([occupancy_under(cmdp.laws, pi, cmdp.initial).sum(axis=2) for pi in policies])
@@ -55,24 +60,24 @@ def run_policies(view: RunView, cmdp: CMDP) -> dict[str, Any] | None:
     return value | _visits(view, cmdp, arrays)
 
 
-def snapshot_series(view: RunView, best: float | None, units: Multiples) -> dict[str, Any] | None:
+def snapshot_series(view: StoredRun, best: float | None, units: Multiples) -> dict[str, Any] | None:
     """Multipliers, solver counts and the two parts of regret at the kept episodes, where a run kept them.
 
     V* - V(pi) = (V* - V~(pi)) + (V~(pi) - V(pi)): what the learner's own belief says is still to be gained, and by
     how much the belief flatters the policy in play, both in the user's units.
     """
-    kept = _snapshots(view)
-    if "episodes" not in kept:
+    kept = view.policies()
+    if not kept:
         return None
     value: dict[str, Any] = {"x": kept["episodes"].astype(int).tolist()}
     for name in ("lam", "iterations", "solves", "failures", "saturations", "max_gap"):
         if name in kept and not np.isnan(kept[name]).all():
             column = kept[name].astype(np.float64)
             value[name] = written(column.T if column.ndim > 1 else column)
-    believed = kept.get("believed_value")
-    if best is not None and believed is not None and not np.isnan(believed).all():
+    believed, true = kept.get("believed_value"), kept.get("value")
+    if best is not None and believed is not None and true is not None and not np.isnan(believed).all():
         value["optimisation"] = written((best - believed) * units.reward)
-        value["estimation"] = written((believed - kept["value"]) * units.reward)
+        value["estimation"] = written((believed - true) * units.reward)
     return value
 
 
@@ -83,12 +88,12 @@ def optimum(plan: Plan) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def affordable_runs(views: Sequence[RunView], truths: Truths) -> list[RunView]:
+def affordable_runs(views: Sequence[StoredRun], truths: Truths) -> list[StoredRun]:
     """The runs whose policies fit on the page: everybody's first seed, then the second, as long as there is room."""
     left = MAX_STUDY_BYTES
     chosen = []
     turn: dict[Any, int] = {}
-    ranked: list[tuple[int, int, RunView]] = []
+    ranked: list[tuple[int, int, StoredRun]] = []
     for view in views:
         if view.asked is not None and view.episodes:
             group = view.asked.group
@@ -96,17 +101,17 @@ def affordable_runs(views: Sequence[RunView], truths: Truths) -> list[RunView]:
             ranked.append((turn[group], len(ranked), view))
     for _, _, view in sorted(ranked, key=lambda item: item[:2]):
         cmdp = None if view.asked is None else truths.of(view.asked).cmdp
-        cost = 0 if cmdp is None else cost_of(view, cmdp)
-        if cmdp is not None and cost <= left:
+        kept = None if cmdp is None else view.tried(view.policies)
+        if cmdp is not None and kept is not None and (cost := cost_of(len(kept.get("episodes", ())), cmdp)) <= left:
             left -= cost
             chosen.append(view)
     return chosen
 
 
-def _visits(view: RunView, cmdp: CMDP, arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, Any]:
+def _visits(view: StoredRun, cmdp: CMDP, arrays: Arrays) -> dict[str, Any]:
     """How often every (step, state, action) was visited, as the learner counted, and sqrt(L / n)."""
-    visits = array_of(state_of(view.tree), "visits", arrays)
-    if visits is None or visits.shape != cmdp.shape or view.asked is None:
+    visits = array_of(view.kept.state, "visits", arrays, cmdp.shape)
+    if visits is None or view.asked is None:
         return {}
     # Widths on the page are those of scale one; learners multiply them by a scale of their own.
     L = log_term(cmdp.setting(view.asked.episodes, "bandit"), 0, DELTA)
@@ -118,8 +123,3 @@ def _affordable(episodes: Floats, cmdp: CMDP) -> Integers:
     H, S, A = cmdp.shape
     most = max(int(MAX_RUN_BYTES / (H * S * (A + 1) * SHARE_BYTES)), 2)
     return np.unique(np.linspace(0, len(episodes) - 1, min(most, len(episodes))).round().astype(np.int64))
-
-
-def _snapshots(view: RunView) -> dict[str, np.ndarray[Any, Any]]:
-    """What a run kept on the way; empty if it kept nothing."""
-    return view.read_snapshots()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from omdpd.report.reading import Asked
+from omdpd.report.stored import Asked
 from omdpd.report.thinning import written
 from omdpd.report.truth import Truth, Truths
 from omdpd.worlds.card import ConstraintCard, ProblemCard

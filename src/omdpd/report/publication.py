@@ -73,10 +73,14 @@ def draw_paper(curves: Sequence[Curves], width: float, spread: Spread = "interva
 
 def exponent_table(curves: Sequence[Curves]) -> str:
     """Final numbers and growth exponents of every curve, as a LaTeX table."""
-    lines = [r"\begin{tabular}{llrrrr}", r"\hline", _row("nature", "learner", "violation", "exp.", "regret", "exp.")]
+    lines = [
+        r"\begin{tabular}{llrrrrr}",
+        r"\hline",
+        _row("nature", "learner", "runs", "violation", "exp.", "regret", "exp."),
+    ]
     lines.append(r"\hline")
     for c in curves:
-        cells = (*_numbers(c.violation), *_numbers(c.regret))
+        cells = (str(c.violation.n_runs), *_numbers(c.violation), *_numbers(c.regret))
         lines.append(_row(latex_text(c.nature), latex_text(c.learner), *cells))
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 

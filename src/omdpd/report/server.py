@@ -24,10 +24,11 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.html import page, page_policy
-from omdpd.report.reading import RunView
+from omdpd.report.stored import StoredRun
 from omdpd.report.study import GroupKey, Study
 
 # Seconds between two looks at the folder.
@@ -36,6 +37,9 @@ LOOK_EVERY = 1.0
 MAX_SHARE = 0.01
 # A line that keeps a silent connection open, in seconds.
 KEEP_ALIVE = 15.0
+# A request must have said what it wants after this many seconds, and so many connections are open at a time.
+HEADER_SECONDS, MAX_CONNECTIONS = 10.0, 100
+TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 @dataclass
@@ -56,9 +60,10 @@ class Feed:
     def look(self) -> None:
         """Look at the folder once: progress is renewed at once, figures are marked as stale."""
         try:
+            before = self.study.views.keys()
             moved = self.study.refresh()
             shape = list(self.study.groups())
-            if shape != self.shape or not self.texts:
+            if shape != self.shape or not self.texts or before - self.study.views.keys():
                 self._begin(shape)
             self.stale.update(_touched(self.study, moved))
             going = {view.id for view in self.study.views.values() if view.recent()}
@@ -79,12 +84,16 @@ class Feed:
         if not self.stale or (not fresh and time.monotonic() < self.rested):
             return False
         began = time.process_time()
+        sound = [view for view in self.study.views.values() if view.state != "damaged"]
         name = min(fresh or self.stale, key=lambda part: (self.versions.get(part, 0), part))
         self.stale.discard(name)
         try:
             made = {name: _part(self.study, name)}
             if not self.stale:
                 made["comparison"] = self.study.comparison()
+            if found := [view for view in sound if view.state == "damaged"]:  # which only its parts told
+                self.stale |= _touched(self.study, found)
+                made["progress"] = self.study.progress()
             self._put(made)
         except (InvalidInputError, OSError) as error:
             self.fault = str(error)
@@ -116,7 +125,7 @@ class Feed:
                     self.texts[name], self.versions[name] = text, self.version
 
 
-def _touched(study: Study, moved: Iterable[RunView]) -> set[str]:
+def _touched(study: Study, moved: Iterable[StoredRun]) -> set[str]:
     """The parts that a commit of these runs changes."""
     ids = {view.id for view in moved}
     names = set()
@@ -175,6 +184,38 @@ def application(folder: Path, token: str | None = None, hosts: Iterable[str] = (
         looking.cancel()
 
     return Starlette(routes=[Route("/", home), Route("/events", events)], lifespan=life)
+
+
+class BoundedHTTP(H11Protocol):
+    """A connection that is closed if it is one too many, or if its request does not arrive in time."""
+
+    late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, while there are not too many."""
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.write(TOO_MANY)
+            transport.close()
+        self._hurry(waiting=True)
+
+    def data_received(self, data: bytes) -> None:
+        """Take a piece of a request."""
+        super().data_received(data)
+        self._hurry(waiting=self.cycle is None or self.cycle.response_complete)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of a connection."""
+        self._hurry(waiting=False)
+        super().connection_lost(exc)
+
+    def _hurry(self, waiting: bool) -> None:
+        """While a request is waited for, let a clock run that no further piece of it sets back."""
+        if waiting and self.late is None:
+            self.late = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+        elif not waiting and self.late is not None:
+            self.late.cancel()
+            self.late = None
 
 
 async def _keep_looking(feed: Feed, bell: Bell) -> None:

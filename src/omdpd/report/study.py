@@ -11,31 +11,39 @@ A part is a value of plain JSON.  Reading needs no learner's code.
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from omdpd.experiments.files import stored_experiment
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import InvalidInputError, guess
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
 from omdpd.report.html import write_page
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
 from omdpd.report.problems import problem_values
-from omdpd.report.reading import Asked, RunView
+from omdpd.report.stored import Asked, StoredRun, run_paths
 from omdpd.report.truth import Truths
 from omdpd.report.units import Multiples, in_user_units
 from omdpd.solvers.programs import Plan
+from omdpd.storage.atomic import RecordError, read_bounded
+from omdpd.storage.sealed import MAX_TOML_BYTES
 
 # Points of a curve: as many as a wide screen shows, fewer where there are many curves.
 MAX_POINTS, MIN_POINTS, ALL_POINTS = 320, 120, 120_000
 KNOWN_AT_THE_END = "The best policy safe in every episode is known when the run ends."
 NOT_SAFE = "No policy is safe in every episode, so there is nothing to regret against."
+
+# Less time than this no run takes.
+LEAST_SECONDS = 1e-6
 
 Part = dict[str, Any]
 GroupKey = tuple[str, str, str]
@@ -46,23 +54,38 @@ class Study:
     """The runs of a folder, and the parts made of them."""
 
     folder: Path
-    views: dict[str, RunView] = field(default_factory=dict)
+    views: dict[str, StoredRun] = field(default_factory=dict)
     truths: Truths = field(default_factory=Truths)
     planned: dict[str, Asked] = field(default_factory=dict)
     live: bool = False
+    fault: str | None = None
 
-    def refresh(self) -> list[RunView]:
+    def refresh(self) -> list[StoredRun]:
         """Look for new runs and new commits; the runs that changed."""
         self._read_experiment()
-        runs = self.folder / "runs"
-        if runs.is_dir():
-            for path in sorted(runs.iterdir()):
-                if path.name not in self.views and path.is_dir() and not path.is_symlink():
-                    self.views[path.name] = RunView(path)
+        known = self.views
+        self.views = {
+            path.name: known.get(path.name) or StoredRun(path, path.name, self.planned.get(path.name))
+            for path in run_paths(self.folder)
+        }
         return [view for view in self.views.values() if view.refresh()]
 
+    def damaged(self) -> list[str]:
+        """A sentence for everything that is not what was written, or that no run can say."""
+        told = [view.told for view in self.views.values() if view.state == "damaged"]
+        return told if self.fault is None else [self.fault, *told]
+
     def parts(self) -> dict[str, Part]:
-        """All parts."""
+        """All parts; every run is read whole first, and they are made anew if one turns out to be damaged meanwhile."""
+        for view in self.views.values():
+            view.tried(view.whole)
+        while True:
+            before = self.damaged()
+            parts = self._parts()
+            if self.damaged() == before:
+                return parts
+
+    def _parts(self) -> dict[str, Part]:
         parts = {"head": self.head(), "progress": self.progress(), "problems": self.problems()}
         for i in range(len(self.groups())):
             parts[f"group-{i}"] = self.group(i)
@@ -72,6 +95,12 @@ class Study:
         for i in range(len(self.groups())):
             parts[f"policies-{i}"] = self.policies(i, chosen)
         return parts | {"comparison": self.comparison()}
+
+    def write(self, out: Path | None = None) -> Path:
+        """Write the page: one file, by default report.html in the folder of results."""
+        file = self.folder / "report.html" if out is None else out
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return write_page(self.parts(), f"{self.folder.resolve().name}: omdpd", file)
 
     def __repr__(self) -> str:
         return f"Study({self.folder}: {self._states()})"
@@ -85,21 +114,22 @@ class Study:
         """The study in a notebook: its runs and the final numbers of every group."""
         rows = []
         for i, key in enumerate(self.groups()):
-            end = self.group(i).get("end") or {}
-            cells = (end.get(name) for name in ("violation", "regret"))
-            rows.append((*key, *("-" if c is None else f"{c[0]:.4g}" + _half(c[1]) for c in cells)))
-        head = ("world", "nature", "learner", "strong violation", "regret")
+            value = self.group(i)
+            cells = ((value.get("end") or {}).get(name) for name in ("violation", "regret"))
+            finished = f"{value.get('n_finished', 0)} of {value['n_runs']}"
+            rows.append((*key, finished, *("-" if c is None else f"{c[0]:.4g}" + _half(c[1]) for c in cells)))
+        head = ("world", "nature", "learner", "runs", "strong violation", "regret")
         return facts_html(f"study {self.folder.name}", {"runs": self._states()}, table_html(head, rows))
 
-    def ordered(self) -> list[RunView]:
+    def ordered(self) -> list[StoredRun]:
         """The runs that can be named, in the order of the experiment."""
         order = {name: i for i, name in enumerate(self.planned)}
         named = [view for view in self.views.values() if view.asked is not None]
         return sorted(named, key=lambda view: (order.get(view.id, len(order)), view.id))
 
-    def groups(self) -> dict[GroupKey, list[RunView]]:
+    def groups(self) -> dict[GroupKey, list[StoredRun]]:
         """Runs by world, nature and learner; those that only wait to be run are named too."""
-        groups: dict[GroupKey, list[RunView]] = {asked.group: [] for asked in self.planned.values()}
+        groups: dict[GroupKey, list[StoredRun]] = {asked.group: [] for asked in self.planned.values()}
         for view in self.ordered():
             if view.asked is not None:
                 groups.setdefault(view.asked.group, []).append(view)
@@ -139,14 +169,14 @@ class Study:
         rows += [
             _progress_row(None, asked, now, name) for name, asked in self.planned.items() if name not in self.views
         ]
-        broken = [view for view in self.views.values() if view.asked is None and view.state == "damaged"]
-        rows += [_progress_row(view, None, now) for view in broken]
-        return {"runs": rows, "now": now}
+        nameless = [view for view in self.views.values() if view.asked is None and view.state != "waiting"]
+        rows += [_progress_row(view, None, now) for view in nameless]
+        return {"runs": rows, "now": now, "fault": self.fault}
 
     def group(self, i: int) -> Part:
         """Curves of one learner in one place."""
         key, views = list(self.groups().items())[i]
-        curves = [c for view in views if (c := self._curves(view)) is not None]
+        curves = [c for view in views if (c := self.curves(view)) is not None]
         lacking = [c for c in curves if c.regret is None]
         why = ""
         if lacking:
@@ -155,7 +185,8 @@ class Study:
         names = dict(zip(("world", "nature", "learner"), key, strict=True))
         provisional = any(c.view.state != "finished" and c.regret is not None for c in curves)
         planned = sum(asked.group == key for asked in self.planned.values())
-        value = {**names, "K": K, "n_runs": max(len(views), planned), "provisional": provisional}
+        damaged = [view.id for view in views if view.state == "damaged"]
+        value = {**names, "K": K, "n_runs": max(len(views), planned), "provisional": provisional, "damaged": damaged}
         if curves:
             value |= group_value(curves, K, self._points(), why)
             value["kept"] = self._kept(curves)
@@ -167,7 +198,8 @@ class Study:
         best: dict[str, Any] = {}
         for view in views:
             asked = view.asked
-            if asked is not None and view.episodes and str(asked.seed) not in best and len(best) < 10:
+            there = view.episodes and view.state != "damaged"
+            if asked is not None and there and str(asked.seed) not in best and len(best) < 10:
                 plan = self._plan(view, asked)
                 if plan is not None:
                     best[str(asked.seed)] = optimum(plan)
@@ -183,7 +215,7 @@ class Study:
         made = []
         for view in views:
             cmdp = None if view.asked is None else self.truths.of(view.asked).cmdp
-            value = None if cmdp is None else run_policies(view, cmdp)
+            value = None if cmdp is None else view.tried(partial(run_policies, view, cmdp))
             if value is not None and view.asked is not None:
                 made.append(value | {"seed": view.asked.seed})
         return {"runs": made}
@@ -193,11 +225,11 @@ class Study:
         records = [in_user_units(view.summary) for view in self.ordered() if view.summary is not None]
         return {"families": compared(records)}
 
-    def _curves(self, view: RunView) -> RunCurves | None:
-        view.read_rows()
-        return run_curves(view, self._best(view), self.units(view))
+    def curves(self, view: StoredRun) -> RunCurves | None:
+        """The curves of a run that has rows and is not damaged."""
+        return run_curves(view, self._best(view), self.units(view)) if view.tried(view.read_columns) else None
 
-    def units(self, view: RunView) -> Multiples:
+    def units(self, view: StoredRun) -> Multiples:
         """What rewards and costs of a run are to the user: as it says at its end, until then as its world says."""
         if view.summary is not None:
             return Multiples.of(view.summary)
@@ -208,7 +240,7 @@ class Study:
             else Multiples.of({"reward_range": cmdp.reward_range, "cost_scale": cmdp.cost_scale})
         )
 
-    def _best(self, view: RunView) -> float | None:
+    def _best(self, view: StoredRun) -> float | None:
         """The value of a run's comparator: of a finished one as it found it, else over what it has met so far."""
         if view.summary is not None:
             best = view.summary.get("comparator_value")
@@ -218,7 +250,7 @@ class Study:
         plan = self._plan(view, view.asked)
         return plan.value if plan is not None and plan.feasible else None
 
-    def _plan(self, view: RunView, asked: Asked) -> Plan | None:
+    def _plan(self, view: StoredRun, asked: Asked) -> Plan | None:
         """The best policy safe for what a run has met; of an unfinished one only where tables come again.
 
         Elsewhere it changes with every episode, and is worked out once the run has ended.
@@ -226,12 +258,13 @@ class Study:
         nature = self.truths.of(asked).nature
         if nature is None or (view.summary is None and not nature.repeats):
             return None
-        return self.truths.plan(asked, view.keys, view.episodes)
+        return view.tried(lambda: self.truths.plan(asked, view.kept.keys, view.episodes))
 
     def _kept(self, curves: Sequence[RunCurves]) -> Any:
         """Numbers at the kept episodes of the group's first run that kept any."""
         for run in curves:
-            value = snapshot_series(run.view, self._best(run.view), run.units)
+            view, best = run.view, self._best(run.view)
+            value = view.tried(partial(snapshot_series, view, best, run.units))
             if value is not None:
                 return value | {"seed": run.seed}
         return None
@@ -246,9 +279,12 @@ class Study:
 
     def _read_experiment(self) -> None:
         file = self.folder / "experiment.toml"
-        if not self.planned and file.exists():
+        if not self.planned and os.path.lexists(file):
             try:
-                experiment = stored_experiment(file)
+                experiment, self.fault = stored_experiment(file), None
+            except RecordError as error:
+                self.fault = str(error)
+                return
             except InvalidInputError:  # of another version: its runs remain
                 return
             if experiment is not None:
@@ -263,29 +299,30 @@ class Study:
         return [shlex.join([*words, *(word for name in plugins for word in ("--plugin", name))])]
 
     def _specs(self) -> str:
-        file = self.folder / "experiment.toml"
-        try:
-            return file.read_text()[:20_000] if file.exists() else ""
-        except (OSError, ValueError):
-            return ""
+        with suppress(RecordError, ValueError):
+            return read_bounded(self.folder / "experiment.toml", MAX_TOML_BYTES).decode()[:20_000]
+        return ""
 
 
 def load_study(folder: str | Path) -> Study:
     """The study of a folder of results; refused where there is none."""
-    path = Path(folder)
-    if not (path / "runs").is_dir() and not (path / "experiment.toml").is_file():
-        raise InvalidInputError(f"{path} holds no results: there is no folder {path / 'runs'}")
-    study = Study(path)
+    study = Study(Path(folder))
+    refuse_no_results(study.folder)
     study.refresh()
     return study
 
 
+def refuse_no_results(folder: Path, hint: str = "") -> None:
+    """Refuse a folder without results, with the name that may have been meant."""
+    if not (folder / "runs").is_dir() and not os.path.lexists(folder / "experiment.toml"):
+        beside = [other.parent.name for other in folder.absolute().parent.glob("*/runs")]
+        meant = guess(folder.name, beside)
+        raise InvalidInputError(f"{folder} holds no results: there is no folder {folder / 'runs'}{meant}{hint}")
+
+
 def write_report(folder: Path, out: Path | None = None) -> Path:
     """Write the page of a folder of results: one file, by default report.html in that folder."""
-    study = load_study(folder)
-    file = folder / "report.html" if out is None else out
-    file.parent.mkdir(parents=True, exist_ok=True)
-    return write_page(study.parts(), f"{folder.resolve().name}: omdpd", file)
+    return load_study(folder).write(out)
 
 
 def _half(half: float | None) -> str:
@@ -296,7 +333,7 @@ def _unsafe(curves: RunCurves) -> bool:
     return curves.view.summary is not None and not curves.view.summary.get("comparator_exists", True)
 
 
-def _progress_row(view: RunView | None, asked: Asked | None, now: float, name: str = "") -> dict[str, Any]:
+def _progress_row(view: StoredRun | None, asked: Asked | None, now: float, name: str = "") -> dict[str, Any]:
     """One run's line; without a view it has not begun."""
     row: dict[str, Any] = {
         "run": name if view is None else view.id, "state": "waiting", "k": 0, "K": 0, "seed": None, "world": "",
@@ -308,8 +345,8 @@ def _progress_row(view: RunView | None, asked: Asked | None, now: float, name: s
     if view is None:
         return row
     row |= {"state": view.state, "k": view.episodes}
-    if view.seconds and view.episodes:
-        row["rate"] = float(f"{view.episodes / view.seconds:.4g}")
+    if view.kept.seconds > LEAST_SECONDS and view.episodes:
+        row["rate"] = float(f"{view.episodes / view.kept.seconds:.4g}")
         row["to_go"] = float(f"{(row['K'] - view.episodes) / row['rate']:.4g}")
     if view.committed is not None:
         row["age"] = round(max(now - view.committed, 0.0), 1)

@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.report.results import budget_note, budget_text, divided_text, grouped, growth_of, mean_of
+from omdpd.problem.markup import printable
+from omdpd.report.results import budget_note, budget_text, divided_text, grouped, growth_of, mean_of, seeds_text
 from omdpd.report.statistics import MIN_RUNS, Growth
 from omdpd.report.units import in_user_units
 
@@ -42,9 +43,9 @@ def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     """Means over seeds: one block per world and nature, one row per learner; in the user's units."""
     records = [in_user_units(record) for record in records]
     groups = grouped(records)
-    n = max(len(group) for group in groups.values())
-    seeds = f"{n} seed{'s' if n > 1 else ''}" + (" (± 95 %)" if n >= MIN_RUNS else "")
-    shown = Table(title=f"Means over {seeds}", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    counts = {len(group) for group in groups.values()}
+    told = seeds_text(counts) + (" (± 95 %)" if max(counts) >= MIN_RUNS else "")
+    shown = Table(title=f"Means over {told}", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("nature, learner", no_wrap=True)
     columns = [column for column in COLUMNS if column[0] in NARROW]
     wide = console.width >= WIDE
@@ -59,7 +60,8 @@ def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
         if block != last:
             shown.add_row(f"[bold]{escape(block)}[/bold]{_budget_note(group)}")
         last = block
-        shown.add_row(f" {escape(learner)}", *cells[world, nature, learner])
+        own = "" if len(counts) == 1 else f" [dim]({seeds_text([len(group)])})[/dim]"
+        shown.add_row(f" {escape(learner)}{own}", *cells[world, nature, learner])
     console.print(shown)
     solves, failures = (sum(record[key] for record in records) for key in ("solves", "failures"))
     worst = max(record["max_gap"] for record in records)
@@ -98,15 +100,6 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
     lines = [head, ["-" * width for width in widths], *cells]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-
-
-def printable(text: str) -> str:
-    r"""Text without what a terminal would obey: results may be a stranger's.
-
-    >>> printable("a\x1b[2Jb")
-    'a?[2Jb'
-    """
-    return "".join(symbol if symbol.isprintable() else "?" for symbol in text)
 
 
 def exponent_cell(growth: Growth | None, none: str = "-") -> str:

@@ -6,7 +6,6 @@ the reason is kept instead, and the page says it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,9 +14,10 @@ import numpy as np
 from omdpd.natures.protocol import Nature, Safety, changes_of
 from omdpd.play.loop import KeyRanges, seed_of
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.reading import Asked
+from omdpd.report.stored import Asked
 from omdpd.solvers.planning import best_plan_against
 from omdpd.solvers.programs import Plan
+from omdpd.storage.atomic import RecordError
 from omdpd.worlds.card import ProblemCard, problem_card
 
 # A comparator over more table entries than this is left to the run itself, which finds it when it ends.
@@ -42,12 +42,14 @@ class Truth:
         """The best policy that is safe for every table met so far; None where it is not worked out here."""
         if self.cmdp is None or self.nature is None or {"reward", "kernel"} & set(changes_of(self.nature)):
             return None
-        tables_drawn: Sequence[int] = (
-            [key for first, stop in keys for key in range(first, stop)] if self.nature.repeats else range(n_episodes)
-        )
-        if not tables_drawn or len(tables_drawn) * self.cmdp.excess.size > MAX_ENTRIES:
+        drawn = [range(*each) for each in keys] if self.nature.repeats else [range(n_episodes)]
+        # (A forged range may be longer than any memory: it is counted before it is gone through.)
+        if not 0 < sum(max(each.stop - each.start, 0) for each in drawn) * self.cmdp.excess.size <= MAX_ENTRIES:
             return None
-        tables = [self.nature.table(key) for key in tables_drawn]
+        try:
+            tables = [self.nature.table(key) for each in drawn for key in each]
+        except IndexError:
+            raise RecordError("its commit names tables that its nature does not have") from None
         chunks = [np.concatenate(tables[i : i + CHUNK]) for i in range(0, len(tables), CHUNK)]
         return best_plan_against(self.cmdp.laws, self.cmdp.initial, self.cmdp.reward, lambda: chunks).plan
 

@@ -11,18 +11,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, read_bounded
+from omdpd.report.stored import RUN_NAME, read_run
+from omdpd.storage.atomic import MAX_FILE_BYTES, MAX_JSON_BYTES, RecordError, read_bounded
 from omdpd.storage.journal import verify_session
 from omdpd.storage.run_folder import RunFolder
-from omdpd.storage.sealed import FORMAT, read_toml
-
-# Sums of the same numbers in another order differ by rounding.
-TOLERANCE = 1e-9
+from omdpd.storage.sealed import read_toml
 
 
 @dataclass(frozen=True)
@@ -41,73 +36,42 @@ def verify_tree(folder: Path) -> Verdict:
         raise InvalidInputError(f"{folder} is not a folder")
     n_runs = n_sessions = unsealed = 0
     wrong: list[str] = []
-    for path, names in _folders(folder):
+    for path, names in _folders(folder, wrong):
         try:
+            if path.is_symlink() and path != folder:
+                raise RecordError(f"{path} is a link, and links are not followed: what it leads to was not read")
             if "session.json" in names or "snapshot.json" in names:
                 n_sessions += 1
                 verify_session(path)
             elif path.parent.name == "runs" or "spec.toml" in names:
-                if names & {"spec.toml", "commit.json", "summary.json", "error.json"}:
-                    n_runs += 1
-                    unsealed += _verify_run(path)
+                run = read_run(path, None if path.parent.name == "runs" else "")
+                n_runs += run.state != "waiting"
+                unsealed += not run.sound().whole(MAX_FILE_BYTES).sealed
             elif "runs" in names:
                 _verify_results(path)
-        except (RecordError, OSError) as error:
+        except (InvalidInputError, OSError) as error:
             wrong.append(" ".join(str(error).split()))
-    if not n_runs and not n_sessions:
+    if not n_runs and not n_sessions and not wrong:
         raise InvalidInputError(f"{folder} holds no run and no session")
     return Verdict(n_runs, n_sessions, tuple(wrong), unsealed)
 
 
-def _folders(folder: Path) -> Iterator[tuple[Path, set[str]]]:
-    """Every folder of a tree with the names in it, in a fixed order."""
-    for path, folders, files in os.walk(folder):
+def _folders(folder: Path, wrong: list[str]) -> Iterator[tuple[Path, set[str]]]:
+    """Every folder of a tree with the names in it, in a fixed order; links that stand for folders have none."""
+    for path, folders, files in os.walk(folder, onerror=lambda error: wrong.append(str(error))):
         folders.sort()
-        yield Path(path), {*folders, *files}
-
-
-def _verify_run(path: Path) -> bool:
-    """Refuse a run that is not what was written; whether it is of a format without checksums."""
-    record = RunFolder(path, path.name if path.parent.name == "runs" else "")
-    record.spec()
-    record.verify()
-    manifest, summary, rows = record.manifest(), record.summary, record.rows()
-    if summary is not None and (manifest is None or rows is None):
-        raise RecordError(f"{path / 'summary.json'} sums up a run without rows")
-    if manifest is None or rows is None:
-        return False
-    _check_rows(path, rows, record.values())
-    if summary is not None:
-        _check_summary(path, summary, rows, manifest.episodes)
-    return manifest.format != FORMAT
-
-
-def _check_rows(path: Path, rows: Any, values: Any) -> None:
-    """Recorded episodes rise, and have the values that all episodes have."""
-    episodes = rows["episode"].to_numpy()
-    if episodes[0] < 1 or episodes[-1] > len(values) or np.any(np.diff(episodes) <= 0):
-        raise RecordError(f"the rows of {path} are of other episodes than its values")
-    if not np.array_equal(rows["value"].to_numpy(), values[episodes - 1]):
-        raise RecordError(f"the rows of {path} have other values than its values")
-    total = float(values[: episodes[-1]].sum())
-    if abs(float(rows["value_sum"][-1].as_py()) - total) > TOLERANCE * max(1.0, abs(total), len(values)):
-        raise RecordError(f"the values of {path} have another sum than its last row says")
-
-
-def _check_summary(path: Path, summary: dict[str, Any], rows: Any, episodes: int) -> None:
-    violation = float(rows["violation_sum"][-1].as_py())
-    stated = summary.get("violation")
-    same = isinstance(stated, int | float) and abs(stated - violation) <= TOLERANCE * max(1.0, violation, episodes)
-    if summary.get("episodes") != episodes or not same:
-        raise RecordError(f"{path / 'summary.json'} does not sum up the rows of its run")
+        here = Path(path)
+        yield here, {*folders, *files}
+        others = folders if here.name != "runs" else [*folders, *filter(RUN_NAME.fullmatch, sorted(files))]
+        yield from ((here / name, set()) for name in others if name in files or (here / name).is_symlink())
 
 
 def _verify_results(path: Path) -> None:
     """A folder of results: its experiment, and its summary against those of its runs."""
-    if (path / "experiment.toml").exists():
+    if os.path.lexists(path / "experiment.toml"):
         read_toml(path / "experiment.toml")
     file = path / "summary.json"
-    if not file.exists():
+    if not os.path.lexists(file):
         return
     try:
         records = json.loads(read_bounded(file, MAX_JSON_BYTES))

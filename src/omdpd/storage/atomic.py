@@ -118,6 +118,15 @@ def opened_plain(file: Path, follow: bool = False) -> Iterator[BufferedReader]:
         yield stream
 
 
+def stamp(file: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is replaced or written to; None without one."""
+    try:
+        known = os.lstat(file)
+    except OSError:
+        return None
+    return known.st_mtime_ns, known.st_ino, known.st_size
+
+
 def read_json(file: Path) -> dict[str, Any] | None:
     """A JSON object from a file; None if there is no such file."""
     if not os.path.lexists(file):

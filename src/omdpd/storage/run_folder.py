@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -38,6 +38,7 @@ from omdpd.storage.atomic import (
     make_folder,
     read_bounded,
     replacing,
+    stamp,
     sweep,
     write_atomically,
 )
@@ -60,15 +61,19 @@ from omdpd.storage.sealed import (
 MAX_PARTS = 64
 # A run that is being played replaces its files while they are read; a reader tries again this often.
 READING_TRIES = 20
+VALUE_SCHEMA = pa.schema([("value", pa.float64())])
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What the records of a run say, each read once: how far it is, what ran, its scores, why it failed."""
+    """What the records of a run say, each read once: what counts, what ran and where, its scores, why it failed."""
 
     path: Path
-    episodes: int
+    manifest: Manifest | None
     spec_text: bytes | None
+    provenance: dict[str, Any] | None
     summary: dict[str, Any] | None
     error: dict[str, Any] | None
 
@@ -165,13 +170,10 @@ class RunFolder:
     @property
     def summary(self) -> dict[str, Any] | None:
         """The scores, if the run is finished; refused if they belong to another run, or to another commit of it."""
-        return self._summary(self._commit_digest)
-
-    def _summary(self, digest: Callable[[], str | None]) -> dict[str, Any] | None:
         content = self._record("summary.json")
         if content is None or "commit" not in content:
             return content
-        if content.pop("commit") != digest():
+        if content.pop("commit") != self._commit_digest():
             raise RecordError(f"{self.path / 'summary.json'} is damaged: it sums up something else than commit.json")
         return content
 
@@ -255,14 +257,20 @@ class RunFolder:
         file = str(self.path / manifest.state.file)
         return Commit(manifest.episodes, manifest.tree, arrays_of_npz(manifest.state.content(self.path), file))
 
-    def check(self) -> Checked:
-        """What the records say; refused if any file of the folder is not what was written, or is another run's."""
+    def check(self, known: set[Any] | None = None) -> Checked:
+        """What the records say; refused if any file of the folder is not what was written, or is another run's.
+
+        `known` are parts that were read before, as `stamp` tells them: those are not read again.
+        """
+        return self.settled(lambda: self._check_once(set() if known is None else known))
+
+    def settled(self, read: Callable[[], T]) -> T:
+        """What is read, tried again where whoever plays the run replaced it meanwhile; otherwise it is damage."""
         for left in reversed(range(READING_TRIES)):
             before = self._commit_digest()
             try:
-                return self._check_once(before)
+                return read()
             except RecordError:
-                # Whoever plays the run has replaced what was being read; otherwise it is damage.
                 if not left or self._commit_digest() == before:
                     raise
         raise AssertionError("the last try returns or raises")
@@ -284,13 +292,6 @@ class RunFolder:
             return None
         return _joined(list(self._tables(manifest.rows, manifest.episodes)), self.path)
 
-    def last_rows(self) -> pa.Table | None:
-        """The last part of the rows; None if there is none."""
-        manifest = self.manifest()
-        if manifest is None or not manifest.rows:
-            return None
-        return next(self._tables(manifest.rows[-1:], manifest.episodes))
-
     def values(self) -> Floats:
         """The true value of every committed episode, checked."""
         manifest = self.manifest()
@@ -298,9 +299,9 @@ class RunFolder:
             return np.zeros(0)
         values = array("d")
         for piece in self._pieces(manifest.values, manifest.episodes):
-            if piece.column_names != ["value"]:
-                raise RecordError(f"{self.path} is damaged: its values have other columns")
-            values.frombytes(piece["value"].to_numpy().astype(np.float64).tobytes())
+            if piece.schema != VALUE_SCHEMA or piece["value"].null_count:
+                raise RecordError(f"{self.path} is damaged: its values are not one number for every episode")
+            values.frombytes(piece["value"].to_numpy().tobytes())
         if len(values) != manifest.episodes:
             raise RecordError(f"{self.path} is damaged: it has {len(values)} values of {manifest.episodes} episodes")
         return np.frombuffer(values)
@@ -329,15 +330,17 @@ class RunFolder:
             with suppress(OSError):
                 (self.path / name).unlink()
 
-    def _check_once(self, digest: str | None) -> Checked:
+    def _check_once(self, known: set[Any]) -> Checked:
         manifest = self.manifest()
-        for part in () if manifest is None else manifest.parts:
+        seen = {(part, stamp(self.path / part.file)) for part in (() if manifest is None else manifest.parts)}
+        for part, _ in seen - known:
             part.content(self.path)
+        known.clear()
+        known.update(seen)
         text, origin = self._spec_text(), self.provenance()
         if text is not None and manifest is not None and manifest.format == FORMAT and origin is None:
             raise RecordError(f"{self.path / 'provenance.json'} is missing")
-        episodes = 0 if manifest is None else manifest.episodes
-        return Checked(self.path, episodes, text, self._summary(lambda: digest), self.error)
+        return Checked(self.path, manifest, text, origin, self.summary, self.error)
 
     def _spec_text(self) -> bytes | None:
         """The spec's file; one that has no checksum is read, to see that it is one."""

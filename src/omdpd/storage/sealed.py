@@ -22,6 +22,8 @@ ZEROS = "0" * 64
 JSON_SEAL = re.compile(rb'\{\s*"sha256": "([0-9a-f]{64})"')
 TOML_SEAL = re.compile(rb"# run (\S*) sha256 ([0-9a-f]{64})\n")
 MAX_TOML_BYTES = 2**20
+# TOML's whole numbers have 64 bits; its reader in Python takes hexadecimal ones that cannot even be printed.
+MAX_WHOLE = 2**63
 
 
 def sealed_json(run: str, content: Mapping[str, Any], compact: bool = False) -> bytes:
@@ -77,9 +79,16 @@ def read_sealed_text(file: Path, run: str = "") -> tuple[bytes, bool]:
 def toml_of_text(file: Path, text: bytes) -> dict[str, Any]:
     """The TOML that a file's text spells; the file is named where it spells none."""
     try:
-        return tomllib.loads(text.decode())
+        content = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{file} is damaged: it does not hold TOML ({error})") from None
+    waiting: list[Any] = [content]
+    for item in waiting:  # which grows meanwhile
+        if isinstance(item, dict | list):
+            waiting += item.values() if isinstance(item, dict) else item
+        elif isinstance(item, int) and not -MAX_WHOLE <= item < MAX_WHOLE:
+            raise RecordError(f"{file} is damaged: a whole number in it has more than 64 bits")
+    return content
 
 
 def _check_sum(file: Path, text: bytes, seal: re.Match[bytes], group: int) -> None:

@@ -9,7 +9,7 @@ from real_commands import PATIENCE, committed, omdpd, start, wait_until, write_e
 from work import processor_seconds
 
 from chaos import workers
-from omdpd.report.results import stored_runs
+from omdpd.report.stored import stored_runs
 from omdpd.storage.run_folder import RunFolder
 
 # Longer than a test: whoever is to be interrupted still plays.
@@ -17,7 +17,7 @@ LONG = 300_000
 
 
 def episodes(out):
-    return {run.spec.id: run.episodes for run in stored_runs(out) if run.episodes}
+    return {run.id: run.episodes for run in stored_runs(out) if run.episodes}
 
 
 def wait_until_busy(pid):

@@ -13,7 +13,7 @@ from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import forget, run_experiment
 from omdpd.experiments.files import load_experiment
 from omdpd.experiments.one_run import RunFailedError, advance, run, scene_of
-from omdpd.report.results import stored_runs
+from omdpd.report.stored import stored_runs
 from omdpd.storage.provenance import commit_of
 from omdpd.storage.run_folder import RunFolder
 

@@ -29,7 +29,7 @@ from omdpd import InvalidInputError, ProximalOMDPD, Session, Setting, load_runs
 from omdpd.experiments.files import load_experiment
 from omdpd.experiments.one_run import advance, run
 from omdpd.problem.setting import BanditFeedback, Trajectory
-from omdpd.report.results import stored_runs
+from omdpd.report.stored import stored_runs
 from omdpd.storage.run_folder import RunFolder
 
 # None of these inputs may make the process grow by more, in megabytes.
@@ -221,7 +221,7 @@ def test_a_damaged_spec_is_refused(unfinished, content):
     assert digest(out) == before
 
 
-@pytest.mark.parametrize("word", ["ls", "table", "plot"])
+@pytest.mark.parametrize("word", ["table", "plot"])
 def test_reading_commands_end_with_one_sentence_and_exit_code_2(finished, word):
     _, out, folder = finished
     spoil(folder / "summary.json", lambda content: content[:50])

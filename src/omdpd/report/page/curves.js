@@ -85,6 +85,12 @@
     return value.exponent.toFixed(2).replace("-", "−") + range;
   };
 
+  // Why there is nothing to draw: nothing was played, what was played is damaged, or it is still being worked out.
+  const nothing = (groups) => {
+    if (groups.some((g) => g.value.n_runs === undefined)) return "This is being worked out.";
+    return groups.some((g) => g.value.damaged.length) ? "Every run here that committed something is damaged." : "No episode is committed yet.";
+  };
+
   omdpd.curves = (groups, switches, width) => {
     const half = omdpd.width(width > 900 ? width / 2 - 12 : width, 620);
     const made = ["violation", "regret"].map((key) => {
@@ -95,7 +101,7 @@
       const told = [key === "regret" ? "against the best policy that is safe in every episode (zero)" : "every episode's excess adds up; nothing cancels"];
       if (key === "regret" && with_.some((g) => g.value.provisional)) told.push("of unfinished runs against the best policy so far");
       const drawings = drawn ? [drawn] : [omdpd.empty(
-        key === "regret" && why.length ? why.join(" ") : switches.scale === "log" && with_.length ? "Nothing here is above zero, and a logarithmic axis shows nothing else: choose symlog." : "No episode is committed yet.")];
+        key === "regret" && why.length ? why.join(" ") : switches.scale === "log" && with_.length ? "Nothing here is above zero, and a logarithmic axis shows nothing else: choose symlog." : nothing(groups))];
       if (drawn && key === "regret" && why.length) drawings.push(el("p", { class: "quiet", text: `Not of everybody: ${why.join(" ")}` }));
       const rows = with_.map((g) => [g.learner, `${g.value.n_mean} of ${g.value.n_runs}`, number(g.value[key]?.mean?.at(-1)), g.value[key]?.low ? `${number(g.value[key].low.at(-1), 3)} to ${number(g.value[key].high.at(-1), 3)}` : "–", exponent(g.value[key])]);
       return omdpd.figure({ name: key, title, note: told.join("; "), drawings, head: ["learner", "runs in the mean", "at the end", "95 % band", "growth exponent (95 %)"], rows });
@@ -105,13 +111,14 @@
       ["learner", "runs", "violation at the end", "regret at the end", "violation grows like K to the", "regret grows like K to the"],
       groups.map((g) => [g.learner, g.value.n_runs === undefined ? "–" : `${g.value.n_finished ?? 0} of ${g.value.n_runs}`, omdpd.withHalf(g.value.end?.violation), omdpd.withHalf(g.value.end?.regret), exponent(g.value.violation), exponent(g.value.regret)]),
       [1, 2, 3, 4, 5], "final numbers and growth exponents");
-    return [el("p", { class: "quiet", text: `${how} The mean is over finished runs; while none is finished, over the episodes that all runs have in common.` }), el("div", { class: "pair" }, made), table];
+    const damaged = groups.filter((g) => g.value.damaged?.length).map((g) => el("p", { class: "warn", text: `${g.learner}: ${g.value.damaged.length} of ${g.value.n_runs} runs damaged (${g.value.damaged.slice(0, 5).join(", ")}${g.value.damaged.length > 5 ? ", …" : ""}). What is shown of it is over the ${g.value.n_mean ?? 0} others that are read.` }));
+    return [el("p", { class: "quiet", text: `${how} The mean is over finished runs; while none is finished, over the episodes that all runs have in common.` }), ...damaged, el("div", { class: "pair" }, made), table];
   };
 
   omdpd.strip = (groups, width) => {
     const seeds = Math.max(1, Math.floor(MAX_STRIP_ROWS / Math.max(groups.length, 1)));
     const rows = groups.flatMap((g) => (g.value.strip?.rows || []).slice(0, seeds).map((row) => ({ ...row, learner: g.learner, n: g.value.strip.n, K: g.value.strip.K })));
-    if (!rows.length) return [omdpd.empty("No episode is committed yet.")];
+    if (!rows.length) return [omdpd.empty(nothing(groups))];
     const label = (row) => `${row.learner} · ${row.seed}`;
     const cells = rows.flatMap((row) => row.largest.map((v, i) => ({ y: label(row), x1: 1 + (i * row.K) / row.n, x2: 1 + ((i + 1) * row.K) / row.n, v })).filter((c) => c.v !== null));
     const largest = d3.max(cells, (c) => c.v) || 1;
@@ -139,10 +146,10 @@
   };
 
   omdpd.plane = (groups, width) => {
-    const points = groups.filter((g) => g.value.end?.regret && g.value.end?.violation).map((g) => ({ learner: g.learner, look: g.look, end: g.value.end, x: g.value.end.regret[0], dx: g.value.end.regret[1] ?? 0, y: g.value.end.violation[0], dy: g.value.end.violation[1] ?? 0, n: g.value.n_finished }));
+    const points = groups.filter((g) => g.value.end?.regret && g.value.end?.violation).map((g) => ({ learner: g.learner, look: g.look, end: g.value.end, x: g.value.end.regret[0], dx: g.value.end.regret[1] ?? 0, y: g.value.end.violation[0], dy: g.value.end.violation[1] ?? 0, n: g.value.n_finished, all: g.value.n_runs }));
     if (!points.length) {
       const why = groups.map((g) => g.value.why).find((text) => text?.startsWith("No policy"));
-      return [omdpd.empty(why || "No run is finished yet.")];
+      return [omdpd.empty(why || (groups.some((g) => g.value.n_runs === undefined) ? nothing(groups) : "No run is finished yet."))];
     }
     const w = omdpd.width(width, 860);
     const extent = (a, d) => d3.extent(points.flatMap((p) => [p[a] - p[d], p[a] + p[d]]));
@@ -181,7 +188,7 @@
       ariaLabel: "final regret against final strong violation, one point per learner",
     });
     const rows = [...points].sort((a, b) => a.y - b.y).map((p) => ({ class: p === least ? "least" : null, cells: [p.learner, String(p.n), omdpd.withHalf(p.end.violation), omdpd.withHalf(p.end.regret)] }));
-    return [el("p", {}, "Least violation: ", el("strong", { text: least.learner }), `, ${omdpd.withHalf(least.end.violation)} at a regret of ${omdpd.withHalf(least.end.regret)}.`),
+    return [el("p", {}, "Least violation: ", el("strong", { text: least.learner }), `, ${omdpd.withHalf(least.end.violation)} at a regret of ${omdpd.withHalf(least.end.regret)}, over ${least.n} of ${least.all} runs.`),
       omdpd.figure({ name: "plane", title: "Regret against violation at the end", note: "Everybody wants to be in the lower left corner; crosses are 95 % intervals of the mean.", drawings: [drawing], head: ["learner", "runs", "violation", "regret"], rows })];
   };
 

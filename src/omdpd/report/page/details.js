@@ -38,7 +38,8 @@
   const STATES = { waiting: "waiting", started: "started", running: "running", unfinished: "not finished", finished: "finished", failed: "failed", damaged: "damaged" };
   omdpd.progress = (study) => {
     const runs = study.progress.runs;
-    if (!runs.length) return [omdpd.empty("No run has started yet. This page fills itself as soon as one commits.")];
+    const fault = study.progress.fault ? el("p", { class: "warn", text: study.progress.fault }) : null;
+    if (!runs.length) return [fault, omdpd.empty("No run has started yet. This page fills itself as soon as one commits.")];
     const counts = d3.rollup(runs, (g) => g.length, (r) => r.state);
     const done = d3.sum(runs, (r) => Math.min(r.k, r.K)), all = d3.sum(runs, (r) => r.K);
     const going = runs.filter((r) => r.state === "running");
@@ -52,13 +53,16 @@
       `${number(r.k)} / ${number(r.K)}`, r.rate === null ? "–" : number(r.rate, 3), r.state === "running" ? omdpd.seconds(r.to_go) : "–", r.run];
     const rows = [...runs].sort((a, b) => order[a.state] - order[b.state]).map(cells);
     const errors = runs.filter((r) => r.error !== null).map((r) => el("details", { class: "error" },
-      el("summary", { text: `${STATES[r.state]}: ${r.learner || "a run"}${r.seed === null ? "" : `, seed ${r.seed}`}, at episode ${number(r.k)}` }),
-      el("p", { text: r.error }), r.traceback ? el("pre", { text: r.traceback }) : null, el("p", { class: "quiet", text: `Run ${r.run}. Try it again with --retry-failed.` })));
-    const broken = (counts.get("failed") || 0) + (counts.get("damaged") || 0);
+      el("summary", { text: `${STATES[r.state]}: ${r.learner || "a run"}${r.seed === null ? "" : `, seed ${r.seed}`}, at episode ${number(r.k)}, run ${r.run}` }),
+      el("p", { text: r.error }), r.traceback ? el("pre", { text: r.traceback }) : null,
+      el("p", { class: "quiet", text: r.state === "failed" ? `Run ${r.run}. Try it again with --retry-failed.` : `Run ${r.run}. Nothing of it is in any number of this page: put the file back, or play it again in another folder.` })));
+    const [failed, damaged] = ["failed", "damaged"].map((s) => counts.get(s) || 0);
+    const broken = [failed ? `${failed} of ${runs.length} runs ended in an error` : "", damaged ? `${damaged} of ${runs.length} runs ${damaged > 1 ? "are" : "is"} damaged` : ""].filter(Boolean).join(", ");
     return [
       el("p", { id: "tally", role: "status", text: `${runs.length} runs: ${words}; ${number(done)} of ${number(all)} episodes${live}.` }),
       el("progress", { max: Math.max(all, 1), value: done, "aria-label": "episodes played" }),
-      broken ? el("p", { class: "warn", text: `${broken} of ${runs.length} runs ended in an error. Means and bands below are of the others: read them with care.` }) : null,
+      fault,
+      broken ? el("p", { class: "warn", text: `${broken}. Means and bands below are of the others: read them with care.` }) : null,
       ...errors,
       omdpd.figure({ name: "progress", title: "", drawings: [omdpd.table(head, rows, [4, 5, 6, 7], "progress of runs")], head, rows }),
     ];

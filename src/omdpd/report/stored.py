@@ -1,0 +1,316 @@
+"""A stored run as everything that reads results reads it: `ls`, tables, figures, pages, `load_runs`, `verify`.
+
+Every file is checked before anything of it is believed.  A run that is damaged, or says what no run can say, is in the
+state "damaged" with a sentence that names the file: whoever shows several runs shows it so, and `sound` refuses it.
+Rows, policies and arrays are read when they are asked for, from files alone, whatever the learner was.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from omdpd.experiments.one_run import measures_of
+from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
+from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_of
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.cmdp import CMDP
+from omdpd.report.checks import Kept, check_summary, checked_policies, checked_rows, float_columns, kept_of
+from omdpd.storage.atomic import RecordError, is_half_written
+from omdpd.storage.npz import Arrays
+from omdpd.storage.run_folder import READING_TRIES, Checked, RunFolder
+from omdpd.storage.sealed import FORMAT
+
+# What a summary says of the user's units.
+MEASURES = ("budget", "cost_scale", "reward_range")
+# A state larger than this is not opened for a picture of its visits.
+MAX_STATE_BYTES = 2**25
+# An unfinished run that committed this recently counts as running, in seconds.
+RECENT = 30.0
+# How folders of runs are named: something else of such a name stands where a run should.
+RUN_NAME = re.compile("[0-9a-f]{20}")
+# A longer label of somebody's own is cut.
+MAX_LABEL = 200
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run was asked to do, by the names in its spec; a part whose name nobody here knows has no spec."""
+
+    world: str
+    nature: str
+    learner: str
+    seed: int
+    episodes: int
+    world_spec: WorldSpec | None
+    nature_spec: NatureSpec | None
+    spec: RunSpec | None = field(default=None, compare=False)
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """The names that its seeds share."""
+        return self.world, self.nature, self.learner
+
+    @staticmethod
+    def of(spec: RunSpec) -> Asked:
+        """What a run that is only planned will be asked."""
+        world, nature, learner = (part.label for part in (spec.world, spec.nature, spec.learner))
+        return Asked(world, nature, learner, spec.seed, spec.episodes, spec.world, spec.nature, spec)
+
+    def stream(self, number: int) -> np.random.SeedSequence:
+        """The run's independent streams, as `RunSpec.stream` has them."""
+        return np.random.SeedSequence(self.seed, spawn_key=(number,))
+
+
+@dataclass(eq=False)
+class StoredRun:
+    """One run: what it is, how far it is, and its numbers; `refresh` reads what has changed.
+
+    `fault` is why it failed or, of a damaged one, what is damaged.  A damaged run has no scores and no columns: nothing
+    of it goes into a mean.
+    """
+
+    path: Path
+    run: str
+    asked: Asked | None = None
+    state: str = "waiting"
+    episodes: int = 0
+    summary: dict[str, Any] | None = None
+    fault: Mapping[str, Any] | None = None
+    plugins: tuple[str, ...] = ()
+    committed: float | None = None
+    sealed: bool = True
+    kept: Kept = field(default_factory=Kept)
+    columns: dict[str, Floats] = field(default_factory=dict)
+    stamp: Any = None
+    known: set[Any] = field(default_factory=set)
+
+    @property
+    def id(self) -> str:
+        """The name of the run's folder."""
+        return self.path.name
+
+    @property
+    def folder(self) -> RunFolder:
+        """The run's files, which must name it."""
+        return RunFolder(self.path, self.run)
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """World, nature and learner; question marks where no spec says them."""
+        return ("?", "?", "?") if self.asked is None else self.asked.group
+
+    @property
+    def spec(self) -> RunSpec | None:
+        """The run as it can be played; None where nothing here knows a name of its spec."""
+        return None if self.asked is None else self.asked.spec
+
+    def recent(self) -> bool:
+        """Whether the run is not finished and committed a moment ago."""
+        return self.state == "unfinished" and self.committed is not None and time.time() - self.committed < RECENT
+
+    def refresh(self) -> bool:
+        """Look at the run's files; whether anything changed since the last look.  Rows are read by `read_columns`."""
+        for left in reversed(range(READING_TRIES)):
+            now = self._stamps()
+            if now == self.stamp:
+                return False
+            try:
+                self._refuse_other()
+                self._take(self.folder.check(self.known))
+            except (InvalidInputError, OSError) as error:
+                if left and now != self._stamps():
+                    continue  # files were replaced while they were read
+                self.damage(error)
+            break
+        self.stamp = now
+        return True
+
+    def sound(self) -> StoredRun:
+        """This run; refused if it is damaged."""
+        if self.state == "damaged":
+            raise RecordError(self.told)
+        return self
+
+    @property
+    def told(self) -> str:
+        """The sentence of a run that is damaged or failed."""
+        return " ".join(str((self.fault or {}).get("error", "")).split())
+
+    def damage(self, error: Exception) -> None:
+        """From now on the run counts as damaged."""
+        text = str(error)
+        self.state, self.summary, self.columns, self.kept = "damaged", None, {}, Kept()
+        self.fault = {"error": text if str(self.path) in text else f"{self.path} is damaged: {text}"}
+        if self.asked is None:
+            with suppress(InvalidInputError, OSError):
+                self.asked = asked_of(self.path / "spec.toml", self.folder.spec())
+
+    def tried(self, read: Callable[[], T]) -> T | None:
+        """What is read of the run; None, and the run is damaged, where that is not possible."""
+        if self.state == "damaged":
+            return None
+        try:
+            return read()
+        except (InvalidInputError, OSError) as error:
+            if self.stamp == self._stamps():  # else it is looked at again
+                self.damage(error)
+            return None
+
+    def rows(self) -> pa.Table | None:
+        """All committed rows, held against the values of all episodes and the summary; None if there are none."""
+        return self.folder.settled(self._rows)
+
+    def read_columns(self) -> dict[str, Floats]:
+        """The committed rows as arrays, read once."""
+        if not self.columns and (rows := self.rows()) is not None:
+            self.columns = float_columns(rows)
+        return self.columns
+
+    def policies(self) -> Arrays:
+        """What the run kept on the way: policies and numbers on a grid of episodes; empty if it kept nothing."""
+        kept = self.folder.settled(self.folder.policies)
+        return {} if kept is None else checked_policies(self.path, kept, self.folder.episodes)
+
+    def arrays(self, most: int = MAX_STATE_BYTES) -> Arrays:
+        """The arrays of the stored state; none where it is too large to open for a picture."""
+        manifest = self.folder.manifest()
+        if manifest is None or manifest.state.size > most:
+            return {}
+        last = self.folder.settled(self.folder.last_commit)
+        return {} if last is None else last.arrays
+
+    def whole(self, most: int = MAX_STATE_BYTES) -> StoredRun:
+        """This run, with every part of it read to its end; refused where one is not what runs have."""
+        self.read_columns()
+        self.policies()
+        self.arrays(most)
+        return self
+
+    def cmdp(self) -> CMDP | None:
+        """The world that it is played in; None where that cannot be built here."""
+        if self.asked is None or self.asked.world_spec is None:
+            return None
+        try:
+            return self.asked.world_spec.build(np.random.default_rng(self.asked.stream(0)))
+        except Exception:  # a stranger's world may raise anything
+            return None
+
+    def measures(self) -> dict[str, Any]:
+        """Budget, scales of costs and range of rewards, as a summary has them.
+
+        Before there is one the world is built for it, unless nothing was played or the run failed, perhaps because of
+        its world: then nothing.
+        """
+        if self.summary is not None:
+            return {key: self.summary[key] for key in MEASURES if key in self.summary}
+        cmdp = self.cmdp() if self.state == "unfinished" else None
+        return {} if cmdp is None else measures_of(cmdp)
+
+    def _refuse_other(self) -> None:
+        """Refuse what is no folder; and links, because results never hold any."""
+        if self.path.is_symlink():
+            raise RecordError(f"{self.path} is a link, and links are not followed")
+        if not self.path.is_dir():
+            raise RecordError(f"{self.path} is not the folder of a run")
+
+    def _take(self, checked: Checked) -> None:
+        """Believe what the records say."""
+        manifest, summary, file = checked.manifest, checked.summary, self.path / "commit.json"
+        asked = None if checked.spec_text is None else asked_of(self.path / "spec.toml", checked.spec)
+        if asked is None and (manifest is not None or summary is not None):
+            raise RecordError(f"{self.path / 'spec.toml'} is missing")
+        if summary is not None:
+            check_summary(self.path / "summary.json", summary, self.run)
+            if manifest is None:
+                raise RecordError(f"{self.path / 'summary.json'} sums up a run without rows")
+        self.kept = Kept() if manifest is None else kept_of(file, manifest)
+        self.episodes = 0 if manifest is None else manifest.episodes
+        self.committed = None if manifest is None else file.stat().st_mtime
+        self.sealed = manifest is None or manifest.format == FORMAT
+        self.asked, self.summary, self.fault, self.columns = asked or self.asked, summary, checked.error, {}
+        plugins = (checked.provenance or {}).get("plugins")
+        self.plugins = tuple(map(str, plugins)) if isinstance(plugins, dict) else ()
+        begun = "started" if asked is not None else "waiting"
+        unfinished = "failed" if checked.error is not None else "unfinished" if self.episodes else begun
+        self.state = "finished" if summary is not None else unfinished
+
+    def _rows(self) -> pa.Table | None:
+        rows = self.folder.rows()
+        if rows is None and self.summary is not None:
+            raise RecordError(f"{self.path / 'summary.json'} sums up a run without rows")
+        return None if rows is None else checked_rows(self.path, rows, self.folder.values(), self.summary)
+
+    def _stamps(self) -> Any:
+        """What changes when a file of the run is replaced or written to."""
+        try:
+            with os.scandir(self.path) as found:
+                files = [f for f in found if f.name != "lock" and not is_half_written(f.name)]
+            known = [(f.name, f.stat(follow_symlinks=False)) for f in files]
+        except OSError as error:
+            return error.errno
+        return sorted((name, each.st_mtime_ns, each.st_ino, each.st_size) for name, each in known)
+
+
+def read_run(path: Path, run: str | None = None) -> StoredRun:
+    """The run of one folder, damaged or not; its files must name `run`, by default as the folder is named."""
+    found = StoredRun(path, path.absolute().name if run is None else run)
+    found.refresh()
+    return found
+
+
+def run_paths(folder: Path) -> list[Path]:
+    """Where a folder of results has runs, or something else in their place."""
+    runs = folder / "runs"
+    if not runs.is_dir():
+        return []
+    return sorted(p for p in runs.iterdir() if p.is_dir() or p.is_symlink() or RUN_NAME.fullmatch(p.name))
+
+
+def all_runs(folder: Path) -> list[StoredRun]:
+    """The runs under a folder of results, damaged ones too, in a fixed order."""
+    if not (folder / "runs").is_dir():
+        raise InvalidInputError(f"{folder} holds no results: there is no folder {folder / 'runs'}")
+    found = [run for run in map(read_run, run_paths(folder)) if run.state != "waiting"]
+    return sorted(found, key=lambda run: (run.labels, -1 if run.asked is None else run.asked.seed, run.id))
+
+
+def stored_runs(folder: Path) -> list[StoredRun]:
+    """The runs under a folder of results; refused if one of them is damaged."""
+    return [run.sound() for run in all_runs(folder)]
+
+
+def asked_of(file: Path, content: Mapping[str, Any]) -> Asked:
+    """What the spec of a stored run says; the file is named where it says no run."""
+    try:
+        plain = msgspec.convert(content, PlainRun)
+        (world, one), (nature, two), (learner, three) = (_known_part(kind, table) for kind, table in plain.parts)
+        known = None not in (world, nature, learner)
+        spec = plain.run(world, nature, learner) if known else None
+        return Asked(one, two, three, plain.seed, plain.episodes, world, nature, spec)
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        raise RecordError(f"{file} does not hold a run of this version: {error}") from None
+
+
+def _known_part(kind: Kind, table: Mapping[str, Any]) -> tuple[Any, str]:
+    """A part's spec (None where nothing here knows its name) and its label."""
+    if not isinstance(name := table.get("name"), str):
+        raise InvalidInputError(f"its {kind[:-1]} has no name")
+    try:
+        spec = Registry.installed().parse(kind, table)
+    except UnknownNameError:
+        label = label_of(name, {key: value for key, value in table.items() if key != "name"})
+        return None, label if len(label) <= MAX_LABEL else f"{label[:MAX_LABEL]}..."
+    return spec, spec.label
