@@ -22,7 +22,7 @@ from numba import njit
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import Extent
-from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER, SUMS
+from omdpd.solvers.compiled.options import INLINE, INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
 
@@ -207,7 +207,7 @@ def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: 
             x[t, n] = E[slot.LOW_SLACK, b, t, n] + E[slot.LOW_SLACK_MOVE, b, t, n] + E[slot.LOWER, b, t, n] * q
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def balance(x: Floats, rows4: Floats, b: int, A: int, mu: Floats, out: Floats) -> None:
     """Outflow minus inflow of x: adds the outflow of the block's steps, sets the inflow of the next ones.
 
@@ -285,7 +285,7 @@ def directions(
             dw[t, n] += E[slot.NEWTON_WEIGHT, b, t, n] * pull[n]
 
 
-@njit(**INLINE_SUMS)
+@njit(**INLINE)
 def advance(
     E: Floats,
     rows: Floats,

@@ -10,11 +10,11 @@ from numba import njit
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import Extent
-from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER
+from omdpd.solvers.compiled.options import INLINE, INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
 
-@njit(**INLINE_SUMS)
+@njit(**INLINE)
 def affine_moves(E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, most: Floats) -> tuple[float, float]:
     """Relative moves dq/q of the predictor; how far these and dw/w, dz/z let the step go; sum dw dw* + dz dz* + dq dnu.
 
