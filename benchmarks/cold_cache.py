@@ -2,10 +2,11 @@
 
     python benchmarks/cold_cache.py [--trials 20] [--episodes 1000] [--seed 0]
 
-A sweep is played by a process that finds everything in the cache; then again as each trial says: with an empty cache,
-with a random half of its files, with code for another processor in it, with -O and -OO, with no place to keep code, for
-another processor, killed while it plays in the process that compiled and gone on with by one that has another cache.
-Everything that the runs left (rows, values, states, policies, summaries) must be the same to the last bit.
+Some runs are played by a process that finds everything in the user's cache; then again as each trial says: with an empty
+cache, with a random half of its files, with one for another processor than the process is told to compile for, with -O
+and -OO, with no place to keep code, killed while it plays in the process that compiled and gone on with by one that has
+another cache.  What they left (rows, values, states, policies, summaries) must be the same to the last bit.  Learners
+take turns, since each trial compiles what one of them needs: over a kernel, over a box, over a graph.
 """
 
 from __future__ import annotations
@@ -27,17 +28,19 @@ from typing import NamedTuple
 from build_wheel import PROCESSORS
 from chaos import compare
 from omdpd.experiments.writer import COMMIT_VARIABLE
+from omdpd.solvers.compiled.cache import cache_folder, kernel_folder
 
 SWEEP = """\
 episodes = {episodes}
 worlds = [{{ name = "random_dirichlet" }}]
 natures = [{{ name = "noisy" }}, {{ name = "pool" }}]
-learners = [
-  {{ name = "ProximalOMDPD.standard" }},
-  {{ name = "ProximalOMDPD.standard", layout = "graph" }},
-  {{ name = "OMDPD.tuned" }},
-]
+learners = [{{ {learner} }}]
 """
+LEARNERS = {
+    "kernel": 'name = "ProximalOMDPD.standard"',
+    "box": 'name = "OMDPD.tuned"',
+    "graph": 'name = "ProximalOMDPD.standard", layout = "graph"',
+}
 NAME, FEATURES = PROCESSORS.get(platform.machine(), ("generic", ""))
 FOREIGN = {"NUMBA_CPU_NAME": NAME, "NUMBA_CPU_FEATURES": FEATURES}
 # The least that a processor of the kind can do: no wide vectors, no fused products.
@@ -61,71 +64,71 @@ TRIALS: dict[str, tuple[Way, ...]] = {
     "empty, -OO": (Way("empty", ("-OO",)),),
     "half, -O": (Way("half", ("-O",)),),
     "killed, then half": (Way("half"), Way("half")),
-    "foreign": (Way("foreign"),),
+    "foreign": (Way("warm", processor=FOREIGN),),
     "indices without code": (Way("no code"),),
     "warm, -OO": (Way("warm", ("-OO",)),),
     "half, two workers": (Way("half", jobs=2),),
     "killed, then -OO": (Way("half", ("-OO",)), Way("empty")),
     "nowhere": (Way("nowhere"),),
-    "the least processor": (Way("empty", processor=LEAST),),
+    "the least processor": (Way("warm", processor=LEAST),),
 }
 
 
 class Bench(NamedTuple):
-    """Where trials take place: the sweep, the full cache, and what it left."""
+    """Where trials take place, and the chance that picks what is missing."""
 
     folder: Path
-    sweep: Path
     rng: random.Random
 
     def prepared(self, kind: str, place: Path) -> Path:
         """A cache of a kind in a place of its own."""
-        warm = self.folder / "warm"
         if kind == "nowhere":
             place.write_text("a file where the folder would be")
-        elif kind == "foreign":
-            shutil.copytree(self.folder / "foreign", place)
         elif kind != "empty":
-            shutil.copytree(warm, place)
+            warm = kernel_folder()
+            assert warm is not None, "the user's own cache is needed"
+            place.mkdir(mode=0o700)
+            shutil.copytree(warm, place / "kernels" / warm.name)
             files = sorted(place.rglob("*.nbc" if kind == "no code" else "*.nb[ic]"))
             gone = {"warm": [], "no code": files, "half": self.rng.sample(files, len(files) // 2)}[kind]
             for file in gone:
                 file.unlink()
         return place
 
-    def start(self, way: Way, cache: Path, out: Path) -> subprocess.Popen[str]:
-        """The sweep, as a person starts it."""
-        command = [sys.executable, *way.flags, "-m", "omdpd", "run", str(self.sweep), "--out", str(out)]
+    def start(self, learner: str, way: Way, cache: Path, out: Path) -> subprocess.Popen[str]:
+        """The runs of a learner, as a person starts them."""
+        sweep = self.folder / f"{learner}.toml"
+        command = [sys.executable, *way.flags, "-m", "omdpd", "run", str(sweep), "--out", str(out)]
         return subprocess.Popen(
             [*command, "--jobs", str(way.jobs)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             start_new_session=True,
             env=os.environ | {"OMDPD_CACHE_DIR": str(cache), COMMIT_VARIABLE: "0.02"} | (way.processor or {}),
         )  # fmt: skip
 
-    def play(self, way: Way, cache: Path, out: Path) -> None:
-        """The sweep to its end."""
-        process = self.start(way, cache, out)
+    def play(self, learner: str, way: Way, cache: Path, out: Path) -> None:
+        """The runs, to their end."""
+        process = self.start(learner, way, cache, out)
         said, _ = process.communicate()
-        assert process.returncode == 0, f"a sweep ended with {process.returncode}: {said}"
+        assert process.returncode == 0, f"runs ended with {process.returncode}: {said}"
 
-    def kill(self, way: Way, cache: Path, out: Path) -> None:
-        """The sweep, killed while a run is half done."""
-        process = self.start(way, cache, out)
+    def kill(self, learner: str, way: Way, cache: Path, out: Path) -> None:
+        """The runs, killed while one is half done."""
+        process = self.start(learner, way, cache, out)
         while process.poll() is None and not (half_done := _half_done(out)):
             time.sleep(0.005)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        assert half_done, "the sweep was finished before it was killed: ask for more episodes"
+        assert half_done, "all runs were finished before they were killed: ask for more episodes"
 
-    def trial(self, name: str, k: int) -> int:
+    def trial(self, name: str, learner: str, k: int) -> int:
         """Play as a trial says; how many runs were the same, all of them, or AssertionError."""
         *killed, last = TRIALS[name]
         out = self.folder / f"out-{k}"
         for n, way in enumerate(killed):
-            self.kill(way, self.prepared(way.cache, self.folder / f"cache-{k}-{n}"), out)
-        self.play(last, self.prepared(last.cache, self.folder / f"cache-{k}"), out)
-        return compare(self.folder / "calm", out)
+            self.kill(learner, way, self.prepared(way.cache, self.folder / f"cache-{k}-{n}"), out)
+        self.play(learner, last, self.prepared(last.cache, self.folder / f"cache-{k}"), out)
+        return compare(self.folder / f"calm-{learner}", out)
 
 
 def _half_done(out: Path) -> bool:
@@ -135,18 +138,17 @@ def _half_done(out: Path) -> bool:
 
 def trials(n: int, episodes: int, seed: int, folder: Path, say: Callable[[str], None]) -> int:
     """Play `n` trials, in turn; the number of runs that were compared."""
-    bench = Bench(folder, folder / "sweep.toml", random.Random(seed))
-    bench.sweep.write_text(SWEEP.format(episodes=episodes))
-    for name, processor in (("warm", None), ("foreign", FOREIGN)):
-        bench.play(Way("empty", processor=processor), folder / name, folder / f"first-{name}")
-    bench.play(Way("warm"), folder / "warm", folder / "calm")
-    compared = sum(compare(folder / "calm", folder / f"first-{name}") for name in ("warm", "foreign"))
-    say(f"compiled here and for another processor: {compared} runs bit-identical with warm ones")
-    names = list(TRIALS)
+    bench, compared = Bench(folder, random.Random(seed)), 0
+    for learner, words in LEARNERS.items():
+        (folder / f"{learner}.toml").write_text(SWEEP.format(episodes=episodes, learner=words))
+        for out in ("first", "calm"):  # the first compiles what the user's cache does not have
+            bench.play(learner, Way("warm"), cache_folder(), folder / f"{out}-{learner}")
+        compared += compare(folder / f"calm-{learner}", folder / f"first-{learner}")
+    names, learners = list(TRIALS), list(LEARNERS)
     for k in range(n):
-        name, began = names[k % len(names)], time.monotonic()
-        compared += bench.trial(name, k)
-        say(f"{k + 1:3d} {name}: bit-identical, {time.monotonic() - began:.0f} s")
+        name, learner, began = names[k % len(names)], learners[k % len(learners)], time.monotonic()
+        compared += bench.trial(name, learner, k)
+        say(f"{k + 1:3d} {name} ({learner}): bit-identical, {time.monotonic() - began:.0f} s")
     return compared
 
 

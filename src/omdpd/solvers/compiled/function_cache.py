@@ -54,7 +54,7 @@ class OwnLocator(_CacheLocator):
 class OwnFiles(CompileResultCacheImpl):
     """What Numba keeps of a function of ours: in our place, wherever it was told to keep others'."""
 
-    _locator_classes = (OwnLocator,)
+    _locator_classes: Any = (OwnLocator,)
 
     def __init__(self, py_func: Any) -> None:
         super().__init__(py_func)
@@ -73,7 +73,7 @@ class PickedCache(FunctionCache):
 class OwnCache(PickedCache):
     """The cache of a function of ours."""
 
-    _impl_class = OwnFiles
+    _impl_class: Any = OwnFiles
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The machine code of a signature, or None."""
