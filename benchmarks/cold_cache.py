@@ -2,11 +2,11 @@
 
     python benchmarks/cold_cache.py [--trials 20] [--episodes 1000] [--seed 0]
 
-Some runs are played by a process that finds everything in the user's cache; then again as each trial says: with an empty
-cache, with a random half of its files, with one for another processor than the process is told to compile for, with -O
-and -OO, with no place to keep code, killed while it plays in the process that compiled and gone on with by one that has
-another cache.  What they left (rows, values, states, policies, summaries) must be the same to the last bit.  Learners
-take turns, since each trial compiles what one of them needs: over a kernel, over a box, over a graph.
+Some runs are played by a process that finds everything in the user's cache; then again as each trial says: with an
+empty cache, with a random half of its files, with one for another processor than the process is told to compile for,
+with -O and -OO, with no place to keep code, killed while it plays in the process that compiled and gone on with by one
+that has another cache.  What they left (rows, values, states, policies, summaries) must be the same to the last bit.
+Learners take turns, since each trial compiles what one of them needs: over a kernel, over a box, over a graph.
 """
 
 from __future__ import annotations
