@@ -25,7 +25,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from build_wheel import PROCESSORS
 from chaos import compare
 from omdpd.experiments.writer import COMMIT_VARIABLE
 from omdpd.solvers.compiled.cache import cache_folder, kernel_folder
@@ -41,9 +40,8 @@ LEARNERS = {
     "box": 'name = "OMDPD.tuned"',
     "graph": 'name = "ProximalOMDPD.standard", layout = "graph"',
 }
-NAME, FEATURES = PROCESSORS.get(platform.machine(), ("generic", ""))
-FOREIGN = {"NUMBA_CPU_NAME": NAME, "NUMBA_CPU_FEATURES": FEATURES}
-# The least that a processor of the kind can do: no wide vectors, no fused products.
+FOREIGN = {"NUMBA_CPU_NAME": "x86-64-v3" if platform.machine() == "x86_64" else "generic", "NUMBA_CPU_FEATURES": ""}
+# The least that a processor of its kind can do: no wide vectors, no fused products.
 LEAST = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 
 
