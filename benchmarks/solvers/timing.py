@@ -170,7 +170,7 @@ def time_compilation() -> tuple[float, float]:
     code = "import time; t=time.perf_counter(); from omdpd.solvers.warmup import warm_up; warm_up(lambda s: None); "
     code += "print(time.perf_counter()-t)"
     with tempfile.TemporaryDirectory() as cache:
-        environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+        environment = os.environ | {"OMDPD_CACHE_DIR": cache}
         spent = [
             float(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout)
             for _ in range(2)

@@ -5,6 +5,7 @@
 See README for a first run, and `learners/omdpd.py` for the algorithm beside the paper.
 """
 
+import omdpd.interrupted  # noqa: F401  # first, since everything else takes a while
 from omdpd.experiments.seeds import run
 from omdpd.learners.needs import SafePolicy
 from omdpd.learners.omdpd import OMDPD

@@ -1,6 +1,5 @@
 """What runs need is compiled before they start, once, and nothing else is."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +8,8 @@ import pytest
 from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.cli import first_use as command
-from omdpd.cli import playing
 from omdpd.cli.first_use import runs_of
 from omdpd.experiments import first_use
-from omdpd.experiments.executors import InProcess
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
 from omdpd.solvers.compiled.announce import ANNOUNCER
@@ -20,10 +17,9 @@ from omdpd.solvers.compiled.cache import kernel_folder
 
 
 @pytest.fixture
-def played(monkeypatch, tmp_path):
-    """The learners that were let play, with notes in a folder of the test's own."""
+def played(monkeypatch):
+    """The learners that were let play."""
     names = []
-    monkeypatch.setattr(first_use, "kernel_folder", lambda: tmp_path)
     play = first_use._play
     monkeypatch.setattr(first_use, "_play", lambda run: (names.append(run.learner.name), play(run)))
     return names
@@ -34,9 +30,7 @@ def runs(*learners, nature="noisy", seeds=2):
     return [RunSpec(world, NATURES[nature](), LEARNERS[name](), 10, seed) for name in learners for seed in range(seeds)]
 
 
-def test_every_kind_of_run_plays_once_and_never_again(played):
-    first_use.compile_for(runs("Uniform", "SinhaVaze"), print)
-    assert played == ["Uniform", "SinhaVaze"]
+def test_every_kind_of_run_plays_once(played):
     first_use.compile_for(runs("Uniform", "SinhaVaze", seeds=5), print)
     assert played == ["Uniform", "SinhaVaze"]
     assert ANNOUNCER.say is None
@@ -85,20 +79,11 @@ def test_everything_is_compiled_whether_or_not_a_second_process_helps(monkeypatc
 
 
 def test_everything_ahead_includes_what_large_problems_call():
-    """A learner that keeps large problems by a graph calls other functions there, and is noted apart."""
+    """A learner that keeps large problems by a graph calls other functions there, and is a kind of its own."""
     runs = runs_of(Registry.installed(), ["ProximalOMDPD.standard", "Uniform"])
     kinds = [(run.learner.name, run.learner.settings.get("layout")) for run in runs]
     assert (
         kinds
         == [("ProximalOMDPD.standard", None)] * 2 + [("ProximalOMDPD.standard", "graph")] * 2 + [("Uniform", None)] * 2
     )
-    assert len({first_use._note(run) for run in runs}) == len(runs)
-
-
-@pytest.mark.parametrize(("compiled", "kept", "apart"), [(0, True, False), (3, True, True), (3, False, False)])
-def test_a_command_does_not_play_in_the_process_that_compiled(monkeypatch, tmp_path, compiled, kept, apart):
-    monkeypatch.setattr(ANNOUNCER, "n_done", compiled)
-    monkeypatch.setattr(playing, "kernel_folder", lambda: tmp_path if kept else None)
-    with playing.Plan(jobs=1).executor(1) as workers:
-        assert isinstance(workers, InProcess) != apart
-        assert workers.submit(os.getpid).result() != os.getpid() if apart else True
+    assert len({first_use._kind(run) for run in runs}) == len(runs)

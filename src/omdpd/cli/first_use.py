@@ -19,7 +19,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
 from omdpd.solvers import warmup
 from omdpd.solvers.compiled.announce import Say
-from omdpd.solvers.compiled.cache import cache_folder, kernel_folder
+from omdpd.solvers.compiled.cache import kernel_folder, where_kept
 from omdpd.solvers.compiled.shipped import shipped_code
 
 # A nature of either feedback.
@@ -52,9 +52,7 @@ def warm_up(
         compile_for(runs_of(registry, names), say)
     else:
         _compile_all(registry, say)
-    kept = kernel_folder()
-    where = "is kept nowhere: no cache folder can be written" if kept is None else f"is in {cache_folder()}"
-    say(f"Compiled code ({_megabytes(kept):.0f} MB) {where}.")
+    say(f"Compiled code ({_megabytes(kernel_folder()):.0f} MB) is {where_kept()}.")
     brought = shipped_code()
     if brought is not None:
         say(f"{_megabytes(brought.folder):.0f} MB came with the package and need not be compiled.")

@@ -26,8 +26,6 @@ from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.report.figures import METADATA, draw_experiment
 from omdpd.report.results import with_early
 from omdpd.report.study import write_report
-from omdpd.solvers.compiled.announce import ANNOUNCER
-from omdpd.solvers.compiled.cache import kernel_folder
 from omdpd.storage.run_folder import RunFolder
 
 Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
@@ -103,9 +101,7 @@ class Plan:
 
     def executor(self, n_runs: int) -> Any:
         """The workers, no more than there are runs."""
-        compiled_here = ANNOUNCER.n_done > 0 and kernel_folder() is not None
-        jobs = min(self.jobs or os.cpu_count() or 1, n_runs)
-        return executor(PLACES[self.on], jobs, self.address, apart=compiled_here)
+        return executor(PLACES[self.on], min(self.jobs or os.cpu_count() or 1, n_runs), self.address)
 
 
 FIGURES = tuple(f"figure.{kind}" for kind in METADATA)

@@ -117,17 +117,13 @@ class RayTasks:
 
 
 @contextmanager
-def executor(place: Place, jobs: int, address: str | None = None, apart: bool = False) -> Iterator[Executor]:
-    """The executor of a place; `jobs` processes where it starts them itself, or this one instead of one unless `apart`.
-
-    A process that compiled its functions has other machine code than one that finds them in the cache: what a long sum
-    is rounded to may differ in the last digit.  Who has to have the same bits ever after plays apart.
-    """
+def executor(place: Place, jobs: int, address: str | None = None) -> Iterator[Executor]:
+    """The executor of a place; `jobs` processes where it starts them itself, or this one instead of one."""
     jobs = positive_integer("jobs", jobs)
     if place == "local":
         if address is not None:
             raise InvalidInputError("an address goes with --on dask or --on ray")
-        opened = _local(jobs, apart)
+        opened = _local(jobs)
     elif place == "dask":
         opened = _dask(jobs, address)
     elif place == "ray":
@@ -139,8 +135,8 @@ def executor(place: Place, jobs: int, address: str | None = None, apart: bool = 
 
 
 @contextmanager
-def _local(jobs: int, apart: bool) -> Iterator[Executor]:
-    if jobs == 1 and not apart:
+def _local(jobs: int) -> Iterator[Executor]:
+    if jobs == 1:
         yield InProcess()
         return
     with _environment(ONE_THREAD):

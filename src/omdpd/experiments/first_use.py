@@ -1,12 +1,12 @@
 """Compile what some runs need before workers start, because each of them would compile the same.
 
-What a learner needs is what it calls: it plays a few episodes of a tiny world.  That it did is noted beside the machine
-code, so that later calls cost nothing.  What those episodes do not reach is compiled when it is first called.
+What a learner needs is what it calls: it plays a few episodes of a tiny world, which takes a fraction of a second where
+everything is in the cache.  What those episodes do not reach is compiled when it is first called.  Nothing but time
+depends on it: a run has the same bits in a process that compiled as in one that did not.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -23,9 +23,7 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.strangers import strangers_code
 from omdpd.solvers.compiled.announce import ANNOUNCER, Say
-from omdpd.solvers.compiled.cache import kernel_folder
 from omdpd.solvers.compiled.options import COMPILED
-from omdpd.solvers.compiled.shipped import shipped_code
 
 # Enough for a warm start and a second step.
 EPISODES = 3
@@ -33,35 +31,22 @@ EPISODES = 3
 
 def compile_for(runs: Iterable[RunSpec], say: Say) -> None:
     """Let every kind of learner among some runs compile what it calls, and say so if anything is."""
-    waiting = {_note(run): run for run in runs if not run.plugins} if COMPILED else {}
-    folder = kernel_folder()
+    kinds = {_kind(run): run for run in runs if not run.plugins} if COMPILED else {}
     ANNOUNCER.say = say
     try:
-        for note, run in waiting.items():
-            ready = None if folder is None else folder / "ready" / f"{_here()}-{note}"
-            if ready is None or not ready.exists():
-                # What is wrong with a run is said when it is played.
-                with suppress(InvalidInputError), strangers_code(f"{run.learner.name} raised"):
-                    _play(run)
-                if ready is not None:
-                    with suppress(OSError):
-                        ready.parent.mkdir(exist_ok=True)
-                        ready.touch()
+        for run in kinds.values():
+            # What is wrong with a run is said when it is played.
+            with suppress(InvalidInputError), strangers_code(f"{run.learner.name} raised"):
+                _play(run)
     finally:
         ANNOUNCER.end()
 
 
-def _here() -> str:
-    """What code is for besides its sources and Numba: this Python, and a package that brought some of it or none."""
-    return f"python{sys.version_info.major}.{sys.version_info.minor}" + ("-shipped" if shipped_code() else "")
-
-
-def _note(run: RunSpec) -> str:
+def _kind(run: RunSpec) -> tuple[str, ...]:
     """What runs that call the same functions have in common."""
     settings = run.learner.settings
-    ways = [str(settings["layout"])] if settings.get("layout") else []
-    ways += ["one-by-one"] if settings.get("lagged") is False else []  # its episodes are not played together
-    return "-".join([run.learner.name, run.nature.name, *ways])
+    lagged = settings.get("lagged") is not False  # or its episodes are not played together
+    return run.learner.name, run.nature.name, str(settings.get("layout")), str(lagged)
 
 
 def _play(run: RunSpec) -> None:

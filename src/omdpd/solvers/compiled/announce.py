@@ -15,7 +15,7 @@ from typing import Any
 
 from numba.core import event
 
-from omdpd.solvers.compiled.cache import kernel_folder
+from omdpd.solvers.compiled.cache import where_kept
 
 Say = Callable[[str], None]
 OWN = "omdpd."
@@ -51,9 +51,7 @@ class Announcer(event.Listener):
         if not _ours(event):
             return
         if not self.announced:
-            where = kernel_folder()
-            kept = "not kept" if where is None else f"kept in {where.parent.parent}"
-            self.begin(f"omdpd: compiling what this run needs, once per user and version ({kept})")
+            self.begin(f"omdpd: compiling what this run needs, once per user and version ({where_kept()})")
         if not self.depth:
             # The compiler makes millions of objects that live as long as it does: looking for garbage is a tenth of
             # its time.

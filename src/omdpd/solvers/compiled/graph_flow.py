@@ -15,7 +15,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.flow import NO_MASS
-from omdpd.solvers.compiled.options import ENTRY, SUMS
+from omdpd.solvers.compiled.options import ENTRY, INNER
 
 Indices = npt.NDArray[np.int64]
 
@@ -35,7 +35,7 @@ class Arrays(NamedTuple):
     spread: Floats
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def mean_of_layer(g: Arrays, V: Floats, h: int) -> float:
     """The expectation of V under the uniform law over the true states of layer h (0 after the last one)."""
     if h + 1 == g.layers.size:
@@ -46,7 +46,7 @@ def mean_of_layer(g: Arrays, V: Floats, h: int) -> float:
     return total / g.S
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def spread_over_layer(g: Arrays, flow: float, mass: Floats, h: int) -> None:
     """Add a flow that the uniform law leads to layer h to the masses of its states."""
     if flow != 0.0 and h + 1 < g.layers.size:

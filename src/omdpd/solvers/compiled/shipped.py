@@ -38,7 +38,7 @@ FOLDER = HERE / "machine_code"
 # debugged shall get it.
 USUAL = {
     "CPU_NAME": None, "CPU_FEATURES": None, "ENABLE_AVX": True, "OPT": 3, "LOOP_VECTORIZE": 1, "SLP_VECTORIZE": 0,
-    "BOUNDSCHECK": None, "DEBUGINFO_DEFAULT": 0,
+    "BOUNDSCHECK": None, "DEBUGINFO_DEFAULT": 0, "USING_SVML": False,
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from numba import njit
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import place
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 
 # Barrier weight of a hinge that cannot move at all: a slack of zero has no logarithm.
 MIN_WEIGHT = 1e-12
@@ -94,7 +94,7 @@ def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
             hinge[slot.ABOVE, j] = kappa / hinge[slot.ZETA, j]
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def border(by_gamma: Floats, rows4: Floats, tables4: Floats, b: int, A: int, X: Floats) -> None:
     """X_j := B_j = sum_r (e_s - f) d_j/gamma, given f/gamma.  Blocks come in order."""
     m, H, S = X.shape
@@ -170,7 +170,7 @@ def schur(tables: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, 
             factor[later, j] = total / factor[j, j]
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def dots(tables: Floats, x: Floats, out: Floats) -> None:
     """out_j = d_j . x."""
     for j in range(tables.shape[0]):

@@ -288,15 +288,15 @@ def iterate(
     for b in range(blocks):
         e, size = min(b, last), extent(E5, b)
         set_directions(store, b, e, size)
-        by_q, most = rows[slot.OCCUPANCY_RATIO, b], rows[slot.SCRATCH_2, b]
-        reach, products = affine_moves(E, rows, b, size, by_q, most)
+        by_q, most, products = rows[slot.OCCUPANCY_RATIO, b], rows[slot.SCRATCH_2, b], rows[slot.SCRATCH_3, b]
+        reach, total = affine_moves(E, rows, b, size, by_q, most, products)
         limit = max(limit, reach)
-        second += products
+        second += total
     if hinged:
         dots(hinges.tables, rows[slot.OCCUPANCY_MOVE], hinges.along)
-        reach, products = move_hinges(hinges.hinge, hinges.dxi, hinges.along)
+        reach, total = move_hinges(hinges.hinge, hinges.dxi, hinges.along)
         limit = max(limit, reach)
-        second += products
+        second += total
     step = min(1.0, 1.0 / limit)
     reached = (1.0 - step) * complementarity + step * step * second
     sigma = min(max((max(reached, 0.0) / complementarity) ** 3, MIN_CENTRING), 1.0)
@@ -363,6 +363,7 @@ def move(store: Store, step: float) -> float:
             tau=rows[slot.TAU, b],
             nu=rows[slot.NU, b],
             residual=rows[slot.SUM_RESIDUAL, b],
+            products=rows[slot.SCRATCH_2, b],
             low_slack=E[slot.LOW_SLACK, e],
             high_slack=E[slot.HIGH_SLACK, e],
             low_multiplier=E[slot.LOW_MULTIPLIER, e],

@@ -16,7 +16,7 @@ from numba import njit
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
-from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER, SUMS
+from omdpd.solvers.compiled.options import INLINE, INNER
 
 # A pivot is lifted by this part of its diagonal, about a hundred roundings.
 SHIFT = 1e-14
@@ -26,7 +26,7 @@ MIN_PIVOT = 1e-15
 TINY = 1e-300
 
 
-@njit(**INLINE_SUMS)
+@njit(**INLINE)
 def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats) -> None:
     """Lower triangles of sum_r f f^T/gamma - d d^T/theta, by plain sums."""
     _, S, hb, R = E5.shape[1:]
@@ -82,7 +82,7 @@ def couple(E5: Floats, rows4: Floats, b: int, by_gamma: Floats, A: int, M: Float
                     M[h, s, s] = 1.0
 
 
-@njit(**INLINE_SUMS)
+@njit(**INLINE)
 def total_weight(E5: Floats, b: int, t: int, i: int) -> float:
     """Sum of d over the rows of one step."""
     total = 0.0
@@ -138,7 +138,7 @@ def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> 
                     M[h + 1, t, u] = total
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def invert_factor(M: Floats, K: Floats, floor: float) -> None:
     """K = L^{-1} for the Cholesky factor of the lower triangle of M, which L overwrites; row by row, in vectors."""
     S = M.shape[0]
@@ -206,7 +206,7 @@ def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
             x[h, s] = total
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
     """x <- M^{-1} x in place, by products along the rows of K and G."""
     H, S = x.shape

@@ -22,7 +22,8 @@ from numba import njit
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import Extent
-from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER, SUMS
+from omdpd.solvers.compiled.entries import sum_of_vector
+from omdpd.solvers.compiled.options import INLINE, INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
 
@@ -207,7 +208,7 @@ def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: 
             x[t, n] = E[slot.LOW_SLACK, b, t, n] + E[slot.LOW_SLACK_MOVE, b, t, n] + E[slot.LOWER, b, t, n] * q
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def balance(x: Floats, rows4: Floats, b: int, A: int, mu: Floats, out: Floats) -> None:
     """Outflow minus inflow of x: adds the outflow of the block's steps, sets the inflow of the next ones.
 
@@ -285,7 +286,7 @@ def directions(
             dw[t, n] += E[slot.NEWTON_WEIGHT, b, t, n] * pull[n]
 
 
-@njit(**INLINE_SUMS)
+@njit(**INLINE)
 def advance(
     E: Floats,
     rows: Floats,
@@ -296,6 +297,7 @@ def advance(
     tau: Floats,
     nu: Floats,
     residual: Floats,
+    products: Floats,
     low_slack: Floats,
     high_slack: Floats,
     low_multiplier: Floats,
@@ -309,13 +311,12 @@ def advance(
     """
     assume_distinct()
     S, N = extent
-    total = 0.0
     for n in range(N):
         q[n] += step * rows[slot.OCCUPANCY_MOVE, b, n]
         tau[n] += step * rows[slot.TAU_MOVE, b, n]
         nu[n] += step * rows[slot.NU_MOVE, b, n]
         residual[n] = q[n] * rows[slot.ROOM, b, n]
-        total += q[n] * nu[n]
+        products[n] = q[n] * nu[n]
     for t in range(S):
         for n in range(N):
             move = E[slot.LOW_SLACK_MOVE, b, t, n]
@@ -327,10 +328,10 @@ def advance(
             down = high_multiplier[t, n] + step * E[slot.HIGH_MULTIPLIER_MOVE, b, t, n]
             low_multiplier[t, n] = up
             high_multiplier[t, n] = down
-            total += low * up + high * down
+            products[n] += low * up + high * down
             residual[n] -= low
             low_inverse[t, n] = 1.0 / low if low_inverse[t, n] > 0.0 else 0.0
             high_inverse[t, n] = 1.0 / high if high_inverse[t, n] > 0.0 else 0.0
     for n in range(N):
         residual[n] = residual[n] if rows[slot.INVERSE_THETA, b, n] > 0.0 else 0.0
-    return total
+    return sum_of_vector(products[:N])

@@ -18,7 +18,7 @@ from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.laws import support
 from omdpd.solvers.compiled.box_step.storage import Extent, place
 from omdpd.solvers.compiled.levels import log_sum_exp, water_level
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
 # Less start mass than this cannot move the objective: the state is treated as unreachable.
@@ -77,7 +77,7 @@ def start_flow(
                 mass[h + 1, t] = total
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def start_slacks(
     E: Floats,
     rows: Floats,

@@ -1,6 +1,6 @@
 """How far a direction may go, and how far the iterate is from complementary.
 
-A running maximum is kept per row: the compiler does not vectorise a maximum over everything.
+A running maximum or sum is kept per row: the compiler does not vectorise one over everything.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from numba import njit
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import Extent
-from omdpd.solvers.compiled.options import INLINE, INLINE_SUMS, INNER
+from omdpd.solvers.compiled.entries import sum_of_vector
+from omdpd.solvers.compiled.options import INLINE, INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
 
-@njit(**INLINE_SUMS)
-def affine_moves(E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, most: Floats) -> tuple[float, float]:
+@njit(**INLINE)
+def affine_moves(
+    E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, most: Floats, products: Floats
+) -> tuple[float, float]:
     """Relative moves dq/q of the predictor; how far these and dw/w, dz/z let the step go; sum dw dw* + dz dz* + dq dnu.
 
     A multiplier moves by -1 minus its slack's ratio, so the limit is the largest max(-x, 1 + x) = 1/2 + |x + 1/2| over
@@ -23,13 +26,12 @@ def affine_moves(E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, 
     """
     assume_distinct()
     S, N = extent
-    total = 0.0
     for n in range(N):
         ratio = rows[slot.OCCUPANCY_MOVE, b, n] / rows[slot.OCCUPANCY, b, n] if rows[slot.LIVE, b, n] > 0.0 else 0.0
         ratio = ratio if rows[slot.NU, b, n] > 0.0 else min(ratio, 0.0)
         by_q[n] = ratio
         most[n] = abs(ratio + 0.5)
-        total -= rows[slot.NU, b, n] * rows[slot.OCCUPANCY, b, n] * (ratio * (1.0 + ratio))
+        products[n] = -rows[slot.NU, b, n] * rows[slot.OCCUPANCY, b, n] * (ratio * (1.0 + ratio))
     for t in range(S):
         for n in range(N):
             low = E[slot.LOW_SLACK_MOVE, b, t, n] * E[slot.LOW_INVERSE, b, t, n]
@@ -37,11 +39,11 @@ def affine_moves(E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, 
             high = high_move * E[slot.HIGH_INVERSE, b, t, n]
             low_product = E[slot.LOW_SLACK, b, t, n] * E[slot.LOW_MULTIPLIER, b, t, n]
             high_product = E[slot.HIGH_SLACK, b, t, n] * E[slot.HIGH_MULTIPLIER, b, t, n]
-            total -= low_product * (low * (1.0 + low)) + high_product * (high * (1.0 + high))
+            products[n] -= low_product * (low * (1.0 + low)) + high_product * (high * (1.0 + high))
             low, high = abs(low + 0.5), abs(high + 0.5)
             low = low if low > high else high
             most[n] = low if low > most[n] else most[n]
-    return 0.5 + largest(most, N), total
+    return 0.5 + largest(most, N), sum_of_vector(products[:N])
 
 
 @njit(**INNER)

@@ -26,7 +26,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, spread_over_layer
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 
 Short = npt.NDArray[np.int32]
 
@@ -98,7 +98,7 @@ def select_active(g: Arrays, y: Floats, active: Active) -> int:
     return choices
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def flow_residual_in_metric(g: Arrays, active: Active, y: Floats, F: Floats) -> None:
     """F := G_pi^-T (mu - G^T (w y)).
 
@@ -124,7 +124,7 @@ def flow_residual_in_metric(g: Arrays, active: Active, y: Floats, F: Floats) -> 
         spread_over_layer(g, spread, F, h + 1)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def size_in_metric(active: Active, F: Floats) -> float:
     """|r|^2 = sum_i F_i^2 / N_i."""
     total = 0.0
@@ -133,7 +133,7 @@ def size_in_metric(active: Active, F: Floats) -> float:
     return total
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def forward(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
     """F := G_pi^-T B z: every choice sends its w^(1/2) z along p_a - p_bar."""
     F[:] = 0.0
@@ -160,7 +160,7 @@ def forward(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
         spread_over_layer(g, spread, F, h + 1)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def backward(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
     """F := v, which is F_i / N_i + p_bar.v', in place; out := B^T v."""
     c = out.size
@@ -184,7 +184,7 @@ def backward(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
             F[i] = F[i] * active.inverse[i] + bar
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def dot(a: Floats, b: Floats) -> float:
     """a.b."""
     total = 0.0
@@ -237,7 +237,7 @@ def solve_newton(g: Arrays, active: Active, choices: int, cg: Gradients, tol: fl
     return n
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def descend(z: Floats, rest: Floats, along: Floats, image: Floats, size: float, bend: float) -> float:
     """One step of conjugate gradients in place, whose curvature along.image is `bend`; the new squared residual."""
     length, left = size / bend, 0.0

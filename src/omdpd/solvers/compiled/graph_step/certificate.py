@@ -19,7 +19,7 @@ from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_step.active import Active, size_in_metric
 from omdpd.solvers.compiled.graph_step.problem import Problem
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON, HINGE_SCALE, gap_of_hinge
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 
 # Up to here a scale is taken as it is: a gap within 1e-10 of it is 1e-6 at most.
 PLAIN_SCALE = 1e4
@@ -56,7 +56,7 @@ def most_claimed(problem: Problem, q: Floats, scale: float) -> float:
     return max(PLAIN_SCALE, objective)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def gap_of_rows(copies: Floats, y: Floats, q: Floats) -> float:
     """sum_r copies_r ( (q_r - [y_r]^+)^2 / 2 + q_r ([y_r]^+ - y_r) )."""
     gap = 0.0
@@ -91,7 +91,7 @@ def gap_of_hinges(problem: Problem, xi: Floats, q: Floats) -> tuple[float, float
     return gap, noise
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def hinges_of_slack(problem: Problem, active: Active, y: Floats, u: Floats) -> None:
     """u_j := d_j.Q for the flow Q = copies [y]^+, which is not yet one of the graph."""
     copies, d = problem.g.copies, problem.d

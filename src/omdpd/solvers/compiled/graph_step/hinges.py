@@ -20,7 +20,7 @@ from omdpd.solvers.compiled.graph_flow import mean_of_layer
 from omdpd.solvers.compiled.graph_step.active import Active
 from omdpd.solvers.compiled.graph_step.problem import Problem
 from omdpd.solvers.compiled.kernel_step.box import box_quadratic
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 
 Marks = npt.NDArray[np.bool_]
 
@@ -47,7 +47,7 @@ def mark_free(u: Floats, xi: Floats, W: Floats, free: Marks) -> int:
     return count
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def hinge_quadratic(
     problem: Problem, active: Active, y: Floats, v: Floats, X: Floats, free: Marks, n: int, T: Floats, slope: Floats
 ) -> None:

@@ -17,7 +17,7 @@ from omdpd.solvers.compiled.graph_flow import Arrays
 from omdpd.solvers.compiled.graph_step.active import ROUNDING, Active, Gradients
 from omdpd.solvers.compiled.graph_step.hinges import Marks
 from omdpd.solvers.compiled.graph_step.problem import Problem
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 
 LANES = 4
 # A column is not asked for more than this part of |d_j|^2 in the metric of w: rounding of the curvature it is held to.
@@ -117,7 +117,7 @@ def solve_lanes(
     return n
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def descend_lanes(
     z: Floats, rest: Floats, along: Floats, image: Floats, size: Floats, found: Floats, curvature: Floats
 ) -> None:
@@ -143,7 +143,7 @@ def descend_lanes(
             size[b] = left
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def load_columns(problem: Problem, active: Active, which: npt.NDArray[np.int64], F: Floats, weight: Floats) -> None:
     """F[:, b] := G_pi^-T G^T (w d_j) with j = which[b], and weight[b] := d_j.(w d_j); zero where that is negative."""
     g, d = problem.g, problem.d
@@ -178,7 +178,7 @@ def load_columns(problem: Problem, active: Active, which: npt.NDArray[np.int64],
                         F[i, b] += spread[b] / g.S * g.members[i]
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def sizes_in_metric(active: Active, F: Floats, out: Floats) -> None:
     """out[b] := |r|^2 of every lane, as `size_in_metric`."""
     t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
@@ -191,7 +191,7 @@ def sizes_in_metric(active: Active, F: Floats, out: Floats) -> None:
     out[0], out[1], out[2], out[3] = t0, t1, t2, t3
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def forward_lanes(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
     """F := G_pi^-T B z in four lanes, as `forward`."""
     F[:] = 0.0
@@ -241,7 +241,7 @@ def forward_lanes(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
                 F[i, 3] += chance * s3
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def backward_lanes(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
     """F := v in place and out := B^T v in four lanes, as `backward`."""
     c = out.shape[0]

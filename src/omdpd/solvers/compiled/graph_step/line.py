@@ -16,7 +16,7 @@ from numba import njit
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 
 # A whole step may leave the slope this part of its size at 0, a searched one that.  The trials of a search at least
 # halve its interval every third time; this many of them reach 1e-4, and only rounding asks for a shorter step.
@@ -32,7 +32,7 @@ class Line(NamedTuple):
     size: float
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def line_of(g: Arrays, y: Floats, dy: Floats, dV: Floats, one: Floats, two: Floats) -> Line:
     """The line from y along (dy, dV); `one` and `two` are scratch over rows."""
     n = 0
@@ -79,7 +79,7 @@ def line_search(line: Line) -> float:
     return low
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def slope_of_theta(line: Line, step: float) -> tuple[float, float]:
     """d theta / d step, and its rounding."""
     total, size = 0.0, 0.0
@@ -90,7 +90,7 @@ def slope_of_theta(line: Line, step: float) -> tuple[float, float]:
     return total + line.initial, 4.0 * EPSILON * (size + line.size)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def change_along_line(line: Line, step: float) -> tuple[float, float]:
     """theta after the step less theta before it, and its rounding."""
     total, size = 0.0, 0.0

@@ -44,7 +44,7 @@ from omdpd.solvers.compiled.graph_step.problem import (
     occupancy_of_slack,
     water_filling,
 )
-from omdpd.solvers.compiled.options import GLUE, INNER, SUMS
+from omdpd.solvers.compiled.options import GLUE, INNER
 
 # Relative residual at which conjugate gradients stop far from the solution, and the error of a hinge's curvature there;
 # the factor when the gap stalls, and the least residual.
@@ -217,7 +217,7 @@ def newton_step(
     return n, farthest
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def set_direction(v: Floats, X: Floats, free: Marks, dxi: Floats, dV: Floats) -> None:
     """dV := -v - sum_j dxi_j X_j, over the free multipliers."""
     for i in range(dV.size):
@@ -229,7 +229,7 @@ def set_direction(v: Floats, X: Floats, free: Marks, dxi: Floats, dV: Floats) ->
         dV[i] = total
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def move(W: Floats, V: Floats, xi: Floats, y: Floats, step: float, work: Work) -> None:
     """(V, xi, y) += step (dV, dxi, dy)."""
     if step > 0.0:
@@ -268,7 +268,7 @@ def bend(problem: Problem, V: Floats, xi: Floats, y: Floats, step: float, line: 
     return False
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def masses_of_model(copies: Floats, active: Active, y: Floats, dy: Floats, length: float, mass: Floats) -> None:
     """The states' masses after a step in the linear model, none below zero."""
     for i in range(mass.size):
@@ -279,7 +279,7 @@ def masses_of_model(copies: Floats, active: Active, y: Floats, dy: Floats, lengt
         mass[i] = max(total, 0.0)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def change_to(g: Arrays, y: Floats, moved: Floats, V: Floats, moved_V: Floats) -> float:
     """theta at another point less theta here."""
     total = 0.0

@@ -16,7 +16,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, spread_over_layer
-from omdpd.solvers.compiled.options import INLINE, INNER, SUMS
+from omdpd.solvers.compiled.options import INLINE, INNER
 
 
 class Problem(NamedTuple):
@@ -53,7 +53,7 @@ def clip_multipliers(W: Floats, xi: Floats) -> None:
         xi[j] = min(max(xi[j], 0.0), W[j])
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> None:
     """dy := -dxi.d - dV_i + p.dV'."""
     g, d, m = problem.g, problem.d, dxi.size
@@ -70,7 +70,7 @@ def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> No
                 dy[r] = total - here
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def dual_slack(problem: Problem, V: Floats, xi: Floats, y: Floats) -> None:
     """y := c - xi.d - V_i + p.V'."""
     change_of_slack(problem, V, xi, y)
@@ -78,7 +78,7 @@ def dual_slack(problem: Problem, V: Floats, xi: Floats, y: Floats) -> None:
         y[r] += problem.c[r]
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floats) -> None:
     """V backward such that the rows of every state carry its given mass, and the slack y of (V, xi).
 
@@ -127,7 +127,7 @@ def fill_state(copies: Floats, y: Floats, low: int, high: int, best: int, mass: 
     return top + depth
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def masses_of_mixture(g: Arrays, reference: Floats, mix: float, mass: Floats) -> None:
     """State masses of the policy of `reference`, mixed with a share `mix` of the one uniform over true actions."""
     mass[:] = 0.0
@@ -150,7 +150,7 @@ def masses_of_mixture(g: Arrays, reference: Floats, mix: float, mass: Floats) ->
         spread_over_layer(g, spread, mass, h + 1)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def masses_of_occupancy(g: Arrays, q: Floats, mass: Floats) -> None:
     """State masses of an occupancy."""
     for i in range(mass.size):
@@ -160,7 +160,7 @@ def masses_of_occupancy(g: Arrays, q: Floats, mass: Floats) -> None:
         mass[i] = total
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def occupancy_of_slack(g: Arrays, y: Floats, q: Floats, mass: Floats) -> None:
     """q := the forward pass of the policy proportional to copies [y]^+ (the best row where none is positive)."""
     mass[:] = 0.0

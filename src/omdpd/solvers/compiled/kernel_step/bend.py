@@ -13,7 +13,7 @@ from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.entries import copy_matrix, copy_vector
 from omdpd.solvers.compiled.kernel_step.certificate import EPSILON
 from omdpd.solvers.compiled.kernel_step.problem import MAX_EXPONENT, Problem, clip_multipliers, water_filling
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 
 # Lengths that are tried: the whole step, then this factor shorter each time.
 TRIALS, SHORTER = 4, 0.4
@@ -56,7 +56,7 @@ def bend(
     return False
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def masses_of_model(q: Floats, w: Floats, dy: Floats, length: float, mass: Floats) -> None:
     """The states' masses after a step in the linear model, none below zero."""
     H, S = mass.shape
@@ -70,7 +70,7 @@ def masses_of_model(q: Floats, w: Floats, dy: Floats, length: float, mass: Float
             mass[h, s] = max(total, 0.0)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def change_along_line(problem: Problem, y: Floats, dy: Floats, dV: Floats, step: float) -> tuple[float, float]:
     """theta after the step less theta before it, and its rounding."""
     total, size = 0.0, 0.0
@@ -85,7 +85,7 @@ def change_along_line(problem: Problem, y: Floats, dy: Floats, dV: Floats, step:
     return total, 4.0 * EPSILON * size
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def change_to(problem: Problem, y: Floats, moved: Floats, V: Floats, moved_V: Floats) -> float:
     """theta at another point less theta here."""
     total = 0.0

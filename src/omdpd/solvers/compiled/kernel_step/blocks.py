@@ -19,7 +19,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.kernel_step.problem import BLAS_FROM
-from omdpd.solvers.compiled.options import INNER, SUMS
+from omdpd.solvers.compiled.options import INNER
 
 # A pivot this small relative to its diagonal entry is rounding: it is replaced, which leaves that state where it is.
 MIN_PIVOT = 1e-15
@@ -27,7 +27,7 @@ MIN_PIVOT = 1e-15
 TINY, REPLACED = 1e-300, 1e-290
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def assemble(p: Floats, w: Floats, D: Floats, E: Floats, rows: Floats) -> None:
     """Write the diagonal blocks (H, S, S; lower triangles) and the off-diagonal blocks (H, S, S; the last unused).
 
@@ -68,7 +68,7 @@ def gram_of_rows(rows: Floats, count: int, D: Floats, h: int) -> None:
     np.dot(rows[:count].T, rows[:count], D[h])
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def factorise(D: Floats, E: Floats) -> None:
     """Overwrite D by the factors L_h (lower triangles) and E by F_h."""
     H, S = D.shape[0], D.shape[1]
@@ -95,7 +95,7 @@ def subtract_gram(D: Floats, F: Floats, h: int) -> None:
             D[h, i, j] -= gram[i, j]
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def cholesky(D: Floats, h: int) -> None:
     """Overwrite the lower triangle of D_h by its Cholesky factor; tiny pivots are floored, never an error."""
     S = D.shape[1]
@@ -115,7 +115,7 @@ def cholesky(D: Floats, h: int) -> None:
         D[h, i, i] = np.sqrt(pivot)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def divide_by_factor(L: Floats, E: Floats, h: int) -> None:
     """E_h := L_h^{-1} E_h, four rows of E at a time to spare loads and stores."""
     S = E.shape[1]
@@ -136,7 +136,7 @@ def divide_by_factor(L: Floats, E: Floats, h: int) -> None:
             E[h, i, j] *= inverse
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def solve_blocks(L: Floats, F: Floats, X: Floats) -> None:
     """X := M^{-1} X for right-hand sides (H, k, S)."""
     H, width, S = X.shape

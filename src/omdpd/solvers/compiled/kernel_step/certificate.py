@@ -16,7 +16,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.kernel_step.problem import MAX_EXPONENT, Problem
-from omdpd.solvers.compiled.options import ENTRY, INNER, SUMS
+from omdpd.solvers.compiled.options import ENTRY, INNER
 
 # Spacing of the doubles near one: u_j is only known to this times |d_j|.q.
 EPSILON = 2.0**-52
@@ -90,7 +90,7 @@ def gap_of_hinge(u: float, xi: float, W: float) -> float:
     return (W - xi) * u if u > 0.0 else -xi * u
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def occupancy_of_slack(p: Floats, mu: Floats, y: Floats, kl: bool) -> Floats:
     """Forward pass of the policy proportional to [y]^+ (Euclid; the best row where none is positive) or e^y (KL)."""
     H, R = y.shape

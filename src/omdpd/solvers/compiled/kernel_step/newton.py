@@ -31,7 +31,7 @@ from omdpd.solvers.compiled.kernel_step.problem import (
     clip_multipliers,
     dual_slack,
 )
-from omdpd.solvers.compiled.options import GLUE, INNER, SUMS
+from omdpd.solvers.compiled.options import GLUE, INNER
 
 # Relative size of the proximal term on a hinge multiplier: makes the quadratic in xi definite at a vertex,
 # where no active row is left to carry a change of the hinge; and where none is left for any hinge.
@@ -154,7 +154,7 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
     return Answer(gap, scale, noise, steps, solved)
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def move(problem: Problem, V: Floats, xi: Floats, y: Floats, dV: Floats, dxi: Floats, step: float, work: Work) -> float:
     """(V, xi, y) += step (dV, dxi, dy); how far the masses f'(y) are from their linear model, as a gap."""
     if step == 0.0:
@@ -231,7 +231,7 @@ def mass_and_weight(y: Floats, kl: bool, S: int, q: Floats, w: Floats) -> None:
                 w[h, best] = 1.0
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def flow_and_hinges(problem: Problem, q: Floats, w: Floats, X: Floats) -> None:
     """X[:, 0] := mu - G^T q (the flow residual), X[:, 1 + j] := G^T (w d_j)."""
     H, width, S = X.shape
@@ -254,7 +254,7 @@ def flow_and_hinges(problem: Problem, q: Floats, w: Floats, X: Floats) -> None:
                                 X[h + 1, k, t] -= value * p[h, r, t]
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def hinge_quadratic(problem: Problem, q: Floats, w: Floats, X: Floats) -> tuple[Floats, Floats]:
     """T = P^T diag(w) P with P_j = d_j - G M^{-1} G^T (w d_j), and the hinge arguments d.q after the flow step.
 
@@ -353,7 +353,7 @@ def longest_step(y: Floats, dy: Floats) -> float:
     return step
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def slope(problem: Problem, y: Floats, dV: Floats, dy: Floats, step: float) -> tuple[float, float]:
     """d theta / d step along (dV, dxi), of which dy is the slack's change, and its rounding."""
     H, R = y.shape

@@ -14,7 +14,7 @@ from numba import njit
 
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.levels import log_sum_exp, water_level
-from omdpd.solvers.compiled.options import ENTRY, INNER, SUMS
+from omdpd.solvers.compiled.options import ENTRY, INNER
 
 # From this many states on, products go to BLAS; below, its call overhead exceeds the work.
 BLAS_FROM = 16
@@ -69,7 +69,7 @@ def clip_multipliers(problem: Problem, xi: Floats) -> None:
         xi[j] = min(max(xi[j], 0.0), problem.W[j])
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def expectation(p: Floats, V: Floats, h: int, out: Floats) -> None:
     """out[h, r] := p_r.V_{h+1} for the rows of step h (0 at the last step)."""
     H, R, S = p.shape
@@ -92,7 +92,7 @@ def expectation_by_blas(p: Floats, V: Floats, h: int, out: Floats) -> None:
     np.dot(p[h], V[h + 1], out[h])
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> None:
     """dy := -dV_h(s) + p.dV_{h+1} - dxi.d."""
     H, R = dy.shape
@@ -124,7 +124,7 @@ def dual_slack(problem: Problem, V: Floats, xi: Floats) -> Floats:
     return y
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floats, level: Floats) -> None:
     """V backward in h such that the rows of every state carry its given mass (H, S), and the slack y of (V, xi).
 
@@ -149,7 +149,7 @@ def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floa
                 y[h, s * A + a] -= V[h, s]
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def masses_of_mixture(problem: Problem, reference: Floats, mix: float) -> Floats:
     """State masses (H, S) of the policy of `reference` (H, S A) mixed with a share `mix` of the uniform one."""
     H, R = reference.shape

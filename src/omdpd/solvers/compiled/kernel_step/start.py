@@ -8,7 +8,7 @@ from numba import njit
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.kernel_step.newton import Work, hinge_step, mass_and_weight
 from omdpd.solvers.compiled.kernel_step.problem import Problem, clip_multipliers, water_filling
-from omdpd.solvers.compiled.options import GLUE, SUMS
+from omdpd.solvers.compiled.options import GLUE, INNER
 from omdpd.solvers.compiled.pointers import assume_distinct
 
 # Most steps taken, and the relative change that ends them: from there on Newton's method in V and xi is faster.
@@ -48,7 +48,7 @@ def starting_multipliers(problem: Problem, mass: Floats, xi: Floats, work: Work)
             break
 
 
-@njit(**SUMS)
+@njit(**INNER)
 def restricted_quadratic(
     p: Floats, d: Floats, q: Floats, w: Floats, ahead: Floats, rows: Floats, total: Floats, T: Floats, v: Floats
 ) -> None:
