@@ -45,7 +45,7 @@ def monitored(episodes: int, seeds: int) -> dict[tuple[str, str], list[Monitor]]
         run_experiment(experiment, Path(folder), InProcess())
         for path in sorted((Path(folder) / "runs").iterdir()):
             run = load_run(path)
-            found.setdefault((run.stored.nature, run.stored.learner), []).append(run.monitor())
+            found.setdefault(run.stored.labels[1:], []).append(run.monitor())
     return found
 
 

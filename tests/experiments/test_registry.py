@@ -54,7 +54,7 @@ PLUGIN = """
 
     def two_doors(prize: float = 0.5) -> CMDP:
         '''Two doors: one earns, one is safe.'''
-        return CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, prize]], [[-0.5, 0.5]], horizon=2)
+        return CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, prize]], [[-0.5, 0.5]], budget=0.0, horizon=2)
 
     def loud(cmdp, seed, volume: float = 1.0):
         '''The fixed nature under another name.'''

@@ -69,8 +69,8 @@ def kept() -> Kept:
     folder = cache_folder() / "kernels" / f"{fingerprint()}-numba{numba.__version__}{svml}"
     try:
         make_own(folder)
-        if not (folder / MARK).exists():
-            (folder / MARK).write_text(MARKED)
+        with suppress(FileExistsError), (folder / MARK).open("x") as file:
+            file.write(MARKED)
         os.utime(folder)
         forget_unused(folder)
     except OSError as error:
