@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from omdpd.solvers.warmup import warm_up
+from omdpd.experiments.first_use import compile_for, runs_of
+from omdpd.experiments.registry import Registry
 
 # Conftests hold no doctests, and as modules of one name they could not be collected side by side.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
@@ -17,7 +18,7 @@ settings.load_profile("repeatable")
 
 def pytest_sessionstart(session):
     """Compile the solvers once, before tests start processes that would each do it (or be killed while they do)."""
-    warm_up(print)
+    compile_for(runs_of(Registry.installed(), ["OMDPD.tuned", "ProximalOMDPD.standard"]), print)
 
 
 @pytest.fixture(autouse=True)

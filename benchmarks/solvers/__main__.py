@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from kept import keep
+from omdpd.experiments.first_use import compile_for, runs_of
+from omdpd.experiments.registry import Registry
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.threads import one_thread
-from omdpd.solvers.warmup import warm_up
 from solvers import scaling, timing
 from solvers.problems import KINDS, Kind, Size, size_named
 
@@ -51,7 +52,9 @@ def bench(
     if not (start.isdecimal() and count.isdecimal() and int(count) > 0):
         raise InvalidInputError(f"--seeds is {seeds!r}, but must be FIRST:COUNT, for example 7500:3")
     console = Console()
-    warm_up(lambda line: console.print(line))
+    compile_for(
+        runs_of(Registry.installed(), ["OMDPD.tuned", "ProximalOMDPD.standard"]), lambda line: console.print(line)
+    )
     chosen = [size_named(part.strip()) for part in sizes.split(",") if part.strip()]
     instances = range(int(start), int(start) + int(count))
     with one_thread():

@@ -167,8 +167,9 @@ def time_paper_loop(seed: int) -> Loop:
 
 def time_compilation() -> tuple[float, float]:
     """Seconds to the first answers in a fresh process: with an empty cache, and from the cache."""
-    code = "import time; t=time.perf_counter(); from omdpd.solvers.warmup import warm_up; warm_up(lambda s: None); "
-    code += "print(time.perf_counter()-t)"
+    code = "import time; t=time.perf_counter(); from omdpd.experiments.first_use import compile_for, runs_of; "
+    code += "from omdpd.experiments.registry import Registry; names = ['OMDPD.tuned', 'ProximalOMDPD.standard']; "
+    code += "compile_for(runs_of(Registry.installed(), names), lambda s: None); print(time.perf_counter()-t)"
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"OMDPD_CACHE_DIR": cache}
         spent = [

@@ -1,85 +1,105 @@
-from dataclasses import replace
-
 import numpy as np
+import plain_beliefs as plain
 import pytest
+from doors import plainly, reward_with_bonus
 from instances import random_kernel
 
-from omdpd.beliefs.exploration import bonus
-from omdpd.beliefs.sharing import SharedBeliefs, SharedTable
-from omdpd.solvers.compiled.lookahead import lagrangian_bonus, row_bonus
+from omdpd.beliefs import rules
 
 H, S, A = 4, 3, 2
 # What `beliefs_of` is worth after four visits of every row.
 PLAIN = 0.8 * 0.25 + 0.9 * 0.125 + 0.75 * 0.4 / 4.75
+NO_PRICES = np.zeros(0), np.zeros((0, H, S, A))
 
 
 def table_of(mean, size, noise):
     full = np.full((H, S, A), 1.0)
-    return SharedTable(mean * full, full / size, 0 * full, noise * full)
+    return plain.Shared(mean * full, full / size, 0 * full, noise * full)
 
 
 def beliefs_of(seed=0, size=4.0, costs=()):
+    """Rewards of 1/2 that are coins, and every row known as well as `size` observations of it tell."""
     kernel = random_kernel(np.random.default_rng(seed), H, S, A)
     sizes = np.full((H, S, A), size)
-    reward = table_of(0.5, size, 0.25)
-    return SharedBeliefs(kernel, 1.0 / sizes, 0 * sizes, reward, tuple(costs), 0.5, 0.9, 0.25)
+    return plain.Beliefs(kernel, 1.0 / sizes, 0 * sizes, table_of(0.5, size, 0.25), tuple(costs), 0.5, 0.9, 0.25)
+
+
+def bonus(beliefs, visits, prices, tables):
+    """What is added to the rewards, under prices of tables of which the first are estimated costs."""
+    noise = np.zeros(visits.shape)
+    for price, cost in zip(prices, beliefs.costs, strict=False):
+        noise += np.vectorize(plainly(rules.noise_at_price))(price, cost.noise, cost.own, cost.common)
+    return reward_with_bonus(beliefs, 1.0, visits, noise, prices, tables) - beliefs.reward.mean
 
 
 def test_without_prices_a_row_is_worth_a_try_by_its_own_visits():
     """n = 4, n_r = 4, r = .5, v = 1/4, hope .9: .8 sqrt(.25/4) + .9 min(.5/4, 1) + .75 (.9 - .5) / 4.75."""
-    found = bonus(beliefs_of(), np.full((H, S, A), 4.0), np.zeros(0), np.zeros((0, H, S, A)))
+    found = bonus(beliefs_of(), np.full((H, S, A), 4.0), *NO_PRICES)
     assert np.allclose(found, PLAIN, rtol=1e-12, atol=0.0)
 
 
 def test_a_row_never_tried_counts_a_tenth_of_a_visit_and_little_of_its_neighbours():
     """n = 0, n_r = 4 and m = .5: n_x = 4 * .5/10.5."""
-    found = bonus(beliefs_of(), np.zeros((H, S, A)), np.zeros(0), np.zeros((0, H, S, A)))
+    found = bonus(beliefs_of(), np.zeros((H, S, A)), *NO_PRICES)
     n_x = 4.0 * 0.5 / 10.5
     assert np.allclose(found, 0.8 * np.sqrt(0.25) + 0.9 + 0.75 * 0.4 / (n_x + 0.75), rtol=1e-12, atol=0.0)
     assert 0.5 / n_x > 1.0  # hope is not taken twice
-    row, _, reach = row_bonus(*(np.full((1, 1, 1), x) for x in (0.0, 0.9, 0.0, 0.0, 0.0)), 0.0, 0.9, 0.25)
-    assert row[0, 0, 0] == pytest.approx(0.8 * np.sqrt(0.25 * 40 / 40.1) + 0.9, rel=1e-12)
-    assert reach[0, 0, 0] == pytest.approx(0.45, rel=1e-12)
+    row, variance, reach = plainly(rules.row_bonus)(0.0, 0.9, 0.0, 0.0, 0.0, 0.0, 0.9, 0.25)
+    assert row == pytest.approx(0.8 * np.sqrt(0.25 * 40 / 40.1) + 0.9, rel=1e-12)
+    assert reach == pytest.approx(0.45, rel=1e-12)
+    assert variance == pytest.approx(0.25 * 40 / 41, rel=1e-12)
 
 
-def twin(p, table, row, variance, reach, size, share):
-    """The optimistic pass in plain NumPy."""
-    b, after = np.empty(table.shape), np.zeros(table.shape[1])
-    for h in reversed(range(len(table))):
-        mu = p[h] @ after if h + 1 < len(table) else np.zeros(table.shape[1:])
-        var = np.maximum(p[h] @ after**2 - mu**2, 0.0) if h + 1 < len(table) else 0.0 * mu
-        val = 0.5 * np.sqrt(variance[h] + var / size[h]) + reach[h] + np.minimum(0.5 / size[h], 1) * (after.max() - mu)
-        b[h] = row[h] + share * np.maximum(val - row[h], 0.0)
-        after = (table[h] + b[h] + mu).max(-1)
-    return b
+def test_a_row_with_a_bad_start_has_a_way_back():
+    """n = 9, r = .1 against r = .9, noise and hope alike: three quarters of an observation of hope, .75 .8 / 9.75."""
+    bad, good = (plainly(rules.row_bonus)(9.0, r, 9.0, 0.09, 0.0, 0.5, 0.9, 0.01)[0] for r in (0.1, 0.9))
+    assert bad - good == pytest.approx(0.75 * 0.8 / 9.75, rel=1e-12)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
-def test_the_compiled_pass_is_the_formula(share):
+def test_what_follows_counts_as_far_as_prices_are_high():
+    """row .2, variance .04 + Var 1/4, size 4, mean 1 of at most 3: val = .5 sqrt(.04 + (1.25 - 1)/4) + .1 + 2/8."""
+    value = 0.5 * np.sqrt(0.04 + 0.0625) + 0.1 + 0.25
+    for dear in (0.0, 0.4, 1.0):
+        found = plainly(rules.value_bonus)(0.2, 0.04, 0.1, 4.0, 1.0, 1.25, 3.0, dear)
+        assert found == pytest.approx(0.2 + dear * (value - 0.2), rel=1e-12)
+    assert plainly(rules.value_bonus)(9.0, 0.04, 0.1, 4.0, 1.0, 1.25, 3.0, 1.0) == 9.0  # nothing is taken away
+
+
+@pytest.mark.parametrize("total", [0.0, 0.4, 1.0, 7.0])
+@pytest.mark.parametrize("m", [0.5, 1e4])
+def test_the_compiled_pass_is_the_formula(total, m):
     rng = np.random.default_rng(1)
-    p, table = random_kernel(rng, H, S, A), rng.normal(size=(H, S, A))
-    row, variance, reach = rng.random((3, H, S, A))
-    size = 1.0 + 5.0 * rng.random((H, S, A))
-    found = lagrangian_bonus(p, table, row, variance, reach, size, share)
-    assert np.allclose(found, twin(p, table, row, variance, reach, size, share), rtol=0.0, atol=1e-12)
+    visits = rng.integers(0, 6, (H, S, A)).astype(float)
+    mean, coin = rng.random((H, S, A)), 0.6
+    reward = plain.Shared(mean, *rng.random((2, H, S, A)), coin * mean * (1 - mean))
+    cost = plain.Shared(rng.uniform(-1, 1, (H, S, A)), *rng.random((3, H, S, A)))
+    beliefs = plain.Beliefs(random_kernel(rng, H, S, A), *rng.random((2, H, S, A)), reward, (cost,), m, 0.8, 0.1)
+    prices, tables = total * rng.dirichlet(np.ones(5)), rng.normal(size=(5, H, S, A))
+    noise = prices[0] ** 2 * cost.noise / cost.size
+    found = reward_with_bonus(beliefs, coin, visits, noise, prices, tables, exploration=0.7)
+    expected = mean + 0.7 * plain.bonus(beliefs, visits, prices, tables)
+    assert np.allclose(found, expected, rtol=0.0, atol=1e-12)
 
 
 def test_the_noise_of_costs_counts_at_the_square_of_their_price():
+    assert plainly(rules.noise_at_price)(3.0, 0.8, 0.15, 0.05) == pytest.approx(9.0 * 0.8 / 5, rel=1e-12)
+    assert plainly(rules.noise_at_price)(3.0, 0.8, 1.5, 0.5) == pytest.approx(9.0 * 0.8, rel=1e-12)  # at least one
     cost = table_of(0.1, 5.0, 0.8)
     visits = np.full((H, S, A), 4.0)
     tables = np.full((1, H, S, A), 0.1)
-    plain = bonus(beliefs_of(costs=[cost]), visits, np.array([0.0]), tables)
+    without = bonus(beliefs_of(costs=[cost]), visits, np.array([0.0]), tables)
     dear = bonus(beliefs_of(costs=[cost]), visits, np.array([3.0]), tables)
     least = PLAIN + 0.8 * (np.sqrt(0.25 / 4 + 9.0 * 0.8 / 5) - 0.25)
     assert np.all(dear >= least - 1e-12)
-    assert np.allclose(plain, PLAIN, rtol=1e-12, atol=0.0)
+    assert np.allclose(without, PLAIN, rtol=1e-12, atol=0.0)
     # A revealed table has a price but no noise of its own.
     revealed = bonus(beliefs_of(), visits, np.array([3.0]), tables)
     assert np.all(revealed < dear)
 
 
 def test_more_data_never_raises_a_bonus():
-    beliefs = beliefs_of()
-    less = bonus(beliefs, np.full((H, S, A), 4.0), np.array([0.5]), np.full((1, H, S, A), 0.2))
-    more = replace(beliefs, own=beliefs.own / 4, reward=table_of(0.5, 16.0, 0.25))
-    assert np.all(bonus(more, np.full((H, S, A), 16.0), np.array([0.5]), np.full((1, H, S, A), 0.2)) < less)
+    less, more = (
+        bonus(beliefs_of(size=n), np.full((H, S, A), n), np.array([0.5]), np.full((1, H, S, A), 0.2))
+        for n in (4.0, 16.0)
+    )
+    assert np.all(more < less)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from expanded import expanded, expanded_kernel, rows_of_table
 from instances import random_cmdp
+from plain_beliefs import drift
 
 from omdpd.beliefs.confidence import EmpiricalEstimator
 from omdpd.beliefs.counts import Counts
@@ -14,7 +15,6 @@ from omdpd.learners.start import uniform_occupancy
 from omdpd.play.simulate import play_episode
 from omdpd.problem.cmdp import Round
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.compiled.sharing import kernel_drift
 
 H, S, A, I = 4, 9, 3, 2  # noqa: E741
 SHAPE = (H, S, A)
@@ -90,7 +90,7 @@ def test_a_row_that_splits_leaves_its_number_to_all_its_parts(kind, stationary):
         parent = layout.parents(graph)
         assert np.array_equal(expanded(inherited(numbers, parent), after, SHAPE), expanded(numbers, graph, SHAPE))
         before, now = expanded_kernel(graph, SHAPE), expanded_kernel(after, SHAPE)
-        assert np.isclose(row_move(graph, after, parent), kernel_drift(now, before), rtol=0.0, atol=1e-12)
+        assert np.isclose(row_move(graph, after, parent), drift(now, before), rtol=0.0, atol=1e-12)
         graph = after
 
 

@@ -1,33 +1,19 @@
 import numpy as np
+import plain_beliefs as plain
 import pytest
+from doors import shared_kernel, shared_table, variances
 from instances import conditional, forward, random_kernel, random_policy
 
-from omdpd.beliefs.margins import Caution, distance, standard_error
-from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.sharing import POOLED, SharedBeliefs, SharedTable
-from omdpd.solvers.compiled.lookahead import kernel_variance, noise_variance
-from omdpd.solvers.compiled.sharing import shared_kernel, shared_table
+from omdpd.beliefs import rules
+from omdpd.beliefs.margins import Caution
+from omdpd.beliefs.memory import TableMemory
 
 H, S, A = 4, 3, 2
 NEARLY_NONE = 1e-9
 
 
 def beliefs_of(kernel, own, common):
-    empty = SharedTable(*(np.zeros(own.shape) for _ in range(4)))
-    return SharedBeliefs(kernel, own, common, empty, (), 1.0, 1.0, 0.25)
-
-
-def twin(q, p, d, own, common):
-    """The variance of d.q that is due to the kernel, in plain NumPy."""
-    policy, after = conditional(q), np.zeros(q.shape[1])
-    total, linear = 0.0, np.zeros(q.shape[1:])
-    for h in reversed(range(len(q))):
-        mean = p[h] @ after if h + 1 < len(q) else np.zeros(q.shape[1:])
-        variance = p[h] @ after**2 - mean**2 if h + 1 < len(q) else np.zeros(q.shape[1:])
-        total += (q[h] ** 2 * variance * own[h]).sum()
-        linear += q[h] * np.sqrt(np.maximum(variance, 0.0) * common[h])
-        after = (policy[h] * (d[h] + mean)).sum(-1)
-    return total + (linear**2).sum()
+    return plain.Beliefs(kernel, own, common, None, (), 1.0, 1.0, 0.25)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -35,20 +21,26 @@ def test_the_compiled_variance_is_the_formula(seed):
     rng = np.random.default_rng(seed)
     p, mu = random_kernel(rng, H, S, A), rng.dirichlet(np.ones(S))
     q, d = forward(random_policy(rng, H, S, A), p, mu), rng.uniform(-1, 1, (H, S, A))
+    q[:, 1] = 0.0  # where no plan comes, any action is as good
     own, common, noise = rng.random((3, H, S, A))
-    assert kernel_variance(q, conditional(q), p, d, own, common) == pytest.approx(twin(q, p, d, own, common), rel=1e-10)
-    expected = (q**2 * noise * own).sum() + ((q * np.sqrt(noise * common)).sum(0) ** 2).sum()
-    assert noise_variance(q, noise, own, common) == pytest.approx(expected, rel=1e-12)
+    by_kernel, by_noise = variances(p, q, conditional(q), d, noise, own, common)
+    assert by_kernel == pytest.approx(plain.standard_error(beliefs_of(p, own, common), q, d) ** 2, rel=1e-10)
+    assert by_noise == pytest.approx(plain.noise_variance(q, noise, own, common), rel=1e-12)
 
 
 def test_one_step_has_the_standard_error_of_a_mean():
     """H = 1, one state, actions 3/4 and 1/4, costs met 8 and 2 times: se^2 = (9/16) v/8 + (1/16) v/2."""
-    q = np.array([[[0.75, 0.25]]])
-    n = np.array([[[8.0, 2.0]]])
-    observed = SharedTable(np.zeros((1, 1, 2)), 1.0 / n, np.zeros((1, 1, 2)), np.full((1, 1, 2), 0.96))
-    none = np.zeros((1, 1, 2))
-    found = standard_error(beliefs_of(np.ones((1, 1, 2, 1)), none, none), q, observed.mean, observed)
-    assert found == pytest.approx(np.sqrt(0.96 * (9 / 16 / 8 + 1 / 16 / 2)), rel=1e-12)
+    q, n = np.array([[[0.75, 0.25]]]), np.array([[[8.0, 2.0]]])
+    d, none = np.full((1, 1, 2), 0.3), np.zeros((1, 1, 2))
+    by_kernel, by_noise = variances(np.ones((1, 1, 2, 1)), q, q, d, np.full((1, 1, 2), 0.96), 1.0 / n, none)
+    assert by_kernel == 0.0
+    assert by_noise == pytest.approx(0.96 * (9 / 16 / 8 + 1 / 16 / 2), rel=1e-12)
+
+
+def test_a_margin_is_a_number_of_standard_errors_over_the_steps_and_half_as_many_again_of_revealed_tables():
+    assert rules.margin(2.0, 0.5, 0.09, H, False) == pytest.approx(2.0 * 0.5 * 0.3 / H, rel=1e-14)
+    assert rules.margin(2.0, 0.5, 0.09, H, True) == pytest.approx(1.5 * 2.0 * 0.5 * 0.3 / H, rel=1e-14)
+    assert rules.margin(2.0, -0.5, 0.09, H, True) < 0.0  # the benefit of the doubt
 
 
 def sampled_kernels(rng, p, n, draws, m):
@@ -56,33 +48,31 @@ def sampled_kernels(rng, p, n, draws, m):
     for _ in range(draws):
         seen = np.zeros_like(p)
         seen[:-1] = rng.multinomial(n, p[:-1])
-        yield shared_kernel(seen, np.full(p.shape[:3], float(n)), m, NEARLY_NONE)
+        yield shared_kernel(seen, np.full(p.shape[:3], float(n)), m)
+
+
+def spread_and_error(rng, p, n, m):
+    """Monte Carlo: how the cost of one policy spreads under 3000 estimated kernels, and its mean standard error."""
+    mu, policy, d = rng.dirichlet(np.ones(S)), random_policy(rng, H, S, A), rng.uniform(-1, 1, (H, S, A))
+    q, none = forward(policy, p, mu), np.zeros((H, S, A))
+    costs, errors = [], []
+    for kernel, own, common in sampled_kernels(rng, p, n, 3000, m):
+        costs.append(float((forward(policy, kernel, mu) * d).sum()))
+        errors.append(np.sqrt(variances(kernel, q, policy, d, none, own, common)[0]))
+    return np.std(costs), np.mean(errors)
 
 
 def test_the_standard_error_is_the_spread_of_estimates_whose_steps_are_apart():
-    """Monte Carlo: the cost of one policy under 3000 estimated kernels, no sharing."""
     rng = np.random.default_rng(5)
-    p, mu, policy = random_kernel(rng, H, S, A), rng.dirichlet(np.ones(S)), random_policy(rng, H, S, A)
-    d, n = rng.uniform(-1, 1, (H, S, A)), 100
-    q = forward(policy, p, mu)
-    costs, errors = [], []
-    for kernel, own, common in sampled_kernels(rng, p, n, 3000, NEARLY_NONE):
-        costs.append(float((forward(policy, kernel, mu) * d).sum()))
-        errors.append(standard_error(beliefs_of(kernel, own, common), q, d))
-    assert np.mean(errors) == pytest.approx(np.std(costs), rel=0.07)
+    spread, error = spread_and_error(rng, random_kernel(rng, H, S, A), 100, NEARLY_NONE)
+    assert error == pytest.approx(spread, rel=0.07)
 
 
 def test_the_standard_error_is_near_and_not_below_the_spread_where_steps_are_pooled():
     """The errors of one row are added over the steps as if they were one, which is at most too careful."""
     rng = np.random.default_rng(6)
-    p = np.repeat(random_kernel(rng, 1, S, A), H, axis=0)
-    mu, policy, d = rng.dirichlet(np.ones(S)), random_policy(rng, H, S, A), rng.uniform(-1, 1, (H, S, A))
-    q = forward(policy, p, mu)
-    costs, errors = [], []
-    for kernel, own, common in sampled_kernels(rng, p, 50, 3000, POOLED):
-        costs.append(float((forward(policy, kernel, mu) * d).sum()))
-        errors.append(standard_error(beliefs_of(kernel, own, common), q, d))
-    assert 0.95 * np.std(costs) <= np.mean(errors) <= 1.6 * np.std(costs)
+    spread, error = spread_and_error(rng, np.repeat(random_kernel(rng, 1, S, A), H, axis=0), 50, rules.POOLED)
+    assert 0.95 * spread <= error <= 1.6 * spread
 
 
 def test_the_noise_of_met_costs_spreads_as_the_formula_says():
@@ -97,12 +87,13 @@ def test_the_noise_of_met_costs_spreads_as_the_formula_says():
         sums = n * x + rng.normal(0.0, np.sqrt(n * v))
         estimate, own, common = gaussian_table(sums, n, m, 0.5, trust)
         errors.append(float((q * (estimate - x)).sum()))
-    found = np.sqrt(noise_variance(q, np.full((3, 1, 1), v), own, common))
+    noise = np.full((3, 1, 1), v)
+    found = np.sqrt(variances(np.ones((3, 1, 1, 1)), q, np.ones((3, 1, 1)), noise, noise, own, common)[1])
     assert found == pytest.approx(np.std(errors), rel=0.04)
 
 
 def gaussian_table(sums, n, m, base, trust):
-    """`shared_table` is linear but for its cut at 0 and 1: moved and shrunk there and back, normal numbers fit."""
+    """`share_table` is linear but for its cut at 0 and 1: moved and shrunk there and back, normal numbers fit."""
     scale = 1e-4
     x, own, common = shared_table(n * 0.5 + scale * (sums - n * base), n, m, 0.5, trust)
     return base + (x - 0.5) / scale, own, common
@@ -134,12 +125,21 @@ def test_revealed_tables_that_no_plan_meets_get_the_benefit_of_the_doubt_for_a_w
 def test_novelty_is_the_distance_to_the_nearest_remembered_table():
     first, second = np.ones((H, S, A)), -0.5 * np.ones((H, S, A))
     memory = TableMemory(2).meet(first).meet(second)
-    assert distance(memory, first) == 0.0
-    assert distance(memory, np.full((H, S, A), 0.8)) == pytest.approx(0.25, rel=1e-12)
-    assert distance(memory, np.zeros((H, S, A))) == 0.0
+    assert memory.distance(first) == 0.0
+    assert memory.distance(np.full((H, S, A), 0.8)) == pytest.approx(0.25, rel=1e-12)
+    assert memory.distance(np.zeros((H, S, A))) == 0.0
     caution = Caution().after_tables((memory,), np.full((1, H, S, A), 0.8))
     assert caution.novelty == pytest.approx(0.125 * 0.25, rel=1e-12)
     assert Caution().after_tables((TableMemory(2),), first[None]).novelty == 0.0
+
+
+@pytest.mark.parametrize("revealed", [False, True])
+@pytest.mark.parametrize("exceeded", [False, True])
+@pytest.mark.parametrize("share", [-1.0, -0.5, 0.0, 0.04, 0.05, 0.06, 0.5, 0.95, 1.0])
+def test_the_share_of_the_margin_moves_as_the_rule_says(share, exceeded, revealed):
+    found = rules.margin_share(share, exceeded, revealed)
+    assert found == pytest.approx(plain.share_after(share, exceeded, revealed), rel=1e-14, abs=1e-14)
+    assert -1.0 <= found <= 1.0
 
 
 def test_a_margin_is_futile_only_once_new_tables_keep_coming_and_push_others_out():

@@ -1,18 +1,21 @@
-from dataclasses import replace
-
 import numpy as np
+import plain_beliefs as plain
 import pytest
 from expanded import expanded, expanded_kernel, rows_of_table
 
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.evidence import Evidence, Scores, counted
 from omdpd.beliefs.layouts import Layout
-from omdpd.beliefs.margins import Caution, standard_error
-from omdpd.beliefs.shared_rows import Scores, lifted_rows, shared_row_estimate, shared_rows
-from omdpd.beliefs.sharing import Evidence
+from omdpd.beliefs.margins import Caution
+from omdpd.beliefs.memory import TableMemory
+from omdpd.beliefs.shared_rows import plan_variances, shared_row_estimate, shared_rows
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
+from omdpd.learners.standard.believing import Dials
+from omdpd.learners.standard.stored import believed_by
 from omdpd.play.simulate import play_episode
 from omdpd.problem.cmdp import CMDP, Round
+from omdpd.problem.setting import BanditFeedback
 
 H, S, A, I = 5, 9, 3, 2  # noqa: E741
 SHAPE = (H, S, A)
@@ -30,30 +33,36 @@ def episodes(kind, n, seed=0):
 
 
 def learnt(kind, n, seed=0):
-    """Counts and evidence, as tables and as lists."""
+    """Counts and evidence in plain tables, and as lists; scores are the same, so that ties are broken alike."""
     setting, met = episodes(kind, n, seed)
-    counts, evidence = Counts.empty(setting), Evidence.empty(setting)
-    visits, scores = Visits.empty(setting, "pair"), Scores.empty(setting)
+    past, visits, scores = plain.Past(*SHAPE, I), Visits.empty(setting, "pair"), Scores.empty(setting)
     for feedback in met:
-        evidence, scores = evidence.after(counts, feedback), scores.after(visits, feedback)
-        counts, visits = counts.add(feedback), visits.add(feedback)
-    return setting, counts, evidence, visits, scores, Layout.of(setting, visits)
+        scores, visits, walk = scores.after(visits, feedback), visits.add(feedback), feedback.trajectory
+        costs = feedback.costs if isinstance(feedback, BanditFeedback) else ()
+        past.add(walk.states, walk.actions, feedback.rewards, costs)
+    for name in ("kernel", "reward", "cost"):
+        found, expected = getattr(scores, name), getattr(past, f"{name}_score")
+        assert np.allclose(found, expected, rtol=1e-12, atol=1e-12)
+        expected[...] = found
+    return setting, past, visits, scores, Layout.of(setting, visits)
 
 
 @pytest.mark.parametrize("kind", ["bandit", "full"])
 def test_scores_are_those_of_the_tables(kind):
-    _, _, evidence, _, scores, _ = learnt(kind, 12)
+    setting, past, _, scores, _ = learnt(kind, 12)
+    _, evidence = counted(Counts.empty(setting), Evidence.empty(setting), episodes(kind, 12)[1])
     assert np.allclose(scores.kernel, evidence.kernel_score, rtol=1e-12, atol=1e-12)
     assert np.allclose(scores.reward, evidence.reward_score, rtol=1e-12, atol=1e-12)
     assert np.allclose(scores.cost, evidence.cost_score, rtol=1e-12, atol=1e-12)
     assert scores.kernel.min() < scores.kernel.max()
+    assert past.visits.sum() == 12 * H
 
 
 @pytest.mark.parametrize("stationary", [False, True])
 @pytest.mark.parametrize("kind", ["bandit", "full"])
 @pytest.mark.parametrize("n", [0, 1, 4, 12])
-def test_rows_say_what_the_tables_say(kind, stationary, n):
-    setting, counts, evidence, visits, scores, layout = learnt(kind, n)
+def test_rows_say_what_plain_tables_say(kind, stationary, n):
+    setting, past, visits, scores, layout = learnt(kind, n)
     estimator = SharingEstimator(z=1.3, exploration=0.7, stationary=stationary)
     rng = np.random.default_rng(3)
     R = layout.visited.size
@@ -66,38 +75,86 @@ def test_rows_say_what_the_tables_say(kind, stationary, n):
     def table(rows):
         return expanded(rows, graph, SHAPE)
 
-    dense = estimator.beliefs(setting, counts, evidence)
-    wanted = estimator.estimate(
-        setting, counts, dense, Prices(prices.each, table(prices.tables)), replace(caution, plan=table(caution.plan))
-    )
-    for name in ("reward", "cost", "counted_cost", "margin"):
+    plan, b = table(caution.plan), past.beliefs(kind == "bandit", stationary)
+    cost = np.array([d.mean for d in b.costs]) if b.costs else np.zeros((I, *SHAPE))
+    errors = [plain.standard_error(b, plan, d.mean, d) for d in b.costs] or [0.0] * I
+    wanted = {
+        "reward": b.reward.mean + 0.7 * plain.bonus(b, past.visits, prices.each, table(prices.tables)),
+        "cost": cost + 1.3 * 0.8 / H * np.reshape(errors, (I, 1, 1, 1)),
+        "counted_cost": cost,
+        "margin": np.zeros(SHAPE),
+    }
+    for name, each in wanted.items():
         found = table(getattr(believed, name))
-        assert np.allclose(found, np.where(somewhere, getattr(wanted, name), 0.0), rtol=0.0, atol=1e-12), name
-    assert np.allclose(expanded_kernel(graph, SHAPE)[somewhere], dense.kernel[somewhere], rtol=0.0, atol=1e-14)
+        assert np.allclose(found, np.where(somewhere, each, 0.0), rtol=0.0, atol=1e-12), name
+    assert np.allclose(expanded_kernel(graph, SHAPE)[somewhere], b.p[somewhere], rtol=0.0, atol=1e-14)
     for name in ("own", "common"):
-        found = table(getattr(shared, name))
-        assert np.allclose(found, np.where(somewhere, getattr(dense, name), 0.0), rtol=1e-12, atol=0.0), name
-    cost = rng.uniform(-1.0, 1.0, R)
-    error = shared.standard_error(caution.plan, cost)
-    assert np.isclose(error, standard_error(dense, table(caution.plan), table(cost)), rtol=1e-10)
+        found = table(getattr(shared.errors, name))
+        assert np.allclose(found, np.where(somewhere, getattr(b, name), 0.0), rtol=1e-12, atol=0.0), name
+    known = rng.uniform(-1.0, 1.0, (4, R))
+    variances = plan_variances(shared.lists, shared.errors, caution.plan, known)
+    assert np.allclose(np.sqrt(variances), [plain.standard_error(b, plan, table(d)) for d in known], rtol=1e-10)
     again = shared_rows(estimator, visits, scores, layout)
     assert np.array_equal(again.graph.probabilities, graph.probabilities)
 
 
+@pytest.mark.parametrize("kind", ["bandit", "full"])
+def test_beliefs_of_tables_that_are_not_in_a_state_are_the_plain_ones_too(kind):
+    """`PlanLP` asks in tables, with prices and a plan of its own."""
+    setting, met = episodes(kind, 9)
+    counts, evidence = counted(Counts.empty(setting), Evidence.empty(setting), met)
+    past = learnt(kind, 9)[1]
+    for name in ("kernel_score", "reward_score", "cost_score"):
+        getattr(past, name)[...] = getattr(evidence, name)
+    rng = np.random.default_rng(6)
+    prices = Prices(rng.random(I), rng.uniform(-1.0, 1.0, (I, *SHAPE)))
+    plan = rng.random(SHAPE) / (S * A)
+    revealed = rng.uniform(-1.0, 1.0, (3, *SHAPE))
+    memory = TableMemory(8).meet(revealed[0]).meet(revealed[1]), TableMemory(8).meet(revealed[2])
+    memory = memory if kind == "full" else (TableMemory(8),) * I
+    dials = Dials(kind == "bandit", 30, 1.3, 0.7, False, 10.0, 16.0, 1e6, True, 1 / 16, True, 8)
+    args = (counts, evidence, Caution(plan, 0.8), memory, plain.conditional(plan), prices)
+    believed, lifted = believed_by(dials, setting, *args)
+    b = past.beliefs(kind == "bandit")
+    reward = b.reward.mean + 0.7 * plain.bonus(b, past.visits, prices.each, prices.tables)
+    assert np.allclose(believed.reward, reward, rtol=0.0, atol=1e-12)
+    assert np.allclose(believed.region.transition, b.p, rtol=0.0, atol=1e-14)
+    tables, z = [(d, None) for d in revealed], 1.5 * 1.3
+    if kind == "bandit":
+        tables, z = [(d.mean, d) for d in b.costs], 1.3
+        assert np.allclose(believed.counted_cost, [d.mean for d in b.costs], rtol=0.0, atol=1e-12)
+    raised = [d + z * 0.8 / H * plain.standard_error(b, plan, d, observed) for d, observed in tables]
+    assert np.allclose(lifted, raised, rtol=0.0, atol=1e-12)
+
+
 def test_after_one_episode_most_pairs_are_still_lumped():
-    _, _, _, _, _, layout = learnt("bandit", 1)
+    layout = learnt("bandit", 1)[-1]
     assert layout.copies.max() > A
     assert layout.visited.size < layout.copies.sum() / 2
 
 
 def test_revealed_tables_are_lifted_as_tables_are():
-    setting, counts, evidence, visits, scores, layout = learnt("full", 6)
-    estimator = SharingEstimator(z=0.9)
+    _, past, visits, scores, layout = learnt("full", 6)
     rng = np.random.default_rng(4)
     plan, tables = rng.random(H * S * A) / (S * A), rng.uniform(-1.0, 1.0, (3, H * S * A))
+    estimator = SharingEstimator(z=0.9)
     shared = shared_rows(estimator, visits, scores, layout)
-    found = lifted_rows(estimator, setting, shared, Caution(plan, 0.6), (), tables)
-    dense, caution = estimator.beliefs(setting, counts, evidence), Caution(plan.reshape(SHAPE), 0.6)
-    lifts = [estimator.revealed_lift(setting, dense, caution, (), d.reshape(SHAPE)) for d in tables]
-    assert np.allclose(found - tables, np.array(lifts)[:, None], rtol=1e-10, atol=1e-13)
-    assert np.array_equal(lifted_rows(estimator, setting, shared, Caution(), (), tables), tables)
+    found = shared.lifted(estimator, Caution(plan, 0.6), (), tables)
+    b = past.beliefs(bandit=False)
+    errors = [plain.standard_error(b, plan.reshape(SHAPE), d.reshape(SHAPE)) for d in tables]
+    assert np.allclose(found - tables, 1.5 * 0.9 * 0.6 / H * np.array(errors)[:, None], rtol=1e-10, atol=1e-13)
+
+
+def test_tables_are_lifted_by_nothing_before_a_plan_without_the_dial_and_where_they_never_repeat():
+    _, _, visits, scores, layout = learnt("full", 6)
+    rng = np.random.default_rng(5)
+    plan, tables = rng.random(H * S * A) / (S * A), rng.uniform(-1.0, 1.0, (3, H * S * A))
+    estimator = SharingEstimator(z=0.9)
+    shared = shared_rows(estimator, visits, scores, layout)
+    overflowed = TableMemory(2)
+    for table in tables:
+        overflowed = overflowed.meet(table)
+    assert np.array_equal(shared.lifted(estimator, Caution(), (), tables), tables)
+    assert np.array_equal(shared.lifted(SharingEstimator(z=0.0), Caution(plan), (), tables), tables)
+    assert np.array_equal(shared.lifted(estimator, Caution(plan, 1.0, 0.3), (overflowed,), tables), tables)
+    assert np.all(shared.lifted(estimator, Caution(plan, 1.0, 0.2), (overflowed,), tables) > tables)

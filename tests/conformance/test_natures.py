@@ -7,11 +7,14 @@ from named import NATURES, WORLDS
 from reference_programs import dual_value
 
 from omdpd.natures import NATURES as FACTORIES
+from omdpd.natures.fixed import Fixed
 from omdpd.natures.pool import Pool, draw_pool
-from omdpd.natures.protocol import Safety, changes_of
+from omdpd.natures.protocol import Safety, changes_of, rounds_ahead
+from omdpd.natures.scaled import Scaled
 from omdpd.play.judging import comparator
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.testing import NATURE_RULES, check_nature, nature_case
-from omdpd.testing.common import ConformanceError
+from omdpd.testing.common import ConformanceError, small_world
 
 # Natures that need scenarios of the world's own are tried in a world that has some.
 OWN = ("natural", "hostile")
@@ -89,3 +92,77 @@ class Forgetful(Pool):
 def test_a_nature_that_tells_other_rounds_ahead_than_it_draws_is_found_out():
     with pytest.raises(ConformanceError, match="ahead gives another round of episode"):
         check_nature(lambda cmdp, seed: Forgetful(cmdp, seed, draw_pool(cmdp, seed, 3)))
+
+
+class Turning(Pool):
+    """A pool that gives its rounds in another order every time it is asked."""
+
+    def draw(self, k, occupancy):
+        return super().draw(k, occupancy)
+
+    def ahead(self, k, n):
+        rounds, choices = super().ahead(k, n)
+        turn = k % len(rounds)
+        return rounds[turn:] + rounds[:turn], (choices - turn) % len(rounds)
+
+
+def test_a_nature_may_give_other_rounds_at_every_call():
+    check_nature(lambda cmdp, seed: Turning(cmdp, seed, draw_pool(cmdp, seed, 3), "cyclic"))
+
+
+class Wrong(Fixed):
+    """A nature that says something else ahead than it may."""
+
+    said = ()
+
+    def draw(self, k, occupancy):
+        return super().draw(k, occupancy)
+
+    def ahead(self, k, n):
+        return (super().draw(k, None),), self.said
+
+
+@pytest.mark.parametrize("said", [[0, 1], [0, -2], [0], [[0, 0]], [0.0, 0.0], "no"], ids=str)
+def test_a_nature_that_says_nonsense_ahead_is_refused(said, monkeypatch):
+    monkeypatch.setattr(Wrong, "said", said)
+    with pytest.raises(InvalidInputError, match=r"Wrong\.ahead\(3, 2\) must give its rounds and 2 places among them"):
+        rounds_ahead(Wrong(small_world(1)), 3, 2)
+
+
+class Looking(Scaled):
+    """A nature of the user's whose own `draw` looks at what is played: what it inherits does not hold for it."""
+
+    def draw(self, k, occupancy):
+        return super().draw(int(1e6 * occupancy[-1, 0, 0]), occupancy)
+
+
+class Peeking(Looking):
+    """A nature that says it is oblivious, and is not."""
+
+    oblivious = True
+
+    def draw(self, k, occupancy):
+        return super().draw(k, occupancy if occupancy.size else np.zeros((1, 1, 1)))
+
+
+class Needy(Scaled):
+    """A nature that does not depend on what it is shown, but has to be shown something."""
+
+    oblivious = True
+
+    def draw(self, k, occupancy):
+        return super().draw(k, occupancy[0, 0, 0])
+
+
+def test_what_a_subclass_inherits_is_not_said_of_a_draw_of_its_own():
+    cmdp = small_world(1)
+    assert rounds_ahead(Scaled(cmdp, 3), 0, 1) is not None
+    assert rounds_ahead(Looking(cmdp, 3), 0, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("nature", "fault"), [(Peeking, "depends on what is played"), (Needy, "cannot do without an occupancy")]
+)
+def test_a_nature_that_is_not_oblivious_but_says_so_is_found_out(nature, fault):
+    with pytest.raises(ConformanceError, match=f"it is oblivious, but .* {fault}"):
+        check_nature(nature)

@@ -8,8 +8,8 @@ import pytest
 from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.cli import first_use as command
-from omdpd.cli.first_use import runs_of
 from omdpd.experiments import first_use
+from omdpd.experiments.first_use import runs_of
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
 from omdpd.solvers.compiled.announce import ANNOUNCER
@@ -63,11 +63,11 @@ class Helper:
 
 
 @pytest.mark.parametrize(("cores", "code"), [(1, None), (2, 0), (2, 1)])
-def test_everything_is_compiled_whether_or_not_a_second_process_helps(monkeypatch, cores, code):
+def test_everything_is_compiled_whether_or_not_a_second_process_helps(monkeypatch, tmp_path, cores, code):
     here, there = [], []
     monkeypatch.setattr(command.os, "cpu_count", lambda: cores)
-    monkeypatch.setattr(command.warmup, "compiled", lambda: False)
-    monkeypatch.setattr(command.warmup, "warm_up", lambda say: None)
+    monkeypatch.setattr(command, "kernel_folder", lambda: tmp_path)  # where nothing was compiled yet
+    monkeypatch.setattr(command, "shipped_code", lambda: None)
     monkeypatch.setattr(command, "runs_of", lambda registry, names: names)
     monkeypatch.setattr(command, "compile_for", lambda runs, say: here.extend(runs))
     monkeypatch.setattr(command, "_elsewhere", lambda names: (there.extend(names), Helper(code))[1])

@@ -1,22 +1,25 @@
 """The standard preset: shared estimates, lagged weights, a margin in standard errors."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from instances import bandit, random_cmdp, random_policy, revealed
+from numba import njit
+from opened import opened
+from plain_beliefs import Past, standard_error
 from plain_loop import Solves
 
 from omdpd.beliefs.confidence import KnownModel
-from omdpd.beliefs.margins import Caution, standard_error
-from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.sharing import shared_beliefs
+from omdpd.beliefs.margins import Caution
+from omdpd.beliefs.memory import KEPT
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
-from omdpd.learners.proximal_steps import prices_of
+from omdpd.learners.standard import state as at
+from omdpd.learners.standard.believing import Dials, is_futile, write_prices
 from omdpd.learners.surrogate import Stepping, Weighting
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
@@ -36,35 +39,55 @@ def pool_of(cmdp, n):
 
 def play(learner, cmdp, kind, episodes, n_tables=3, n_episodes=60):
     """The states of a run, the first one included."""
+    return [state for state, _ in play_noting(learner, cmdp, kind, episodes, n_tables, n_episodes)]
+
+
+def play_noting(learner, cmdp, kind, episodes, n_tables=3, n_episodes=60):
+    """The same, each with the past that a plain loop has counted by then."""
     rng, tables = np.random.default_rng(5), pool_of(cmdp, n_tables)
-    states = [learner.init(cmdp.setting(n_episodes, kind))]
+    state, past = learner.init(cmdp.setting(n_episodes, kind)), Past(*cmdp.shape, cmdp.n_constraints)
+    yield state, past
     for k in range(episodes):
-        policy = learner.policy(states[-1])
+        policy = learner.policy(state)
         met = bandit(rng, cmdp, policy) if kind == "bandit" else revealed(rng, cmdp, policy, tables[k % n_tables])
-        states.append(learner.update(states[-1], met))
-    return states
+        state = learner.update(state, met)
+        past.add(met.trajectory.states, met.trajectory.actions, met.rewards, met.costs if kind == "bandit" else ())
+        yield state, past
+
+
+@njit
+def prices_and_futility(dials, sizes, parts, prices):
+    """A door into two rules that only compiled code calls."""
+    write_prices(dials, sizes, parts, prices)
+    return is_futile(dials, parts)
+
+
+def dials_of(learner, state):
+    return Dials(*map(float, learner._dials(state.setting)))
 
 
 @pytest.mark.parametrize("kind", ["bandit", "full"])
 def test_every_plan_minimises_the_surrogate_that_is_described(kind):
     learner, cmdp = ProximalOMDPD.standard(), cmdp_of(0)
-    states = play(learner, cmdp, kind, 14)
-    gamma = 16 / math.sqrt(I * H * 60)
-    for before, state in pairwise(states[8:]):
-        beliefs = shared_beliefs(state.setting, state.counts, state.evidence)
+    gamma, before = 16 / math.sqrt(I * H * 60), None
+    for found, past in play_noting(learner, cmdp, kind, 14):
+        state, before, last = opened(found), found, before
+        if state.k < 9:
+            continue
+        beliefs = past.beliefs(kind == "bandit")
         weights = np.minimum(10.0 * np.exp(gamma * state.V), 1e6)
         z = 1.0 if kind == "bandit" else 1.5
         tables = [(i, cost.mean, cost) for i, cost in enumerate(beliefs.costs)]
         if kind == "full":
-            tables = [(i, d, None) for i, held in enumerate(state.memory) for d in held.by_label()]
+            tables = [(i, d, None) for i, held in enumerate(state.kept) for d in held]
         lifted = [
-            (weights[i], d + z * state.caution.share * standard_error(beliefs, before.q, d, observed) / H)
+            (weights[i], d + z * state.share * standard_error(beliefs, last.q, d, observed) / H)
             for i, d, observed in tables
         ]
-        assert np.array_equal(state.caution.plan, before.q)
+        assert np.array_equal(state.plan, last.q)
         assert np.allclose(state.predicted.hinges.tables, [d for _, d in lifted], rtol=0.0, atol=1e-12)
         assert np.allclose(state.predicted.hinges.weights, [w for w, _ in lifted], rtol=1e-12, atol=0.0)
-        assert np.array_equal(state.believed.region.transition, beliefs.kernel)
+        assert np.allclose(state.believed.region.transition, beliefs.p, rtol=0.0, atol=1e-12)
         assert np.all(state.believed.reward >= beliefs.reward.mean)
         Solves(state.believed.region, state.setting.mu, state.q_hat, state.eta).check(
             state.q, state.believed.reward, lifted
@@ -77,7 +100,7 @@ def test_costs_that_are_met_take_one_solve_per_episode_and_a_constant_step():
         assert state.log.solves == k + 1
         assert state.eta == H * 0.1
         if k:
-            assert np.array_equal(state.q_hat, states[k - 1].q)
+            assert np.array_equal(opened(state).q_hat, states[k - 1].q)
     assert states[-1].V.max() > 0.0
 
 
@@ -96,9 +119,9 @@ def test_tables_beyond_the_memory_slow_the_steps_and_end_the_margin():
     for _ in range(20):
         state = learner.update(state, revealed(rng, cmdp, learner.policy(state), rng.uniform(-1, 1, (I, H, S, A))))
     assert state.eta < H
-    raw = [d for held in state.memory for d in held.by_label()]
-    assert state.caution.futile(state.memory)
-    assert np.array_equal(state.predicted.hinges.tables, raw)
+    assert prices_and_futility(dials_of(learner, state), state.sizes, state.parts, np.zeros(2 * I))
+    assert [len(held) for held in opened(state).kept] == [2, 2]
+    assert np.array_equal(opened(state).predicted.hinges.tables, np.concatenate(opened(state).kept))
 
 
 @pytest.mark.parametrize("kind", ["bandit", "full"])
@@ -107,8 +130,8 @@ def test_the_dial_raises_the_tables_in_proportion(kind):
     # The first plan is the same for all, so the second differs by the dial alone.
     lifts = {}
     for z, (_, state) in states.items():
-        raw = state.believed.counted_cost if kind == "bandit" else [d for held in state.memory for d in held.by_label()]
-        lifts[z] = state.predicted.hinges.tables - np.asarray(raw)
+        raw = state.believed.counted_cost if kind == "bandit" else np.concatenate(opened(state).kept)
+        lifts[z] = opened(state).predicted.hinges.tables - raw
     assert not lifts[0.0].any()
     assert np.allclose(lifts[2.0], 4.0 * lifts[0.5], rtol=0.0, atol=1e-12)
     assert lifts[2.0].min() > 0.0
@@ -116,13 +139,13 @@ def test_the_dial_raises_the_tables_in_proportion(kind):
 
 @pytest.mark.parametrize("cost", [-0.01, 0.01])
 def test_the_bonus_sees_high_prices_only_of_revealed_tables_that_are_not_met(cost):
-    before, state = play(ProximalOMDPD.standard(), cmdp_of(3), "full", 5)[-2:]
-    held = tuple(kept.meet(np.full((H, S, A), cost)) for kept in (TableMemory(1),) * I)
-    dear = replace(state, multipliers=np.array([30.0, 90.0]) * state.eta, memory=held)
-    found = prices_of(dear, before.q, 10.0)
-    assert np.allclose(found, [2.5, 7.5] if cost < 0.0 else [30.0, 90.0], rtol=1e-12, atol=0.0)
-    cheap = replace(dear, multipliers=np.array([3.0, 6.0]) * state.eta)
-    assert np.allclose(prices_of(cheap, before.q, 10.0), [3.0, 6.0], rtol=1e-12, atol=0.0)
+    learner = ProximalOMDPD.standard()
+    state = play(learner, cmdp_of(3), "full", 5)[-1].copy()
+    state.parts.account[at.HINGES], state.parts.tally[:, KEPT], state.parts.kept[:] = I, 1, cost
+    for multipliers, wanted in ([30.0, 90.0], [2.5, 7.5] if cost < 0.0 else [30.0, 90.0]), ([3.0, 6.0], [3.0, 6.0]):
+        prices, state.parts.multipliers[:I] = np.zeros(I), np.array(multipliers) * state.eta
+        prices_and_futility(dials_of(learner, state), state.sizes, state.parts, prices)
+        assert np.allclose(prices, wanted, rtol=1e-12, atol=0.0)
 
 
 def test_the_margin_is_counted_in_no_violation():
@@ -145,7 +168,7 @@ def test_short_horizons_work(kind, horizon):
         state = learner.update(state, met)
     assert state.log.failures == 0
     assert state.log.max_gap <= 1e-8
-    assert learner.report(state).certificate is None if state.capped else state.drift >= 0.0
+    assert learner.report(state).certificate is None if state.capped else opened(state).drift >= 0.0
 
 
 def test_an_unknown_number_of_episodes_enters_the_weights_alone():
@@ -176,18 +199,17 @@ def test_a_state_survives_being_stored(kind):
     learner = ProximalOMDPD.standard()
     cmdp = cmdp_of(9)
     state = play(learner, cmdp, kind, 4)[-1]
-    again = unpack(*pack(state), stored_classes(learner))
+    again = learner.restored(unpack(*pack(state), stored_classes(learner)))
     rng, policy = np.random.default_rng(1), learner.policy(state)
     met = bandit(rng, cmdp, policy) if kind == "bandit" else revealed(rng, cmdp, policy, cmdp.excess)
     one, other = learner.update(state, met), learner.update(again, met)
-    assert np.array_equal(one.q, other.q)
-    assert one.drift == other.drift
+    assert np.array_equal(one.vector, other.vector)
 
 
 def test_before_the_first_episode_there_is_no_margin():
     state = ProximalOMDPD.standard(z=5.0).init(Setting(H, S, A, I, n_episodes=10))
-    assert state.caution.plan is None
-    assert not state.predicted.hinges.tables.any()
+    assert opened(state).plan is None
+    assert not opened(state).predicted.hinges.tables.any()
     assert Caution().plan is None
 
 
@@ -197,6 +219,26 @@ def test_the_preset_is_what_it_is_called():
     assert learner.weighting == Weighting(10.0, 16.0, lagged=True)
     assert learner.stepping == Stepping(eta_bandit=0.1, patient=True)
     assert learner.memory == 8
+
+
+@dataclass(frozen=True)
+class Flatter(Weighting):
+    """A weighting of the user's."""
+
+    def potential(self, setting, k):
+        return super().potential(setting, 1000 * k)
+
+
+def test_parts_of_ones_own_are_asked_on_a_graph_and_refused_where_nobody_would_ask_them():
+    learner = replace(ProximalOMDPD.standard(), weighting=Flatter(10.0, lagged=True))
+    with pytest.raises(InvalidInputError, match="weighting is a Flatter, but the compiled step knows Weighting alone"):
+        learner.init(Setting(H, S, A, I))
+    flat, usual = (
+        play(replace(each, layout="graph"), cmdp_of(4), "bandit", 6, n_episodes=None)[-1]
+        for each in (learner, ProximalOMDPD.standard())
+    )
+    assert usual.V.max() > 0.0
+    assert flat.weights.max() < usual.weights.max()
 
 
 @pytest.mark.parametrize("dial", ["z", "exploration"])

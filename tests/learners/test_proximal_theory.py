@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from instances import bandit, forward, random_cmdp, random_policy, revealed
+from opened import opened, with_number
 
 from omdpd.beliefs.confidence import EmpiricalEstimator, KnownModel
-from omdpd.learners.proximal import ProximalOMDPD, State
+from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.learners.standard.state import SHARE
 from omdpd.learners.surrogate import Stepping, Weighting, kernel_move
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.mirror import Hinges, mirror_step
@@ -32,7 +34,7 @@ def binding_world(seed) -> CMDP:
             return cmdp
 
 
-def bandit_run(learner, cmdp, episodes=K) -> list[State]:
+def bandit_run(learner, cmdp, episodes=K):
     rng = np.random.default_rng(8)
     states = [learner.init(cmdp.setting(episodes, "bandit"))]
     for _ in range(episodes):
@@ -56,8 +58,8 @@ def test_optimisation_costs_no_more_than_the_drift_of_the_beliefs(preset, seed):
         total = 0.0
         for k, state in enumerate(states[:-1]):
             u = forward(policy, state.believed.region.transition, cmdp.initial)
-            total += state.predicted.value(state.q) - state.predicted.value(u)
-            after = states[k + 1]
+            m, after = opened(state).predicted, opened(states[k + 1])
+            total += m.value(state.q) - m.value(u)
             assert total <= H / after.eta + after.drift + after.inexactness + 1e-9
 
 
@@ -135,7 +137,7 @@ def test_the_certificate_holds_with_revealed_tables_whether_or_not_they_fit_the_
         us = [forward(policy, state.believed.region.transition, cmdp.initial) for policy in policies]
         before = state
         state = learner.update(state, revealed(rng, cmdp, learner.policy(state), tables[k % n_tables]))
-        f = learner._ground(before).surrogate(learner.estimator, state.memory, before.weights)
+        f = learner.observed_surrogate(before, state)
         for j, u in enumerate(us):
             alive[j] &= bool(f.hinges.arguments(u).max(initial=0.0) <= 0.0)
             gained[j] += float(np.vdot(before.believed.reward, u - before.q))
@@ -183,8 +185,8 @@ def test_one_step_loses_no_more_than_h_over_eta_to_any_policy(preset):
     for state in bandit_run(learner, cmdp, 60)[:-1]:
         for policy in comparators(cmdp):
             u = forward(policy, state.believed.region.transition, cmdp.initial)
-            lost = state.predicted.value(state.q) - state.predicted.value(u)
-            assert lost <= H / state.eta + state.inexactness + 1e-9
+            m = opened(state).predicted
+            assert m.value(state.q) - m.value(u) <= H / state.eta + opened(state).inexactness + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -211,7 +213,7 @@ def test_what_margins_below_zero_forgive_is_added_to_the_certificate(lagged):
     learner, cmdp = ProximalOMDPD.standard(lagged=lagged, patient=False), binding_world(7)
     rng, table = np.random.default_rng(12), cmdp.excess
     state = learner.init(cmdp.setting(K, "full"))
-    state = replace(state, caution=replace(state.caution, share=-1.0))
+    state = with_number(state, SHARE, -1.0)
     charged = paid = 0.0
     for _ in range(30):
         before = state
@@ -220,9 +222,9 @@ def test_what_margins_below_zero_forgive_is_added_to_the_certificate(lagged):
         weights = before.weights if lagged else learner.weighting.potential(state.setting, state.k).slope(state.V)
         paid += float(weights @ (state.V - before.V))
         penalty = learner.observed_surrogate(before, state).hinges.value(before.q)
-        charged += penalty + state.drift - before.drift - moved
+        charged += penalty + opened(state).drift - opened(before).drift - moved
         assert paid <= charged + 1e-9
-    assert -1.0 < state.caution.share < 0.0
+    assert -1.0 < opened(state).share < 0.0
     assert paid > 1.0
 
 

@@ -8,6 +8,7 @@ from reference_programs import dual_value
 from omdpd.natures import pool
 from omdpd.natures.anchor import Anchor
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.solvers.compiled.products import costliest
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 NOWHERE = np.zeros((H, S, A))
@@ -104,3 +105,12 @@ def test_drifting_turns_slowly_and_stays_safe_for_the_anchor():
     steps = [nature.draw(k, NOWHERE).cost for k in range(0, 1000, 7)]
     assert max(np.abs(b - a).max() for a, b in pairwise(steps)) <= 2.0 * 7 * 4 / 1000 + 1e-12
     assert max(np.tensordot(d, anchor, axes=3).max() for d in steps) < 0.0
+
+
+def test_an_adversary_picks_the_costliest_table_and_the_first_of_equals():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        tables, q = rng.uniform(-1.0, 1.0, (5, 2, 2, 3, 2)), rng.random((2, 3, 2))
+        excess = np.tensordot(tables, q, axes=3).max(axis=1)
+        assert costliest(tables, q) == int(np.argmax(excess))
+    assert costliest(np.ones((3, 1, 1, 1, 1)), np.ones((1, 1, 1))) == 0

@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from instances import random_cmdp
+from opened import with_number
 from plain_loop import PlainCounts
 
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.learners.standard.state import PLANNED
 from omdpd.natures import NATURES
 from omdpd.play.ledger import Ledger, all_within, visit_bounds, within_widths
 from omdpd.play.loop import first, play
@@ -198,6 +200,6 @@ def test_nothing_is_promised_about_rewards_that_change_or_by_a_run_of_an_earlier
     assert (row.planned_value_sum, row.planned_violation_sum) == (None, None)
     played = scene(learner=ProximalOMDPD.standard())
     start = first(played)
-    earlier = replace(start, learner_state=replace(start.learner_state, planned_violation=None))
+    earlier = replace(start, learner_state=with_number(start.learner_state, PLANNED, np.nan))
     *_, (_, row, _) = play(played, earlier, np.random.default_rng(3), lambda k: True)
     assert row.planned_value_sum is None

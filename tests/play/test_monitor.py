@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from instances import forward, random_cmdp
+from opened import opened
 
 import omdpd
 from omdpd import CMDP, OMDPD, InvalidInputError, OptCMDP, ProximalOMDPD, monitor, run
@@ -320,7 +321,7 @@ def test_the_sides_of_the_proximal_lemmas_are_those_of_plain_sums(preset):
         drift = sum((H - 1 - h) * delta[h] for h in range(H))
         drift_sum += drift
         moved = np.abs(forward(policy, p_next, cmdp.initial) - u).sum()
-        bound = H * (1 + 1 / 16) / after.eta + after.drift + after.inexactness
+        bound = H * (1 + 1 / 16) / after.eta + opened(after).drift + opened(after).inexactness
         phi = w0 / gamma * math.expm1(gamma * after.V[0])
         sides = {
             "surrogate regret": (surrogate, bound),

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 from named import LEARNERS, NATURES, WORLDS
+from standard_0_2 import FOLDER, LEFT_AT, continued, scenes, stored
 
 from omdpd.experiments.one_run import run
 from omdpd.experiments.registry import Registry, run_of
+from omdpd.learners.protocol import restored, stored_classes
+from omdpd.play.judging import Totals
+from omdpd.play.loop import Progress
 from omdpd.report.results import load_runs
+from omdpd.storage.packing import classes_of, unpack
 from omdpd.storage.run_folder import RunFolder
 
 HERE = Path(__file__).parent
@@ -55,3 +60,16 @@ def test_a_run_keeps_the_columns_that_it_began_with_and_they_are_read_under_toda
     read = load_runs(tmp_path)
     assert read.num_rows == spec.episodes
     assert read["optimism"].to_pylist() == stored["good_event"].to_pylist()
+
+
+@pytest.mark.parametrize("k", LEFT_AT)
+@pytest.mark.parametrize("name", scenes())
+def test_a_run_of_the_default_learner_goes_on_as_version_0_2_went_on_with_it(name, k):
+    scene, wanted = scenes()[name], json.loads((FOLDER / f"{name}.json").read_text())[str(k)]
+    state, totals = unpack(*stored(name, k), stored_classes(scene.learner) | classes_of(Totals, "the totals"))
+    found = continued(scene, Progress(restored(scene.learner, state), totals, (), 0.0))
+    assert set(found) == set(wanted)
+    for key, value in wanted.items():
+        # A certificate adds what inexact solves may cost: roots of gaps, which are rounding.
+        tolerance = 1e-8 if key.startswith("certified") else 1e-12
+        assert found[key] == pytest.approx(value, rel=tolerance, abs=tolerance), key

@@ -15,15 +15,13 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.rules import episodes_for
 from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.boxes import tighten
+from omdpd.solvers.compiled.counting import box_bounds, empirical_tables, optimistic_tables
 from omdpd.solvers.regions import Box, Kernel, Region
 
-# With an unknown number of episodes max(k, 256) stands for K in the logarithms and in gamma: early on both would change
-# fast with k, and bonuses would grow where nothing was learnt.
-MIN_EPISODES = 256
 # The probability with which a confidence set may fail; it stands in logarithms, where one usual value is like another.
 DELTA = 0.01
 # How many sqrt(L/n) the mean of n costs can be off: Hoeffding's width is for a range of one, and costs have [-1, 1].
@@ -124,25 +122,22 @@ class BoxEstimator:
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
         """r~, d~ and the box before episode k."""
+        return self.estimate_with(self.region(setting, counts, k), setting, counts, k)
+
+    def region(self, setting: Setting, counts: Counts, k: int) -> Box:
+        """The box before episode k, without the tables around it."""
         counts = counts.pooled() if self.stationary else counts
-        box = confidence_box(counts, self.transition_scale, log_term_transition(setting, k, self.delta))
-        return self._around(box, setting, counts, k)
+        return confidence_box(counts, self.transition_scale, log_term_transition(setting, k, self.delta))
 
     def estimate_with(self, box: Box, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
         """r~ and d~ before episode k with a box that is known already."""
-        return self._around(box, setting, counts.pooled() if self.stationary else counts, k)
-
-    def _around(self, box: Box, setting: Setting, counts: Counts, k: int) -> Estimate[Box]:
-        width = np.sqrt(log_term(setting, k, self.delta) / np.maximum(counts.visits, 1.0))
-        reward = counts.reward_mean() + self.reward_scale * width
-        cost = counts.cost_mean() - self.cost_scale * width
-        if self.trusting:
-            unseen = counts.visits == 0.0
-            reward[unseen], cost[:, unseen] = 1.0, -1.0
-        if self.clip:
-            # What np.clip says, in a fifth of its time for tables of this size.
-            reward, cost = np.minimum(np.maximum(reward, 0.0), 1.0), np.minimum(np.maximum(cost, -1.0), 1.0)
-        return Estimate(reward, cost, cost, np.zeros(setting.shape), box)
+        counts = counts.pooled() if self.stationary else counts
+        reward, cost = np.empty(counts.visits.shape), np.empty(counts.cost_sum.shape)
+        optimistic_tables(
+            counts.visits, counts.reward_sum, counts.cost_sum, log_term(setting, k, self.delta),
+            self.reward_scale, self.cost_scale, self.clip, self.trusting, reward, cost,
+        )  # fmt: skip
+        return Estimate(reward, cost, cost, np.zeros(reward.shape), box)
 
 
 @dataclass(frozen=True)
@@ -174,14 +169,15 @@ class EmpiricalEstimator:
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Kernel]:
         """r~, d~, d_hat, the margin and p_hat before episode k."""
         counts = counts.pooled() if self.stationary else counts
-        n = np.maximum(counts.visits, 1.0)
-        unseen = counts.visits == 0.0
-        width = np.sqrt(log_term(setting, k, self.delta) / n)
-        reward = np.where(unseen, 1.0, counts.reward_mean()) + self.reward_scale * width + self.one_over_n / n
-        shrunk = counts.cost_sum / np.maximum(counts.visits + self.pseudo_observations, 1.0)
-        cost = np.where(unseen, 0.0, np.clip(shrunk + self.kappa * width, -1.0, 1.0))
-        region = Kernel(counts.transition_mean())
-        return Estimate(reward, cost, counts.cost_mean(), self.kappa * width, region)
+        shape, each = counts.visits.shape, counts.cost_sum.shape
+        reward, cost, mean = np.empty(shape), np.empty(each), np.empty(each)
+        margin, kernel = np.empty(shape), np.empty(counts.transitions.shape)
+        empirical_tables(
+            counts.visits, counts.transitions, counts.reward_sum, counts.cost_sum, log_term(setting, k, self.delta),
+            self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations,
+            reward, cost, mean, margin, kernel,
+        )  # fmt: skip
+        return Estimate(reward, cost, mean, margin, Kernel(kernel))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,12 +210,9 @@ class KnownModel:
 
 def confidence_box(counts: Counts, scale: float, Lp: float) -> Box:
     """The tightened box of half-width `radius` around p_hat; the whole simplex where nothing was seen."""
-    n = counts.departures[..., None]
-    p_hat = counts.transition_mean()
-    reach = radius(p_hat, n, scale, Lp)
-    lower = np.where(n > 0.0, np.maximum(p_hat - reach, 0.0), 0.0)
-    upper = np.where(n > 0.0, np.minimum(p_hat + reach, 1.0), 1.0)
-    return Box(*tighten(lower, upper))
+    lower, upper = np.empty(counts.transitions.shape), np.empty(counts.transitions.shape)
+    box_bounds(counts.transitions, scale, Lp, lower, upper)
+    return Box(lower, upper)
 
 
 def radius(p_hat: Floats, n: Floats, scale: float, Lp: float) -> Floats:
@@ -241,4 +234,4 @@ def log_term_transition(setting: Setting, k: int, delta: float) -> float:
 
 def effective_episodes(setting: Setting, k: int) -> int:
     """K, or max(k, 256) before one-based episode k if K is not known."""
-    return setting.n_episodes if setting.n_episodes is not None else max(k, MIN_EPISODES)
+    return int(episodes_for(float(setting.n_episodes or 0), float(k)))

@@ -13,6 +13,10 @@ import numpy as np
 from omdpd.problem.arrays import Floats
 from omdpd.problem.records import quick
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
+from omdpd.solvers.compiled.counting import add_counts
+
+# Costs that are not summed.
+NO_COSTS = np.zeros((0, 1))
 
 
 @quick
@@ -38,17 +42,14 @@ class Counts:
 
     def add(self, feedback: Feedback) -> Counts:
         """The counts with one more episode; costs are summed under bandit feedback only."""
-        states, actions = feedback.trajectory.states, feedback.trajectory.actions
-        steps = np.arange(states.size)
-        visits, transitions = self.visits.copy(), self.transitions.copy()
-        reward_sum, cost_sum = self.reward_sum.copy(), self.cost_sum
-        visits[steps, states, actions] += 1.0
-        transitions[steps[:-1], states[:-1], actions[:-1], states[1:]] += 1.0
-        reward_sum[steps, states, actions] += feedback.rewards
-        if isinstance(feedback, BanditFeedback):
-            cost_sum = self.cost_sum.copy()
-            cost_sum[:, steps, states, actions] += feedback.costs
-        return Counts(visits, transitions, reward_sum, cost_sum)
+        walk, (_, S, A) = feedback.trajectory, self.visits.shape
+        costs = feedback.costs if isinstance(feedback, BanditFeedback) else NO_COSTS
+        new = Counts(self.visits.copy(), self.transitions.copy(), self.reward_sum.copy(), self.cost_sum.copy())
+        add_counts(
+            new.visits.reshape(-1), new.transitions.reshape(-1, S), new.reward_sum.reshape(-1),
+            new.cost_sum.reshape(len(new.cost_sum), -1), S, A, walk.states, walk.actions, feedback.rewards, costs,
+        )  # fmt: skip
+        return new
 
     def pooled(self) -> Counts:
         """The counts of a world whose dynamics and tables do not depend on the step: every step sees all of them."""

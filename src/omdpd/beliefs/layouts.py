@@ -27,11 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omdpd.beliefs.rows import row_drift
 from omdpd.beliefs.visits import Seen, Visits
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.rows.layout import law_at, parents, row_policy, skeleton, successor_lists
-from omdpd.solvers.compiled.rows.lookahead import row_drift
 from omdpd.solvers.graph import Graph
 
 

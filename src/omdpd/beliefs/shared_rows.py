@@ -1,7 +1,6 @@
 """The beliefs of the standard learner by rows of the graph of what was visited.
 
-What `sharing`, `exploration` and `margins` say of every row of a table is said here of every row of the graph, with
-sums over rows weighted by their copies; tests hold the two to each other.  Counts come by pair (see `visits`).
+The rules are those of tables (`rules`, `rows`); only the linear algebra differs.  Counts come by pair (see `visits`).
 """
 
 from __future__ import annotations
@@ -9,112 +8,74 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
+from omdpd.beliefs import rules
 from omdpd.beliefs.confidence import Estimate
+from omdpd.beliefs.evidence import Scores
 from omdpd.beliefs.layouts import Layout
 from omdpd.beliefs.margins import Caution
-from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.sharing import SharedTable
-from omdpd.beliefs.standard import REVEALED, Prices, SharingEstimator
+from omdpd.beliefs.memory import TableMemory
+from omdpd.beliefs.pooling import places, share_laws, share_rows
+from omdpd.beliefs.rows import (
+    Charged,
+    Errors,
+    Expected,
+    Lists,
+    cost_variance,
+    noise_variance,
+    write_cost,
+    write_reward,
+    write_shares_of,
+)
+from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.problem.setting import BanditFeedback, Feedback, Setting
-from omdpd.solvers.compiled.lookahead import HALF_SHARED, row_bonus
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.options import ENTRY
 from omdpd.solvers.compiled.rows.keys import bounds, distinct
-from omdpd.solvers.compiled.rows.lookahead import (
-    kernel_row_variance,
-    lagrangian_row_bonus,
-    noise_row_variance,
-    row_groups,
-)
-from omdpd.solvers.compiled.rows.sharing import kernel_row_scores, kernel_rows, places, table_row_scores, table_rows
-from omdpd.solvers.compiled.sharing import (
-    COST_TRUSTS,
-    HOPE,
-    MIN_VARIANCE,
-    POOLED,
-    REWARD_TRUSTS,
-    TRUST,
-    WEIGHTS,
-    best_pair,
-    best_weight,
-    noise_share,
-    rows_met,
-)
 from omdpd.solvers.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
-    """How well every weight predicted: `kernel` (m,), `reward` (m, 1), `cost` (I, m, trust)."""
-
-    kernel: Floats
-    reward: Floats
-    cost: Floats
-
-    @staticmethod
-    def empty(setting: Setting) -> Scores:
-        """Nothing seen: every weight is as good as any other."""
-        n = WEIGHTS.size
-        costs = np.zeros((setting.n_constraints, n, COST_TRUSTS.size))
-        return Scores(np.zeros(n), np.zeros((n, REWARD_TRUSTS.size)), costs)
-
-    def after(self, visits: Visits, feedback: Feedback) -> Scores:
-        """The scores with one more episode; `visits` are those before it, which made the predictions."""
-        walk, v = feedback.trajectory, visits
-        _, S, A = v.shape
-        pairs = walk.states * A + walk.actions
-        kernel = self.kernel + kernel_row_scores(
-            walk.states, pairs, v.rows, v.visits, v.moves, v.move_counts, S, WEIGHTS, TRUST
-        )
-        reward = self.reward + _gain(pairs, feedback.rewards, v, v.reward_sum, REWARD_TRUSTS)
-        if not isinstance(feedback, BanditFeedback):
-            return Scores(kernel, reward, self.cost)
-        observed = (feedback.costs + 1.0) / 2.0
-        gained = [_gain(pairs, u, v, sums, COST_TRUSTS) for u, sums in zip(observed, _unit_cost_sums(v), strict=True)]
-        return Scores(kernel, reward, self.cost + np.array(gained))
-
-
-@dataclass(frozen=True, eq=False)
 class SharedRows:
-    """A kernel on a graph with the two parts of its error, `own` and `common` (R,), per unit of noise.
-
-    `groups` (R,) have one number for the rows of one pair, or of one class, over the layers.
-    """
+    """A kernel on a graph with the two parts of its error, and where the counts of its rows are."""
 
     graph: Graph
-    groups: Integers
-    n_groups: int
-    own: Floats
-    common: Floats
+    lists: Lists
+    errors: Errors
+    place: Integers
+    ends: Integers
 
-    def standard_error(self, plan: Floats, table: Floats, observed: SharedTable | None = None) -> float:
-        """The standard error of table.q for q = `plan`; with `observed` the table itself was estimated too."""
-        g = self.graph
-        variance = kernel_row_variance(
-            g.layers, g.rows, g.entries, g.successors, g.probabilities, g.spread, g.members, g.copies, g.n_states,
-            self.groups, self.n_groups, plan, table, self.own, self.common,
-        )  # fmt: skip
-        if observed is not None:
-            variance += noise_row_variance(
-                plan, g.copies, self.groups, self.n_groups, observed.noise, observed.own, observed.common
-            )
-        return float(np.sqrt(variance))
+    def lifted(
+        self, estimator: SharingEstimator, caution: Caution, memory: tuple[TableMemory, ...], tables: Floats
+    ) -> Floats:
+        """Revealed tables (n, E), each raised by its margin under these beliefs; nothing where tables never repeat."""
+        if caution.plan is None or estimator.z == 0.0 or caution.futile(memory):
+            return tables
+        H = self.graph.layers.size - 1
+        found = plan_variances(self.lists, self.errors, caution.plan, tables)
+        lifts = [rules.margin(estimator.z, caution.share, each, H, True) for each in found]
+        return tables + np.array(lifts)[:, None]
 
 
 def shared_rows(estimator: SharingEstimator, visits: Visits, scores: Scores, layout: Layout) -> SharedRows:
     """The kernel of the shared estimates, and its error."""
     v, seen, (H, S, A) = visits, layout.seen, visits.shape
-    weight = POOLED if estimator.stationary else best_weight(scores.kernel)
     ends = bounds(v.rows, H, seen.pairs)
     place = places(layout.visited, layout.steps, ends, v.rows, H)
     group_ends = bounds(v.moves, H, distinct(v.moves, H))
-    probabilities, spread, own, common = kernel_rows(
+    probabilities, spread, own, common = share_laws(
         layout.visited, layout.steps, place, ends, v.rows, v.visits, layout.entries, layout.source,
-        group_ends, seen.ends, v.moves, v.move_counts, H, weight, TRUST,
+        group_ends, seen.ends, v.moves, v.move_counts, H, rules.best_weight(scores.kernel, estimator.stationary),
     )  # fmt: skip
+    g = layout.graph(probabilities, spread, S)
     groups = row_groups(layout.layers, layout.rows, layout.states, layout.actions, S, A)
-    return SharedRows(layout.graph(probabilities, spread, S), groups, S * A + S + 1, own, common)
+    lists = Lists(
+        g.layers, g.rows, groups, S * A + S + 1, g.copies, g.entries, g.successors, g.probabilities, g.spread,
+        g.members, S,
+    )  # fmt: skip
+    return SharedRows(g, lists, Errors(own, common), place, ends)
 
 
 def shared_row_estimate(
@@ -126,118 +87,79 @@ def shared_row_estimate(
     prices: Prices,
     caution: Caution,
 ) -> tuple[Estimate[Graph], SharedRows]:
-    """r~ with its bonus, the costs lifted by their margins, and p~: `SharingEstimator.estimate` by rows."""
-    v, H = visits, setting.horizon
+    """r~ with its bonus, the costs lifted by their margins, and p~."""
+    v, n, n_costs = visits, layout.visited.size, setting.n_constraints if setting.feedback == "bandit" else 0
     kernel = shared_rows(estimator, visits, scores, layout)
-    tables = _Tables(estimator, layout, v, bounds(v.rows, H, layout.seen.pairs), H)
-    n, graph = layout.visited.size, kernel.graph
-    mean, spread = rows_met(_column(v.reward_sum), _column(v.visits))
-    hope = min(mean + HOPE * spread, 1.0)
-    weight = POOLED if estimator.stationary else best_weight(scores.reward[:, 0])
-    share = noise_share(_column(v.reward_sum), _column(v.reward_squares), _column(v.visits))
-    reward = tables.shared(v.reward_sum, weight, hope, TRUST, share)
-    floor = share * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
-    costs = tables.costs(scores) if setting.feedback == "bandit" else ()
-    cost = np.array([observed.mean for observed in costs]) if costs else np.zeros((setting.n_constraints, n))
-    lifted = cost
-    if costs and caution.plan is not None and estimator.z > 0.0:
-        errors = [kernel.standard_error(caution.plan, observed.mean, observed) for observed in costs]
-        lifted = cost + estimator.z * caution.share * np.array(errors)[:, None] / H
-    extra = _bonus(kernel, reward, costs, tables.own_visits(), weight, hope, floor, prices)
-    believed = Estimate(reward.mean + estimator.exploration * extra, lifted, cost, np.zeros(n), graph)
-    return believed, kernel
-
-
-def lifted_rows(
-    estimator: SharingEstimator,
-    setting: Setting,
-    shared: SharedRows,
-    caution: Caution,
-    memory: tuple[TableMemory, ...],
-    tables: Floats,
-) -> Floats:
-    """Revealed tables (n, R), each raised by its `revealed_lift`."""
-    if caution.plan is None or estimator.z == 0.0 or caution.futile(memory):
-        return tables
-    errors = np.array([shared.standard_error(caution.plan, table) for table in tables])
-    return tables + REVEALED * estimator.z * caution.share * errors[:, None] / setting.horizon
-
-
-@dataclass(frozen=True, eq=False)
-class _Tables:
-    """Tables of means by rows, from sums by pair and step."""
-
-    estimator: SharingEstimator
-    layout: Layout
-    visits: Visits
-    ends: Integers
-    horizon: int
-
-    @property
-    def place(self) -> Integers:
-        """Where the counts of every row are, or -1."""
-        return places(self.layout.visited, self.layout.steps, self.ends, self.visits.rows, self.horizon)
-
-    def own_visits(self) -> Floats:
-        """How often every row itself was visited."""
-        return np.append(self.visits.visits, 0.0)[self.place]
-
-    def shared(self, sums: Floats, weight: float, base: float, trust: float, share: float) -> SharedTable:
-        """A table in [0, 1]; `share` of a coin's variance is the noise of one observation."""
-        x, own, common = table_rows(
-            self.layout.visited, self.place, self.ends, sums, self.visits.visits, weight, base, trust
-        )
-        return SharedTable(x, own, common, share * x * (1.0 - x))
-
-    def costs(self, scores: Scores) -> tuple[SharedTable, ...]:
-        """The cost tables, from sums of u = (d+1)/2; their means and noise in units of d."""
-        v = self.visits
-        found = []
-        for sums, squares, score in zip(_unit_cost_sums(v), v.cost_squares, scores.cost, strict=True):
-            weight, trust = best_pair(score)
-            share = noise_share(_column(sums), _column(squares), _column(v.visits))
-            weight = POOLED if self.estimator.stationary else weight
-            u = self.shared(sums, weight, _overall_mean(v, sums), trust, share)
-            found.append(SharedTable(2.0 * u.mean - 1.0, u.own, u.common, 4.0 * u.noise))
-        return tuple(found)
-
-
-def _bonus(
-    kernel: SharedRows, reward: SharedTable, costs: tuple[SharedTable, ...], visits: Floats, weight: float, hope: float,
-    floor: float, prices: Prices,
-) -> Floats:  # fmt: skip
-    """The bonus (R,) under prices of tables: `exploration.bonus` by rows."""
-    g, cost_noise = kernel.graph, np.zeros(visits.size)
-    for price, cost in zip(prices.each, costs, strict=False):
-        cost_noise += price**2 * cost.noise / np.maximum(cost.size, 1.0)
-    row, variance, reach = row_bonus(
-        _column(visits), _column(reward.mean), _column(reward.size), _column(reward.noise), _column(cost_noise),
-        weight / (weight + HALF_SHARED), hope, floor,
+    reward, cost, lifted = np.empty(n), np.zeros((setting.n_constraints, n)), np.zeros((setting.n_constraints, n))
+    plan = np.zeros(n) if caution.plan is None else caution.plan
+    believe_rows(
+        kernel.lists, kernel.errors, layout.visited, kernel.place, kernel.ends,
+        (v.visits, v.reward_sum, v.reward_squares, v.cost_sum[:n_costs], v.cost_squares[:n_costs]),
+        (scores.reward, scores.cost, estimator.stationary), Charged(prices.each, prices.tables), plan,
+        (0.0 if caution.plan is None else estimator.z, caution.share, estimator.exploration), reward, cost, lifted,
     )  # fmt: skip
-    table = reward.mean - prices.each @ prices.tables
-    size = np.maximum(1.0 / (kernel.own + kernel.common), 1.0)
-    return lagrangian_row_bonus(
-        g.layers, g.rows, g.entries, g.successors, g.probabilities, g.spread, g.members, g.n_states,
-        table, row.ravel(), variance.ravel(), reach.ravel(), size, min(1.0, float(prices.each.sum())),
-    )  # fmt: skip
+    return Estimate(reward, lifted, cost, np.zeros(n), kernel.graph), kernel
 
 
-def _gain(pairs: Integers, observed: Floats, visits: Visits, sums: Floats, trusts: Floats) -> Floats:
-    """What one episode adds to the scores of a table."""
-    base = _overall_mean(visits, sums)
-    return table_row_scores(pairs, observed, visits.rows, sums, visits.visits, base, WEIGHTS, trusts)
+@njit(**ENTRY)
+def believe_rows(
+    g: Lists, errors: Errors, pairs: Integers, place: Integers, ends: Integers,
+    counts: tuple[Floats, ...], scores: tuple[Floats, Floats, bool], charged: Charged, plan: Floats,
+    dials: tuple[float, float, float], reward: Floats, cost: Floats, lifted: Floats,
+) -> None:  # fmt: skip
+    """Write r~, d and d with its margin: `learners.standard.learn.believe` by rows of a graph.
+
+    `counts` are visits, sums and squares of rewards and of costs, by pair and step; `dials` are z, the share of the
+    margin and the exploration.
+    """
+    n, reward_sum, reward_squares, cost_sum, cost_squares = counts
+    reward_score, cost_score, stationary = scores
+    z, share, exploration = dials
+    E, H = plan.size, g.layers.size - 1
+    r, r_own, r_common, cost_noise = np.empty(E), np.empty(E), np.empty(E), np.zeros(E)
+    visits, chosen, sums, noise = np.zeros(E), np.empty(E), np.empty(n.size), np.empty(E)
+    for e in range(E):
+        visits[e] = n[place[e]] if place[e] >= 0 else 0.0
+    write_shares_of(g, plan, chosen)
+    for i in range(len(cost_sum)):
+        for k in range(n.size):
+            sums[k] = rules.unit_cost(cost_sum[i, k], n[k])
+        m, trust = rules.best_pair(cost_score[i], stationary)
+        share_rows(pairs, place, ends, sums, n, m, rules.overall_mean(sums.sum(), n.sum()), trust, r, r_own, r_common)
+        coin = rules.noise_share(sums, cost_squares[i], n)
+        price = charged.prices[i] if i < charged.prices.size else 0.0
+        write_cost(r, r_own, r_common, coin, price, cost[i], noise, cost_noise)
+        lift = 0.0
+        if z > 0.0:
+            variance = cost_variance(g, plan, chosen, cost[i], errors)
+            variance += noise_variance(g, plan, noise, Errors(r_own, r_common), np.empty((2, E)))
+            lift = rules.margin(z, share, variance, H, False)
+        for e in range(E):
+            lifted[i, e] = cost[i, e] + lift
+    coin = rules.noise_share(reward_sum, reward_squares, n)
+    hope, floor = rules.hope_and_floor(reward_sum, n, coin)
+    m = rules.best_weight(reward_score[:, 0], stationary)
+    share_rows(pairs, place, ends, reward_sum, n, m, hope, rules.TRUST, r, r_own, r_common)
+    expected = Expected(r, r_own, r_common, coin, m, hope, floor)
+    write_reward(g, errors, visits, expected, cost_noise, charged, exploration, reward)
 
 
-def _overall_mean(visits: Visits, sums: Floats) -> float:
-    """The mean of everything met, with one observation of 1/2 more."""
-    return float((sums.sum() + 0.5) / (visits.visits.sum() + 1.0))
+@njit(**ENTRY)
+def plan_variances(g: Lists, errors: Errors, plan: Floats, tables: Floats) -> Floats:
+    """The variance of what a plan costs under each of some tables (n, E) that are known, (n,)."""
+    found, chosen = np.empty(len(tables)), np.empty(plan.size)
+    write_shares_of(g, plan, chosen)
+    for j in range(len(tables)):
+        found[j] = cost_variance(g, plan, chosen, tables[j], errors)
+    return found
 
 
-def _unit_cost_sums(visits: Visits) -> Floats:
-    """Sums of u = (d+1)/2 in [0, 1], (I, n)."""
-    return (visits.cost_sum + visits.visits) / 2.0
-
-
-def _column(values: Floats) -> Floats:
-    """A vector as the table that functions of tables take: each entry a step of its own."""
-    return values[:, None, None]
+@njit(**ENTRY)
+def row_groups(layers: Integers, rows: Integers, states: Integers, actions: Integers, S: int, A: int) -> Integers:
+    """One number for the rows of one (s, a), of one state's unseen actions, and of all other states, over layers."""
+    groups = np.empty(actions.size, np.int64)
+    for i in range(layers[-1]):
+        for r in range(rows[i], rows[i + 1]):
+            s, a = states[i], actions[r]
+            groups[r] = S * A + S if s < 0 else S * A + s if a < 0 else s * A + a
+    return groups

@@ -9,33 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
 from omdpd.cli.playing import names_of
 from omdpd.cli.screen import Screen
-from omdpd.experiments.first_use import compile_for
+from omdpd.experiments.first_use import compile_for, runs_of
 from omdpd.experiments.registry import Registry
-from omdpd.experiments.spec import RunSpec
-from omdpd.solvers import warmup
 from omdpd.solvers.compiled.announce import Say
 from omdpd.solvers.compiled.cache import kernel_folder, where_kept
 from omdpd.solvers.compiled.shipped import shipped_code
-
-# A nature of either feedback.
-NATURES = ("noisy", "pool")
-
-
-def runs_of(registry: Registry, names: Sequence[str]) -> list[RunSpec]:
-    """A run of every kind of these learners; one that large problems are kept by a graph for is two kinds."""
-    runs = []
-    for name in names:
-        fields = registry.type("learners", name).__struct_fields__
-        for settings in ({}, {"layout": "graph"}) if "layout" in fields else ({},):
-            learner = registry.spec("learners", name, settings)
-            for nature in NATURES:
-                runs.append(msgspec.structs.replace(registry.run("cyclic", nature, name, 3, 0), learner=learner))
-    return runs
 
 
 def warm_up(
@@ -60,11 +42,10 @@ def warm_up(
 
 def _compile_all(registry: Registry, say: Say) -> None:
     """Everything there is; where nothing was compiled yet and there are two cores a second process takes half."""
-    names = list(registry.complete("learners"))
-    help_wanted = not warmup.compiled() and (os.cpu_count() or 1) > 1
-    warmup.warm_up(say)
-    half = len(names) // 2 if help_wanted else len(names)
-    helper = _elsewhere(names[half:]) if help_wanted else None
+    names, folder = list(registry.complete("learners")), kernel_folder()
+    new = folder is not None and shipped_code() is None and not any(folder.rglob("*.nbi"))
+    half = len(names) // 2 if new and (os.cpu_count() or 1) > 1 else len(names)
+    helper = _elsewhere(names[half:]) if half < len(names) else None
     try:
         compile_for(runs_of(registry, names[:half]), say)
     finally:

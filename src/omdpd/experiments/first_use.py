@@ -7,17 +7,18 @@ depends on it: a run has the same bits in a process that compiled as in one that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
+import msgspec
 import numpy as np
 
+from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import NatureSpec, RunSpec
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
-from omdpd.play.ahead import Stage
 from omdpd.play.loop import first, play, stretches
+from omdpd.play.many import Batches
 from omdpd.play.scene import Scene, informed
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
@@ -42,11 +43,21 @@ def compile_for(runs: Iterable[RunSpec], say: Say) -> None:
         ANNOUNCER.end()
 
 
+def runs_of(registry: Registry, names: Sequence[str]) -> list[RunSpec]:
+    """A run of every kind of these learners; one that large problems are kept by a graph for is two kinds."""
+    runs = []
+    for name in names:
+        fields = registry.type("learners", name).__struct_fields__
+        for settings in ({}, {"layout": "graph"}) if "layout" in fields else ({},):
+            learner = registry.spec("learners", name, settings)
+            for nature in ("noisy", "pool"):  # either feedback
+                runs.append(msgspec.structs.replace(registry.run("cyclic", nature, name, 3, 0), learner=learner))
+    return runs
+
+
 def _kind(run: RunSpec) -> tuple[str, ...]:
     """What runs that call the same functions have in common."""
-    settings = run.learner.settings
-    lagged = settings.get("lagged") is not False  # or its episodes are not played together
-    return run.learner.name, run.nature.name, str(settings.get("layout")), str(lagged)
+    return run.learner.name, run.nature.name, str(run.learner.settings.get("layout"))
 
 
 def _play(run: RunSpec) -> None:
@@ -54,8 +65,8 @@ def _play(run: RunSpec) -> None:
     nature = _nature(run.nature, cmdp)
     scene = Scene(cmdp, nature, informed(run.learner.build(), cmdp, nature.feedback), EPISODES, {})
     _play_out(play, scene)
-    if Stage.of(scene) is not None:  # with the one nature that has no table to be met first
-        _play_out(stretches, replace(scene, nature=NATURES["noisy"](cmdp, 0)))
+    if Batches.of(scene) is not None:
+        _play_out(stretches, scene)
 
 
 def _play_out(way: Callable[..., Iterable[object]], scene: Scene) -> None:

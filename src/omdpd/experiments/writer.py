@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from omdpd.experiments.snapshots import Snapshots
-from omdpd.learners.protocol import Learner, stored_classes
+from omdpd.learners.protocol import Learner, restored, stored_classes
 from omdpd.play.judging import Totals
 from omdpd.play.ledger import Ledger
 from omdpd.play.loop import Progress
@@ -102,7 +102,7 @@ def resumed(record: RunFolder, learner: Learner[Any], start: Progress, rng: np.r
     try:
         rng.bit_generator.state = last.tree["rng"]
         stored_state, *stored = last.tree["progress"]
-        state = unpack(stored_state, last.arrays, stored_classes(learner))
+        state = restored(learner, unpack(stored_state, last.arrays, stored_classes(learner)))
         known = {Totals.__name__: Totals, **classes_of(Ledger, "a run's ledger")}
         totals, keys, seconds, *rest = unpack(stored, last.arrays, known)
         if not isinstance(totals, Totals) or totals.episodes != last.episodes:

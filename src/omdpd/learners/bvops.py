@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
@@ -118,7 +117,7 @@ class BVOPS:
         self.estimator.check(setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
-        box = learning.estimate(self.estimator, setting, counts, 0).region
+        box = self.estimator.estimate(setting, counts, 0).region
         return State(setting, 0, counts, box, q, LIGHTEST, SolveLog(), 0)
 
     def policy(self, state: State) -> Floats:
@@ -129,8 +128,8 @@ class BVOPS:
         """Estimate the loss under the box that was in force, then project on the newest safe set."""
         setting, mu, eta = state.setting, state.setting.mu, self._step(state.setting)
         loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, self._gamma(setting))
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
         box = believed.region
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))
         if not self.constrained:

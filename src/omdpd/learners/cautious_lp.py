@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import DELTA, BoxEstimator, EmpiricalEstimator, Estimate, Estimator
 from omdpd.beliefs.counts import Counts
-from omdpd.beliefs.revealed import TableMemory, labelled
+from omdpd.beliefs.memory import TableMemory, labelled
 from omdpd.learners.needs import require_feedback
 from omdpd.learners.protocol import Card, Report
 from omdpd.problem.arrays import Floats
@@ -95,9 +94,7 @@ class CautiousLP:
         """Count, remember the revealed tables, replan."""
         assert isinstance(feedback, FullFeedback)
         memory = tuple(kept.meet(table) for kept, table in zip(state.memory, feedback.cost, strict=True))
-        return self._replan(
-            replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback), memory=memory)
-        )
+        return self._replan(replace(state, k=state.k + 1, counts=state.counts.add(feedback), memory=memory))
 
     def report(self, state: State) -> Report:
         """Programs solved, and how many had no solution."""
@@ -105,7 +102,7 @@ class CautiousLP:
 
     def _replan(self, state: State) -> State:
         """Solve the program, adding violated tables until none is left out."""
-        believed = learning.estimate(self.estimator, state.setting, state.counts, state.k)
+        believed = self.estimator.estimate(state.setting, state.counts, state.k)
         planned = plan_under(
             self._tables(state, believed), state.rows, state.setting.shape,
             lambda tables: self._plan(state, believed, tables),

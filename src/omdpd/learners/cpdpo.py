@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, room_of
@@ -142,7 +141,7 @@ class CPDPO:
         assert isinstance(feedback, BanditFeedback)
         setting, H, eta = state.setting, state.setting.horizon, state.eta
         policy = policy_of_logits(state.logits)
-        box = learning.region_of(self.estimator, setting, state.counts, state.k)  # data before episode k
+        box = self.estimator.region(setting, state.counts, state.k)  # data before episode k
         lam, scale = self._dual(state, policy, box)
         loss = (1.0 - feedback.rewards + lam @ (1.0 + feedback.costs)) / scale
         gamma = 2.0 * eta * H * self.gamma_scale
@@ -152,7 +151,7 @@ class CPDPO:
         gains = dilated_bonus(policy, box.lower, box.upper, bonus, 1.0 + 1.0 / H)
         gains[at] -= np.cumsum(loss[::-1])[::-1] / (u[at] + gamma)
         return replace(
-            state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback), lam=lam,
+            state, k=state.k + 1, counts=state.counts.add(feedback), lam=lam,
             logits=tilted(state.logits, gains, eta, 1.0),
         )  # fmt: skip
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import DELTA, REWARD_SCALE, SAFE_COST_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
@@ -110,7 +109,7 @@ class CVOPS:
     def update(self, state: State, feedback: Feedback) -> State:
         """Count; look for a safe policy, or step and mix."""
         setting, eta = state.setting, self._step(state.setting)
-        counts = learning.counts_after(state.counts, feedback)
+        counts = state.counts.add(feedback)
         box = self.estimator.estimate(setting, counts, state.k + 1).region
         newer = replace(state, k=state.k + 1, counts=counts, box=box)
         if state.kept is None:

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
@@ -111,7 +110,7 @@ class DOPE:
     def update(self, state: State, feedback: Feedback) -> State:
         """Count; after the first episodes replan."""
         safe = safe_policy_of(self, self.safe, state.setting)
-        state = replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback))
+        state = replace(state, k=state.k + 1, counts=state.counts.add(feedback))
         if state.k < self.warm_up(state.setting, safe.room):
             return state
         counts = state.counts.pooled() if self.stationary else state.counts

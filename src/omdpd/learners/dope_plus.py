@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
@@ -108,7 +107,7 @@ class DOPEPlus:
     def update(self, state: State, feedback: Feedback) -> State:
         """Count and replan."""
         setting, safe, k = state.setting, safe_policy_of(self, self.safe, state.setting), state.k + 1
-        seen = learning.counts_after(state.counts, feedback)
+        seen = state.counts.add(feedback)
         counts = seen.pooled() if self.stationary else seen
         error = self.error_table(setting, counts, k, state.policy)
         width = np.sqrt(log_term(setting, k, self.delta) / np.maximum(counts.visits, 1.0))

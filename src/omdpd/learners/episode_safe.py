@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.bonuses import BernsteinBonus
 from omdpd.beliefs.confidence import (
     DELTA,
@@ -116,7 +115,7 @@ class EpisodeSafe:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, search, and fall back on the safe policy where even the largest price is not enough."""
-        setting, counts, k = state.setting, learning.counts_after(state.counts, feedback), state.k + 1
+        setting, counts, k = state.setting, state.counts.add(feedback), state.k + 1
         bonus = BernsteinBonus(self.reward_scale, 0.0, self.transition_scale, self.stationary, self.delta)
         believed = bonus.estimate(setting, counts, k)
         tables = (believed.transition, believed.reward, self.pessimistic(setting, counts, k))

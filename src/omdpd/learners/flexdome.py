@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
@@ -98,7 +97,7 @@ class FlexDOME:
     def update(self, state: State, feedback: Feedback) -> State:
         """One regularised step of each player; the dual sees the cost and the margin."""
         setting = state.setting
-        counts = learning.counts_after(state.counts, feedback)
+        counts = state.counts.add(feedback)
         believed = self.bonus.estimate(setting, counts, state.k + 1)
         eta, tau, eps = self._sequences(state.k)
         found = evaluate(policy_of_logits(state.logits), believed, setting.mu, state.lam, tau)

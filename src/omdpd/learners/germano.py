@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback
@@ -102,7 +101,7 @@ class Germano:
         episodes_of(self, setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
-        region = learning.estimate(self.estimator, setting, counts, 0).region
+        region = self.estimator.estimate(setting, counts, 0).region
         lam = np.zeros(setting.n_constraints)
         return State(setting, 0, counts, counts.visits, region, q, lam, 0.0, self.primal_scale, SolveLog())
 
@@ -114,8 +113,8 @@ class Germano:
         """A projected gradient step for the primal, a clipped one for the dual."""
         assert isinstance(feedback, FullFeedback)
         setting, d, k = state.setting, feedback.cost, state.k + 1
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, k)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, k)
         new = has_doubled(counts.visits, state.renewed_at)
         region, renewed_at = (believed.region, counts.visits) if new else (state.region, state.renewed_at)
         grad = -believed.reward + np.tensordot(state.lam, d, axes=1)

@@ -24,7 +24,6 @@ from typing import Literal
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
@@ -132,9 +131,7 @@ class GhoshZhouShroff:
             K, H = episodes_of(self, state.setting), state.setting.horizon
             eta = self.dual_scale * self._largest(state.setting) / float(np.sqrt(K * H**2))
             prices = np.clip(prices + eta * state.costs, 0.0, self._largest(state.setting))
-        return self._planned(
-            replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback), prices=prices)
-        )
+        return self._planned(replace(state, k=state.k + 1, counts=state.counts.add(feedback), prices=prices))
 
     def report(self, state: State) -> Report:
         """The largest price."""

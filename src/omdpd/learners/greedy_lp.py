@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import DELTA, EmpiricalEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.protocol import Card, Report
@@ -73,9 +72,7 @@ class GreedyLP:
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, add up a revealed table, replan."""
         shown = state.shown + feedback.cost if isinstance(feedback, FullFeedback) else state.shown
-        return self._replan(
-            replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback), shown=shown)
-        )
+        return self._replan(replace(state, k=state.k + 1, counts=state.counts.add(feedback), shown=shown))
 
     def report(self, state: State) -> Report:
         """Programs solved, and how many had no solution."""
@@ -84,7 +81,7 @@ class GreedyLP:
     def _replan(self, state: State) -> State:
         """The best plan under the mean."""
         setting = state.setting
-        believed = learning.estimate(self.estimator, setting, state.counts, state.k)
+        believed = self.estimator.estimate(setting, state.counts, state.k)
         mean = believed.cost if setting.feedback == "bandit" else state.shown / max(state.k, 1)
         plan = vertex_plan(*bounds_of(believed.region), setting.mu, believed.reward, mean)
         failed = state.infeasible + (not plan.feasible)

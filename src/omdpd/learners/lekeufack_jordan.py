@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of
@@ -133,8 +132,8 @@ class LekeufackJordan:
     def update(self, state: State, feedback: Feedback) -> State:
         """The step along the gradient that was met, then the step along the predicted one."""
         setting, mu = state.setting, state.setting.mu
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
         r, d = believed.reward, feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
         V = state.V + positive_part(np.tensordot(d, state.q, axes=3))
         weights = state.potential.slope(V)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of
@@ -94,8 +93,8 @@ class LinearPotential:
         """The multipliers, then one projected gradient step with the newest estimates."""
         setting = state.setting
         H, K = setting.horizon, episodes_of(self, setting)
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
         d = feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
         lam = np.maximum(state.lam + self.dual_scale * np.tensordot(d, state.q, axes=3) / np.sqrt(H * K), 0.0)
         grad = -believed.reward + np.tensordot(lam, d, axes=1)

@@ -18,7 +18,6 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     COST_WIDTH,
@@ -259,8 +258,8 @@ class OMDPD:
         """Lines 4-9 of Algorithm 1 for episode k (in the paper's order of quantities: see docs/paper-map.md)."""
         setting, mu = state.setting, state.setting.mu
         # Eqs. (12)-(18) with the newest episode: r~_k, d~_k, Q_k.
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
         region, resets = believed.region, state.resets
         if self.nested and isinstance(region, Box) and state.box is not None:
             region, emptied = region.within(state.box)
@@ -324,8 +323,8 @@ class OMDPD:
     def _believed(self, state: State) -> Estimate[Region]:
         """What the next policy was planned with; the box is the one in use, which with `nested` was cut."""
         if state.box is not None and isinstance(self.estimator, BoxEstimator):
-            return learning.estimate_with(state.box, self.estimator, state.setting, state.counts, state.k)
-        return learning.estimate(self.estimator, state.setting, state.counts, state.k)
+            return self.estimator.estimate_with(state.box, state.setting, state.counts, state.k)
+        return self.estimator.estimate(state.setting, state.counts, state.k)
 
     def _reference(self, setting: Setting, q: Floats) -> Floats:
         """The point to stay near; for KL it is smoothed by 1/K first, so that D stays bounded."""

@@ -27,7 +27,6 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
@@ -192,7 +191,7 @@ class OPDOP:
 
     def _counted(self, state: State, feedback: Feedback) -> tuple[Counts, Window | None]:
         """The counts with one more episode, less the one that leaves the window."""
-        counts = learning.counts_after(state.counts, feedback)
+        counts = state.counts.add(feedback)
         if self.window is None or state.recent is None:
             return counts, None
         assert isinstance(feedback, BanditFeedback)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback
@@ -104,14 +103,14 @@ class OptAug:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count and replan with the newest multipliers."""
-        return self._plan(replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback)))
+        return self._plan(replace(state, k=state.k + 1, counts=state.counts.add(feedback)))
 
     def report(self, state: State) -> Report:
         """Penalty, largest multiplier and the certificates of the solves."""
         return Report(state.log, self._penalty(state.k), float(state.lam.max()))
 
     def _plan(self, state: State) -> State:
-        believed = learning.estimate(self.estimator, state.setting, state.counts, state.k)
+        believed = self.estimator.estimate(state.setting, state.counts, state.k)
         box = believed.region
         plan = penalised_plan(
             box.lower, box.upper, state.setting.mu, believed.reward, believed.cost, state.lam, self._penalty(state.k)

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
@@ -29,7 +28,7 @@ from omdpd.beliefs.confidence import (
     log_term_transition,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.beliefs.revealed import TableMemory, labelled
+from omdpd.beliefs.memory import TableMemory, labelled
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.start import uniform_policy
 from omdpd.problem.arrays import Floats
@@ -113,7 +112,7 @@ class OptCMDP:
         memory = state.memory
         if isinstance(feedback, FullFeedback):
             memory = tuple(kept.meet(table) for kept, table in zip(memory, feedback.cost, strict=True))
-        newer = replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback), memory=memory)
+        newer = replace(state, k=state.k + 1, counts=state.counts.add(feedback), memory=memory)
         if self.epochs and state.renewed_at is not None and not has_doubled(newer.counts.visits, state.renewed_at):
             return newer
         return self._replan(newer)
@@ -140,7 +139,7 @@ class OptCMDP:
         """The tables and the box; with `hoeffding` its half-width is scale sqrt(2 Lp / n) whatever p_hat is."""
         setting, counts, k = state.setting, state.counts, state.k
         if not self.hoeffding:
-            return learning.estimate(self.estimator, setting, counts, k)
+            return self.estimator.estimate(setting, counts, k)
         shared = counts.pooled() if self.estimator.stationary else counts
         n, p_hat = shared.departures[..., None], shared.transition_mean()
         Lp = log_term_transition(setting, k, self.estimator.delta)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
@@ -85,7 +84,7 @@ class OptCMDPBonus:
     def update(self, state: State, feedback: Feedback) -> State:
         """Count and replan."""
         return self._replan(
-            state.setting, state.k + 1, learning.counts_after(state.counts, feedback), state.solves, state.infeasible
+            state.setting, state.k + 1, state.counts.add(feedback), state.solves, state.infeasible
         )  # fmt: skip
 
     def report(self, state: State) -> Report:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback, room_of
@@ -101,14 +100,14 @@ class OptDual:
     def update(self, state: State, feedback: Feedback) -> State:
         """The dual step for the plan that was played, then a new plan with the newest estimates."""
         lam = positive_part(state.lam + state.rate * state.believed_cost)
-        return self._plan(state.setting, state.k + 1, learning.counts_after(state.counts, feedback), lam, state.rate)
+        return self._plan(state.setting, state.k + 1, state.counts.add(feedback), lam, state.rate)
 
     def report(self, state: State) -> Report:
         """The dual step size and the largest multiplier."""
         return Report(step_size=state.rate, weight=float(state.lam.max()))
 
     def _plan(self, setting: Setting, k: int, counts: Counts, lam: Floats, rate: float) -> State:
-        believed = learning.estimate(self.estimator, setting, counts, k)
+        believed = self.estimator.estimate(setting, counts, k)
         box = believed.region
         table = believed.reward - np.tensordot(lam, believed.cost, axes=1)
         policy, kernel, _ = optimistic_policy(box.lower, box.upper, table)

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
@@ -107,7 +106,7 @@ class OptPessLP:
         """Count and replan."""
         setting = state.setting
         safe = safe_policy_of(self, self.safe, setting)
-        state = replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback))
+        state = replace(state, k=state.k + 1, counts=state.counts.add(feedback))
         counts = state.counts.pooled() if self.stationary else state.counts
         p, mu = counts.transition_mean(), setting.mu
         reward, cost = self._tables(setting, counts, state.k, safe.room)

@@ -18,7 +18,6 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
@@ -93,9 +92,7 @@ class OptPessPrimalDual:
     def update(self, state: State, feedback: Feedback) -> State:
         """The dual moves with the costs of the policy just played; then the next plan."""
         lam = np.maximum(state.lam + state.costs + self._tightening(state.setting, state.k + 1), 0.0)
-        return self._planned(
-            replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback), lam=lam)
-        )
+        return self._planned(replace(state, k=state.k + 1, counts=state.counts.add(feedback), lam=lam))
 
     def report(self, state: State) -> Report:
         """What a unit of cost weighs against one of reward."""

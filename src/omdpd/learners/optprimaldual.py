@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
@@ -110,7 +109,7 @@ class OptPrimalDual:
     def update(self, state: State, feedback: Feedback) -> State:
         """Evaluate the policy that was played with the newest estimates; one step of each player."""
         setting = state.setting
-        counts = learning.counts_after(state.counts, feedback)
+        counts = state.counts.add(feedback)
         believed = self.bonus.estimate(setting, counts, state.k + 1)
         found = evaluate(policy_of_logits(state.logits), believed, setting.mu, state.lam)
         kappa = self.tightening * setting.horizon / float(np.sqrt(episodes_of(self, setting)))

@@ -11,17 +11,19 @@ tell what the mirror step is worth; without a guarantee.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.evidence import Evidence, counted
 from omdpd.beliefs.margins import Caution
-from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.sharing import Evidence
-from omdpd.beliefs.standard import Prices, SharingEstimator
+from omdpd.beliefs.memory import TableMemory
+from omdpd.beliefs.standard import Prices
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.standard.believing import Dials
+from omdpd.learners.standard.stored import believed_by
 from omdpd.problem.arrays import Floats, check_settings, positive_integer
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
@@ -72,14 +74,8 @@ class PlanLP:
             "a reference",
         )
 
-    @property
-    def estimator(self) -> SharingEstimator:
-        """What is believed."""
-        return SharingEstimator(self.z, self.exploration, self.stationary)
-
     def init(self, setting: Setting) -> State:
         """Plan with no data, no table and no margin."""
-        self.estimator.check(setting)
         none = np.zeros(setting.shape)
         return self._replan(
             State(
@@ -100,13 +96,15 @@ class PlanLP:
         if isinstance(feedback, FullFeedback):
             caution = caution.after_tables(memory, feedback.cost)
             memory = tuple(kept.meet(table) for kept, table in zip(memory, feedback.cost, strict=True))
+        counts, evidence = counted(state.counts, state.evidence, [feedback])
         return self._replan(
-            replace(
-                state, k=state.k + 1, caution=caution, memory=memory,
-                counts=learning.counts_after(state.counts, feedback),
-                evidence=learning.evidence_after(state.evidence, state.counts, feedback),
-            )
-        )  # fmt: skip
+            replace(state, k=state.k + 1, caution=caution, memory=memory, counts=counts, evidence=evidence)
+        )
+
+    def counted(self, state: State, logged: Sequence[Feedback]) -> State:
+        """A state that has counted logged episodes, and learnt nothing else from them."""
+        counts, evidence = counted(state.counts, state.evidence, logged)
+        return replace(state, counts=counts, evidence=evidence)
 
     def report(self, state: State) -> Report:
         """Programs solved, and how many had no solution."""
@@ -114,15 +112,15 @@ class PlanLP:
 
     def _replan(self, state: State) -> State:
         """Solve the program under the newest beliefs."""
-        setting, caution, estimator = state.setting, state.caution, self.estimator
-        beliefs = estimator.beliefs(setting, state.counts, state.evidence)
-        believed = estimator.estimate(setting, state.counts, beliefs, state.prices, caution)
-        tables = believed.cost
-        if setting.feedback == "full":
-            kept = [d for held in state.memory for d in held.by_label()]
-            raised = [d + estimator.revealed_lift(setting, beliefs, caution, state.memory, d) for d in kept]
-            tables = np.array(raised).reshape(-1, *setting.shape)
-        plan = _plan(setting, beliefs.kernel, believed.reward, tables)
+        setting = state.setting
+        dials = Dials(
+            setting.feedback == "bandit", 0.0, self.z, self.exploration, self.stationary, UNMET, 1.0, UNMET, True, 1.0,
+            True, self.memory,
+        )  # fmt: skip
+        believed, tables = believed_by(
+            dials, setting, state.counts, state.evidence, state.caution, state.memory, state.policy, state.prices
+        )
+        plan = _plan(setting, believed.region.transition, believed.reward, tables)
         each = plan.multipliers if plan.feasible else np.full(len(tables), UNMET)
         return replace(
             state, q=plan.occupancy, policy=plan.policy, prices=Prices(each, tables), excess=max(plan.violation, 0.0),

@@ -10,11 +10,12 @@ numbers says so with a class attribute ``draws = True``, and takes those of epis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from omdpd.beliefs.confidence import Estimate
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Feedback, FeedbackKind, Setting
 from omdpd.solvers.mirror import SolveLog
@@ -91,6 +92,35 @@ class Card:
     assumptions: str = "none"
 
 
+class Told(NamedTuple):
+    """Which of the first numbers of a compiled state are what a row of a run tells; what is not a number is untold."""
+
+    step_size: int
+    weight: int
+    certified_regret: int
+    certified_violation: int
+    planned_value_sum: int
+    planned_violation_sum: int
+
+
+class Compiled(NamedTuple):
+    """A learner whose update is compiled, for a loop that plays many episodes in one call.
+
+    ``step(dials, at, vector, states, actions, rewards, costs, tables)`` changes the vector in place by one episode and
+    answers 1, or something else if it cannot be learnt so (then nothing was changed, and the verbs have to).  It is
+    shown what `Feedback` holds, and nothing else.  `places` are where policy, r~, p~ and d~ lie in the vector (d~ at -1
+    where costs are revealed); `state` is the state as a value, and holds the vector.
+    """
+
+    step: Callable[..., Any]
+    dials: Floats
+    at: Integers
+    vector: Floats
+    places: Integers
+    told: Told
+    state: Any
+
+
 State = TypeVar("State")
 
 
@@ -129,6 +159,12 @@ def check_storable(learner: Learner[Any], state: Any) -> None:
         unpack(*pack(state), classes)
     except (InvalidInputError, TypeError) as error:
         raise InvalidInputError(f"{type(learner).__name__} cannot be kept on disk: {error}") from None
+
+
+def restored(learner: Learner[Any], state: Any) -> Any:
+    """A state that came back from a file as the learner keeps it now; an earlier version may have kept it otherwise."""
+    mended = getattr(learner, "restored", None)
+    return state if mended is None else mended(state)
 
 
 def stored_classes(learner: Learner[Any]) -> dict[str, type]:

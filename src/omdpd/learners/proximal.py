@@ -18,12 +18,9 @@ Units are raw: alpha of the paper is one, and V takes the place of lam.  What ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-import numpy as np
-
-from omdpd.beliefs import representations
 from omdpd.beliefs.confidence import (
     COST_SCALE,
     DELTA,
@@ -31,58 +28,29 @@ from omdpd.beliefs.confidence import (
     TRANSITION_SCALE,
     BoxEstimator,
     EmpiricalEstimator,
-    Estimate,
     Estimator,
     KnownModel,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.beliefs.layouts import Layout, RowPolicy, inherited
-from omdpd.beliefs.margins import Caution
-from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.shared_rows import Scores, SharedRows
-from omdpd.beliefs.sharing import Evidence, SharedKernel
-from omdpd.beliefs.standard import Prices, SharingEstimator
-from omdpd.beliefs.visits import Visits
+from omdpd.beliefs.layouts import RowPolicy
+from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.needs import ModelToBeGiven
-from omdpd.learners.protocol import Card, Certificate, Promise, Report
+from omdpd.learners.protocol import Card, Compiled, Report
+from omdpd.learners.proximal_loop import Loop
 from omdpd.learners.proximal_steps import (
-    Ground,
     Representation,
     State,
-    caution_after,
-    first_occupancy,
-    forgiven,
-    largest_growth,
     layout_for,
-    nothing_seen,
     order_on_graph,
-    prices_of,
 )
-from omdpd.learners.surrogate import Stepping, Surrogate, Weighting, distance, flow, inexactness, kernel_move
+from omdpd.learners.standard import verbs as standard
+from omdpd.learners.standard.believing import Dials
+from omdpd.learners.standard.state import Learnt
+from omdpd.learners.standard.stored import from_stored
+from omdpd.learners.surrogate import Stepping, Surrogate, Weighting
 from omdpd.problem.arrays import Floats, InvalidInputError, whole_number
-from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.compiled.products import add_violation, dot
-from omdpd.solvers.graph import Graph
-from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.regions import Kernel, Region
+from omdpd.problem.setting import Feedback, Setting
 from omdpd.storage.packing import WHERE_SET
-
-# A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
-NOISE = 1e-7
-# The hinge weight eta w that a mirror step is given at most; beyond it a constraint is as good as hard.
-MAX_WEIGHT = 1e4
-
-
-class Corrected(NamedTuple):
-    """Where an episode leaves the iterate: q_hat_{k+1}, eta_{k+1}, and what the second solve adds to the accounts."""
-
-    q_hat: Floats
-    eta: float
-    multipliers: Floats
-    log: SolveLog
-    inexactness: float
-    drift: float | None
 
 
 @dataclass(frozen=True)
@@ -211,184 +179,76 @@ class ProximalOMDPD:
         """Whether what it believes of this setting is held in tables, or else on a graph of what was visited."""
         return layout_for(self.estimator, setting, self.layout) == "dense"
 
-    def init(self, setting: Setting) -> State:
+    def init(self, setting: Setting) -> State | Learnt:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""
         self._check(setting)
-        V, none = np.zeros(setting.n_constraints), np.zeros(0)
-        counts, evidence = nothing_seen(self.estimator, setting, self.layout)
-        caution = None if evidence is None else Caution()
-        layout = representations.layout_of(setting, counts)
-        shape = setting.shape if layout is None else layout.copies.shape
-        prices = Prices(none, np.zeros((0, *shape)))
-        believed, shared = self._believe(setting, counts, layout, 0, evidence, prices, caution)
-        eta = self.stepping.first(setting)
-        weights, capped = self._weights(setting, 1, V, eta)
-        memory = (TableMemory(self.memory),) * setting.n_constraints
-        q_hat = first_occupancy(self.estimator, setting, believed.region)
-        ground = Ground(setting, believed, 0.0, shared, caution, memory, q_hat, eta, none)
-        m = ground.surrogate(self.estimator, memory, weights)
-        step, shortened = ground.step_or_shorter(m)
-        return State(
-            setting, 0, counts, believed, 0.0, memory, weights, m, shortened * step.multipliers, step.occupancy,
-            ground.q_hat, V, eta, reward_sum=0.0, inexactness=inexactness(step, setting.horizon, eta / shortened),
-            log=SolveLog().after(step), saturations=0, capped=capped, ignored=0.0,
-            drift=(shortened - 1.0) * setting.horizon / eta, evidence=evidence, caution=caution,
-            planned_violation=0.0,
-        )  # fmt: skip
+        if isinstance(self.estimator, SharingEstimator) and self.keeps_tables(setting):
+            return standard.begin(self._dials(setting), setting, self.stepping.first(setting))
+        return self._loop.begin(setting)
 
-    def policy(self, state: State) -> Floats:
+    def policy(self, state: State | Learnt) -> Floats:
         """The policy of q_k; uniform where a state has no mass."""
-        if isinstance(state.believed.region, Graph):
-            return self.row_policy(state).table()
-        return policy_of_occupancy(state.q)
+        return state.policy.copy() if isinstance(state, Learnt) else self._loop.policy(state)
 
-    def row_policy(self, state: State) -> RowPolicy:
+    def row_policy(self, state: State | Learnt) -> RowPolicy:
         """The policy of q_k in a large problem, to be asked one step and state at a time: ``.at(step, state)``."""
-        region = state.believed.region
-        if not isinstance(region, Graph):
+        if isinstance(state, Learnt):
             raise InvalidInputError("the state is of a small problem: its policy is a table")
-        return RowPolicy(region, state.q, state.setting.n_actions)
+        return self._loop.row_policy(state)
 
-    def update(self, state: State, feedback: Feedback) -> State:
+    def update(self, state: State | Learnt, feedback: Feedback) -> State | Learnt:
         """Steps 3-6 for the episode just played, then 1-2 for the next."""
-        setting, region, k = state.setting, state.believed.region, state.k + 1
-        q = flow(region, state.q)
-        caution = caution_after(state, feedback)
-        memory, observed = state.memory, state.believed.counted_cost
-        if isinstance(feedback, FullFeedback):  # step 3
-            observed = feedback.cost.reshape(-1, *state.q.shape)
-            memory = tuple([kept.meet(table) for kept, table in zip(memory, observed, strict=True)])
-        V = state.V.copy()  # step 4
-        added, ignored = add_violation(V, observed, q, NOISE, setting.horizon)
-        # Weights move with V, with eta, and with k where K is not known; most of the time with none of them.
-        still = added == 0.0 and setting.n_episodes is not None
-        weights, capped = state.weights, state.capped
-        if not (still or self.weighting.lagged):
-            weights, capped = self._weights(setting, k, V, state.eta, capped)
-        now = self._correct(state, memory, weights, V)  # steps 5 and 6
-        counts = representations.counts_after(state.counts, feedback)  # step 1 for the next episode
-        evidence = (
-            None if state.evidence is None else representations.evidence_after(state.evidence, state.counts, feedback)
-        )
-        layout = representations.layout_of(setting, counts)
-        parent = layout.parents(region) if layout is not None and isinstance(region, Graph) else None
-        caution = None if caution is None else caution.inherited(parent)
-        prices = Prices(prices_of(state, q, self.weighting.w0), inherited(state.predicted.hinges.tables, parent))
-        believed, shared = self._believe(setting, counts, layout, k, evidence, prices, caution)
-        if not (still and now.eta == state.eta):  # step 2
-            weights, capped = self._weights(setting, k + 1, V, now.eta, capped)
-        margin = 0.0
-        if shared is None:
-            margin = dot(believed.margin, flow(believed.region, inherited(state.q, parent)))
-        q_hat = inherited(now.q_hat, parent)
-        ground = Ground(setting, believed, margin, shared, caution, memory, q_hat, now.eta, now.multipliers)
-        m = ground.surrogate(self.estimator, memory, weights)
-        step, shortened = ground.step_or_shorter(m)
-        multipliers = step.multipliers if shortened == 1.0 else shortened * step.multipliers
-        # A step of length eta/c satisfies its inequality with c/eta, of which only 1/eta telescopes.
-        moved = kernel_move(region, believed.region, parent) + (shortened - 1.0) * setting.horizon
-        return State(
-            setting, k, counts, believed, margin, memory, weights, m, multipliers, step.occupancy,
-            q_hat, V, now.eta, state.reward_sum + dot(state.believed.reward, q),
-            now.inexactness + inexactness(step, setting.horizon, now.eta / shortened), now.log.after(step),
-            state.saturations + self.weighting.potential(setting, k).saturated(V), capped, state.ignored + ignored,
-            None if now.drift is None else now.drift + moved / now.eta, evidence, caution,
-            None if state.planned_violation is None else state.planned_violation + largest_growth(state.V, V, added),
-        )  # fmt: skip
+        if isinstance(state, Learnt):
+            return standard.after(self._dials(state.setting), state, feedback)
+        return self._loop.after(state, feedback)
 
-    def report(self, state: State) -> Report:
+    def report(self, state: State | Learnt) -> Report:
         """Step size, largest weight, what was ignored as noise, what plans promised, and the certificate if any."""
-        planned = state.planned_violation
-        return Report(
-            state.log, state.eta, max(state.weights.tolist()), saturations=state.saturations, ignored=state.ignored,
-            certificate=self._certificate(state), believed=state.believed,
-            promise=None if planned is None else Promise(state.reward_sum, planned),
-        )  # fmt: skip
+        return standard.report(state) if isinstance(state, Learnt) else self._loop.report(state)
 
-    def regret_bound(self, state: State) -> float | None:
-        """(C + C')/eta_{k+1} >= sum_k f_k(q_k) - f_k(q*), where the region holds the truth, and with what solves add.
+    def compiled(self, state: State | Learnt) -> Compiled | None:
+        """The learner for a loop that plays many episodes in one call; None where its update is not compiled."""
+        return standard.compiled(self._dials(state.setting), state) if isinstance(state, Learnt) else None
 
-        A believed kernel does not hold it: there q* is the occupancy, under each belief, of a policy that the beliefs
-        call safe in every episode, and what it moves as the beliefs do is added (None in a run that an earlier version
-        began, where it is not known).
-        """
-        moving = isinstance(state.believed.region, Kernel | Graph) and not isinstance(self.estimator, KnownModel)
-        if moving and state.drift is None:
-            return None
-        first = state.setting.horizon * (1.0 + self.stepping.c_prime) / state.eta
-        return first + state.inexactness + (state.drift or 0.0)
+    def counted(self, state: State | Learnt, logged: Sequence[Feedback]) -> State | Learnt:
+        """A state that has counted logged episodes, and learnt nothing else from them."""
+        return standard.counted(state, logged) if isinstance(state, Learnt) else self._loop.counted(state, logged)
 
-    def observed_surrogate(self, before: State, after: State) -> Surrogate:
+    def restored(self, state: State | Learnt) -> State | Learnt:
+        """A state that was stored, perhaps by an earlier version, as it is kept now."""
+        if isinstance(state, Learnt):
+            return state.as_now()
+        if isinstance(self.estimator, SharingEstimator) and isinstance(state.counts, Counts):
+            return from_stored(self._dials(state.setting), state)
+        return state
+
+    def regret_bound(self, state: State | Learnt) -> float | None:
+        """(C + C')/eta_{k+1} >= sum_k f_k(q_k) - f_k(q*), with what solves and moving beliefs add; None if unknown."""
+        if isinstance(state, Learnt):
+            return standard.regret_bound(state)
+        return self._loop.regret_bound(state)
+
+    def observed_surrogate(self, before: State | Learnt, after: State | Learnt) -> Surrogate:
         """f_k, the surrogate that the episode between two states turned out to have."""
-        weights = before.weights
-        if not self.weighting.lagged:
-            weights, _ = self._weights(before.setting, after.k, after.V, before.eta)
-        return self._ground(before).surrogate(self.estimator, after.memory, weights)
+        if isinstance(before, Learnt) and isinstance(after, Learnt):
+            return standard.observed_surrogate(self._dials(before.setting), before, after)
+        assert isinstance(before, State)
+        assert isinstance(after, State)
+        return self._loop.observed_surrogate(before, after)
 
-    def _believe(
-        self, setting: Setting, counts: Counts | Visits, layout: Layout | None, k: int,
-        evidence: Evidence | Scores | None, prices: Prices, caution: Caution | None,
-    ) -> tuple[Estimate[Region], SharedKernel | SharedRows | None]:  # fmt: skip
-        """Step 1: what is believed before zero-based episode k, and the kernel's error where steps share."""
-        if not isinstance(self.estimator, SharingEstimator):
-            return representations.estimate(self.estimator, setting, counts, layout, k), None
-        assert evidence is not None
-        assert caution is not None
-        return representations.shared_estimate(self.estimator, setting, counts, layout, evidence, prices, caution)
+    @property
+    def _loop(self) -> Loop:
+        return Loop(self.estimator, self.weighting, self.stepping, self.memory, self.layout)
 
-    def _weights(self, setting: Setting, k: int, V: Floats, eta: float, capped: bool = False) -> tuple[Floats, bool]:
-        """w(V) before one-based episode k as far as a step takes it, and whether it was ever less than w(V)."""
-        wanted = self.weighting.potential(setting, k).slope(V)
-        weights = np.minimum(wanted, MAX_WEIGHT / eta)
-        return weights, capped or wanted.tolist() != weights.tolist()
-
-    def _correct(self, state: State, memory: tuple[TableMemory, ...], weights: Floats, V: Floats) -> Corrected:
-        """Steps 5 and 6: q_hat_{k+1} from the surrogate that was met, and the step size from the surprise.
-
-        With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.  V is the
-        violation with this episode's.
-        """
-        m, eta, q, H, region = state.predicted, state.eta, state.q, state.setting.horizon, state.believed.region
-        same = memory is state.memory or all(
-            after.same_as(before) for after, before in zip(memory, state.memory, strict=True)
-        )
-        if same and (weights is state.weights or np.array_equal(weights, state.weights)):
-            drift = None if state.drift is None else state.drift + forgiven(state, m, weights, flow(region, q), V)
-            return Corrected(q, eta, state.multipliers, state.log, state.inexactness, drift)
-        ground = self._ground(state)
-        f = ground.surrogate(self.estimator, memory, weights)
-        step = ground.step(f)
-        q_hat = step.occupancy
-        x, x_hat = flow(region, q), flow(region, q_hat)
-        surprise = (f.value(x) - m.value(x)) - (f.value(x_hat) - m.value(x_hat))
-        surprise = max(surprise - (distance(region, q_hat, q) + distance(region, q, state.q_hat)) / eta, 0.0)
-        charged = self.stepping.charges(memory)
-        slower = surprise / (H * self.stepping.c_prime) if charged else 0.0
-        owed = forgiven(state, f, weights, x, V) + (0.0 if charged else surprise)
-        return Corrected(
-            q_hat, 1.0 / (1.0 / eta + slower), step.multipliers, state.log.after(step),
-            state.inexactness + inexactness(step, H, eta), None if state.drift is None else state.drift + owed,
+    def _dials(self, setting: Setting) -> Dials:
+        """What `standard.learn` is told."""
+        estimator, w, stepping = self.estimator, self.weighting, self.stepping
+        assert isinstance(estimator, SharingEstimator)
+        return Dials(
+            setting.feedback == "bandit", setting.n_episodes or 0.0, estimator.z, estimator.exploration,
+            estimator.stationary, w.w0, w.gamma_scale, w.w_max, w.lagged, stepping.c_prime, stepping.patient,
+            self.memory,
         )  # fmt: skip
-
-    def _ground(self, state: State) -> Ground:
-        """What the steps of the episode being played stand on."""
-        shared = None
-        if isinstance(self.estimator, SharingEstimator) and state.evidence is not None:
-            shared = representations.kernel_with_error(self.estimator, state.setting, state.counts, state.evidence)
-        return Ground(
-            state.setting, state.believed, state.margin, shared, state.caution, state.memory,
-            state.q_hat, state.eta, state.multipliers,
-        )  # fmt: skip
-
-    def _certificate(self, state: State) -> Certificate | None:
-        """The bound, and what it says of regret and violation: phi / slack <= sum_k w_k x_k in `regret_bound`."""
-        bound = None if state.capped else self.regret_bound(state)
-        if bound is None:
-            return None
-        potential = self.weighting.potential(state.setting, state.k + 1)
-        slack = self.weighting.slack(potential, state.setting.horizon)
-        phi = potential.total(state.V) / slack
-        return Certificate(bound, bound - phi, potential.inverse(slack * (bound + state.reward_sum)))
 
     def _check(self, setting: Setting) -> None:
         self.estimator.check(setting)
@@ -396,3 +256,10 @@ class ProximalOMDPD:
             raise InvalidInputError(
                 "layout is 'graph', but only estimators with one kernel made of counts can be laid out on one"
             )
+        if isinstance(self.estimator, SharingEstimator) and self.keeps_tables(setting):
+            for name, kind in (("estimator", SharingEstimator), ("weighting", Weighting), ("stepping", Stepping)):
+                if type(mine := getattr(self, name)) is not kind:
+                    raise InvalidInputError(
+                        f"{name} is a {type(mine).__name__}, but the compiled step knows {kind.__name__} alone: "
+                        "with layout='graph' it would be asked"
+                    )

@@ -7,22 +7,23 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from omdpd.beliefs import rules
 from omdpd.beliefs.confidence import EmpiricalEstimator, Estimate, KnownModel
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.evidence import Evidence, Scores
 from omdpd.beliefs.layouts import uniform_rows
-from omdpd.beliefs.margins import EXCEEDED, Caution
-from omdpd.beliefs.revealed import TableMemory
-from omdpd.beliefs.shared_rows import Scores, SharedRows, lifted_rows
-from omdpd.beliefs.sharing import Evidence, SharedKernel
+from omdpd.beliefs.margins import Caution
+from omdpd.beliefs.memory import TableMemory
+from omdpd.beliefs.shared_rows import SharedRows
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.beliefs.visits import Order, Visits
+from omdpd.learners.standard import weights as rules_of_weights
 from omdpd.learners.start import uniform_occupancy
 from omdpd.learners.surrogate import Surrogate, flow, matching, remembered_tables
 from omdpd.problem.arrays import Floats
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.memory import lift_by_size
-from omdpd.solvers.compiled.products import largest_dot
+from omdpd.solvers.compiled.products import largest, largest_dot
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
 from omdpd.solvers.regions import Region
@@ -31,8 +32,6 @@ from omdpd.solvers.regions import Region
 Representation = Literal["dense", "graph"]
 # Entries of a kernel up to which beliefs are tables (32 MB each); a graph is for what is larger.
 MAX_TABLE = 4_000_000
-# By how much a step that cannot be solved is shortened, in turn.
-SHORTENED = (1.0, 10.0, 100.0)
 
 
 @quick
@@ -82,7 +81,7 @@ class Ground(NamedTuple):
     setting: Setting
     believed: Estimate[Region]
     margin: float
-    shared: SharedKernel | SharedRows | None
+    shared: SharedRows | None
     caution: Caution | None
     memory: tuple[TableMemory, ...]
     q_hat: Floats
@@ -111,24 +110,22 @@ class Ground(NamedTuple):
         Prices in the thousands make a surrogate of that size: the step is then a linear program in all but name, at
         whose degenerate vertices an interior-point method may come to a halt; a shorter step is a step too.
         """
-        for shortened in SHORTENED:
+        shortened = 1.0
+        while True:
             step = self.step(surrogate, shortened)
-            if step.status is not Status.FAILED:
-                break
-        return step, shortened
+            if step.status is not Status.FAILED or shortened >= rules_of_weights.SHORTEST:
+                return step, shortened
+            shortened *= rules_of_weights.SHORTER
 
     def _lifted(self, estimator: object, tables: Floats) -> Floats:
         """Revealed tables with their margins, under these beliefs."""
         if isinstance(estimator, SharingEstimator) and self.shared is not None and self.caution is not None:
-            if isinstance(self.shared, SharedRows):
-                return lifted_rows(estimator, self.setting, self.shared, self.caution, self.memory, tables)
-            return estimator.lifted(self.setting, self.shared, self.caution, self.memory, tables)
+            return self.shared.lifted(estimator, self.caution, self.memory, tables)
         scale = self.margin / self.setting.horizon
         if not scale > 0.0:
             return tables
-        lifted = np.empty(tables.shape)
-        lift_by_size(tables, scale, lifted)
-        return lifted
+        sizes = np.array([largest(table) for table in tables])
+        return tables + scale * sizes.reshape(-1, *(1,) * (tables.ndim - 1))
 
 
 def caution_after(state: State, feedback: Feedback) -> Caution | None:
@@ -143,32 +140,22 @@ def caution_after(state: State, feedback: Feedback) -> Caution | None:
 
 
 def prices_of(state: State, q: Floats, w0: float) -> Floats:
-    """What the last plan q would pay for a little more of each cost, (J,), as the next bonus sees it.
-
-    A plan that meets every revealed table as it is has found a safe way, and pays for its margin at most what a
-    violation is worth to begin with, w0 in all: a bonus in units of a price of hundreds makes the next price as high.
-    """
+    """What the last plan q would pay for a little more of each cost, (J,), as the next bonus sees it."""
     prices = state.multipliers / state.eta
     if state.caution is None or state.setting.feedback == "bandit":
         return prices
     total = 0.0
     for each in prices.tolist():  # one after another, as compiled code adds them
         total += each
-    if not total > w0:
-        return prices
-    if max(largest_dot(kept.stack, q) for kept in state.memory if kept.tables) > EXCEEDED * state.setting.horizon:
-        return prices
-    return prices * (w0 / total)
+    held = max([largest_dot(kept.stack, q) for kept in state.memory if kept.tables], default=0.0)
+    return prices * rules_of_weights.fair_price(total, w0, not rules.is_exceeded(held, state.setting.horizon))
 
 
 def forgiven(state: State, f: Surrogate, weights: Floats, q: Floats, V: Floats) -> float:
-    """By how much the penalty of f at the plan q is less than sum_i w_i x_i, where x = V - state.V.
-
-    The certificate takes it for at least that, which it is unless the margins in its hinges are below zero.
-    """
-    if state.caution is None or state.caution.share >= 0.0:
+    """By how much the penalty of f at the plan q is less than sum_i w_i x_i, where x = V - state.V."""
+    if state.caution is None:
         return 0.0
-    return max(float(weights @ (V - state.V)) - f.hinges.value(q), 0.0)
+    return rules_of_weights.forgiven(state.caution.share, float(weights @ (V - state.V)), f.hinges.value(q))
 
 
 def layout_for(estimator: object, setting: Setting, wanted: Representation | None = None) -> Representation:
@@ -188,11 +175,12 @@ def order_on_graph(estimator: object) -> Order | None:
 
 def nothing_seen(
     estimator: object, setting: Setting, layout: Representation | None
-) -> tuple[Counts | Visits, Evidence | Scores | None]:
+) -> tuple[Counts | Visits, Scores | None]:
     """No visit yet, and no evidence for or against sharing between steps (None where nothing is shared)."""
-    sharing, order = isinstance(estimator, SharingEstimator), order_on_graph(estimator)
+    order = order_on_graph(estimator)
     if order is None or layout_for(estimator, setting, layout) == "dense":
-        return Counts.empty(setting), Evidence.empty(setting) if sharing else None
+        return Counts.empty(setting), None
+    sharing = isinstance(estimator, SharingEstimator)
     return Visits.empty(setting, order), Scores.empty(setting) if sharing else None
 
 
@@ -201,12 +189,3 @@ def first_occupancy(estimator: object, setting: Setting, region: Region) -> Floa
     if isinstance(region, Graph):
         return uniform_rows(setting, region)
     return uniform_occupancy(setting, estimator.transition if isinstance(estimator, KnownModel) else None)
-
-
-def largest_growth(before: Floats, after: Floats, added: float) -> float:
-    """max_i of what V_i grew by, where all of them grew by `added` together.
-
-    >>> largest_growth(np.array([1.0, 1.0]), np.array([1.5, 3.0]), 2.5)
-    2.0
-    """
-    return added if added == 0.0 or len(after) == 1 else float((after - before).max())

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import DELTA, SAFE_COST_SCALE, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import require_feedback
@@ -97,7 +96,7 @@ class PosteriorSampling:
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count, draw, plan."""
-        return self._planned(replace(state, k=state.k + 1, counts=learning.counts_after(state.counts, feedback)))
+        return self._planned(replace(state, k=state.k + 1, counts=state.counts.add(feedback)))
 
     def report(self, state: State) -> Report:
         """Programs solved, and how many had no solution."""

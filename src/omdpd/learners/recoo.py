@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.potential import positive_part
@@ -97,8 +96,8 @@ class RECOO:
     def update(self, state: State, feedback: Feedback) -> State:
         """The queue, then the proximal step with the newest estimates."""
         setting, k = state.setting, state.k + 1
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, k)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, k)
         d = feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
         gamma, eta = k ** (0.5 + self.epsilon), self._step_size(setting, k)
         queue = np.maximum(

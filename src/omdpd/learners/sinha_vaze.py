@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of
@@ -152,8 +151,8 @@ class SinhaVaze:
     def update(self, state: State, feedback: Feedback) -> State:
         """One projected gradient step with the newest estimates."""
         setting = state.setting
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
         d = feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
         excess = np.tensordot(d, state.q, axes=3)
         V = state.V + positive_part(excess)

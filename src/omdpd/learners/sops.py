@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
@@ -115,7 +114,7 @@ class SOPS:
         safe_policy_of(self, self.safe, setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
-        box = learning.estimate(self.estimator, setting, counts, 0).region
+        box = self.estimator.estimate(setting, counts, 0).region
         return self._mixed(State(setting, 0, counts, box, q, q, 1.0, LIGHTEST, SolveLog(), 0), True)
 
     def policy(self, state: State) -> Floats:
@@ -126,8 +125,8 @@ class SOPS:
         """Estimate the loss under the box that was in force, project on the newest safe set, mix."""
         setting, mu, eta = state.setting, state.setting.mu, self._step(state.setting)
         loss = exploring_loss(setting, state.box, state.policy, feedback, self._gamma(setting))
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
         box = believed.region
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))
         found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,13 +10,14 @@ import numpy as np
 
 from omdpd.beliefs.confidence import effective_episodes
 from omdpd.beliefs.layouts import row_move
-from omdpd.beliefs.revealed import TableMemory
+from omdpd.beliefs.memory import TableMemory
+from omdpd.beliefs.rows import table_drift
 from omdpd.learners.potential import Potential
+from omdpd.learners.standard import weights
 from omdpd.problem.arrays import Floats, Integers, check_settings
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.products import dot, half_square, largest_dot
-from omdpd.solvers.compiled.sharing import kernel_drift
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import Hinges, Step
 from omdpd.solvers.regions import Kernel, Region
@@ -41,18 +41,18 @@ class Weighting:
 
     def potential(self, setting: Setting, k: int) -> Potential:
         """Phi before one-based episode k (K itself where it is known)."""
-        episodes = setting.n_constraints * setting.horizon * effective_episodes(setting, k)
-        return _potential(self.w0, self.gamma_scale, self.w_max, episodes)
+        K = float(effective_episodes(setting, k))
+        return _potential(self.w0, self.gamma_scale, self.w_max, setting.n_constraints, setting.horizon, K)
 
     def slack(self, potential: Potential, horizon: int) -> float:
         """A factor with Phi(V_K) <= factor sum_k w_k x_k for violations x_k <= H: 1, or exp(gamma H) if lagged."""
-        return float(np.exp(potential.beta * horizon)) if self.lagged else 1.0
+        return weights.slack(potential.phi, horizon, self.lagged)
 
 
 @lru_cache(maxsize=64)
-def _potential(w0: float, gamma_scale: float, w_max: float, episodes: int) -> Potential:
+def _potential(w0: float, gamma_scale: float, w_max: float, n_constraints: int, horizon: int, K: float) -> Potential:
     """The potential of `Weighting`: a run asks for the same one in every episode."""
-    return Potential(w0, gamma_scale / math.sqrt(episodes), w_max)
+    return Potential(w0, weights.growth_rate(float(gamma_scale), n_constraints, horizon, K), w_max)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,7 @@ class Stepping:
 
     def charges(self, memory: Sequence[TableMemory]) -> bool:
         """Whether a surprise slows the steps."""
-        return not self.patient or any(
-            kept.capacity is not None and kept.n_labels > max(kept.capacity, 1) for kept in memory
-        )
+        return not self.patient or any(kept.overflowed for kept in memory)
 
 
 @quick
@@ -134,7 +132,7 @@ def distance(region: Region, q: Floats, q_other: Floats) -> float:
 
 def inexactness(step: Step, horizon: int, eta: float) -> float:
     """What a solve of gap g can add to a certificate: (g + 2 sqrt(H g)) / eta."""
-    return (step.gap + 2.0 * math.sqrt(horizon * step.gap)) / eta
+    return weights.inexactness(float(step.gap), horizon, float(eta))
 
 
 def kernel_move(before: Region, after: Region, parent: Integers | None) -> float:
@@ -145,5 +143,6 @@ def kernel_move(before: Region, after: Region, parent: Integers | None) -> float
     if isinstance(before, Graph) and isinstance(after, Graph) and parent is not None:
         return row_move(before, after, parent)
     if isinstance(before, Kernel) and isinstance(after, Kernel) and before is not after:
-        return kernel_drift(after.transition, before.transition)
+        S = after.transition.shape[-1]
+        return table_drift(after.transition.reshape(-1, S), before.transition.reshape(-1, S), len(after.transition))
     return 0.0

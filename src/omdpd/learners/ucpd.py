@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import episodes_of, require_feedback
@@ -100,7 +99,7 @@ class UCPD:
         episodes_of(self, setting)
         q = uniform_occupancy(setting)
         counts = Counts.empty(setting)
-        region = learning.estimate(self.estimator, setting, counts, 0).region
+        region = self.estimator.estimate(setting, counts, 0).region
         return State(setting, 0, counts, counts.visits, region, q, np.zeros(setting.n_constraints), SolveLog())
 
     def policy(self, state: State) -> Floats:
@@ -111,8 +110,8 @@ class UCPD:
         """One mirror step on the drift-plus-penalty objective, then the queue."""
         assert isinstance(feedback, FullFeedback)
         setting, d = state.setting, feedback.cost
-        counts = learning.counts_after(state.counts, feedback)
-        believed = learning.estimate(self.estimator, setting, counts, state.k + 1)
+        counts = state.counts.add(feedback)
+        believed = self.estimator.estimate(setting, counts, state.k + 1)
         new = has_doubled(counts.visits, state.renewed_at)
         region, renewed_at = (believed.region, counts.visits) if new else (state.region, state.renewed_at)
         V, alpha, K = self._constants(setting)

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus, IteratedLogBonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
@@ -128,7 +127,7 @@ class UOptRPGPD:
     def update(self, state: State, feedback: Feedback) -> State:
         """One step of the policy, then one of the multipliers against the new policy."""
         setting = state.setting
-        counts = learning.counts_after(state.counts, feedback)
+        counts = state.counts.add(feedback)
         believed = self.bonus.estimate(setting, counts, state.k + 1)
         eta, tau = self._steps(state.k)
         gains = evaluate(policy_of_logits(state.logits), believed, setting.mu, state.lam, tau).gains

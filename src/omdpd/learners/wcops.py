@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs import learning
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.exploration import exploring_loss, exploring_step
@@ -107,7 +106,7 @@ class WCOPS:
         assert isinstance(feedback, BanditFeedback)
         setting, eta = state.setting, self._step(state.setting)
         loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, eta)
-        counts = learning.counts_after(state.counts, feedback)
+        counts = state.counts.add(feedback)
         cost = self.weighed(state.cost, counts.visits, feedback)
         box = self.estimator.estimate(setting, counts, state.k + 1).region
         near = smoothed(state.q, 1.0 / episodes_of(self, setting))

@@ -28,6 +28,8 @@ class Anchored:
     feedback: FeedbackKind = "full"
     repeats: bool = False
 
+    oblivious = True
+
     def draw(self, k: int, occupancy: Floats) -> Round:
         """A fresh table."""
         return Round(self.cmdp.reward, self.table(k), k, self.reward_noise)

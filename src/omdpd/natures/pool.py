@@ -98,6 +98,8 @@ class Drifting:
     feedback: FeedbackKind = "full"
     repeats: bool = True
 
+    oblivious = True
+
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The table at this place of the turn."""
         key = k % self.period
@@ -127,9 +129,9 @@ def chosen_ahead(switching: Switching, seed: int, k: int, n: int, n_tables: int)
     return np.array([chosen(switching, seed, each, n_tables) for each in range(k, k + n)], np.int64)
 
 
-def rounds_of(cmdp: CMDP, tables: Floats, reward_noise: Noise) -> tuple[Round, ...]:
+def rounds_of(cmdp: CMDP, tables: Floats, reward_noise: Noise, cost_noise: Noise = "exact") -> tuple[Round, ...]:
     """A round for every table, named by its place."""
-    return tuple(Round(cmdp.reward, table, key, reward_noise) for key, table in enumerate(tables))
+    return tuple(Round(cmdp.reward, table, key, reward_noise, cost_noise) for key, table in enumerate(tables))
 
 
 def make(cmdp: CMDP, seed: int, size: int = POOL_SIZE, switching: Switching = "random") -> Pool:

@@ -32,8 +32,8 @@ class Nature(Protocol):
     A nature that changes more than costs that it reveals says so in an attribute `changes`: names out of "reward",
     "cost" (which are not revealed) and "kernel".  One whose kernel changes also has `world(k)`, the truth of episode k,
     and `dynamic_optimum(n)`, the mean over n episodes of the best value of a policy that is safe in its episode.
-    One that picks among few rounds, whatever is played or the costliest, may have `ahead` (see `rounds_ahead`): its
-    runs are faster.
+    One whose rounds do not depend on what is played says ``oblivious = True`` in its class; one that picks among few
+    rounds, whatever is played or the costliest, may have `ahead` instead (see `rounds_ahead`): their runs are faster.
     """
 
     @property
@@ -75,15 +75,23 @@ def world_of(nature: Nature, cmdp: CMDP, k: int) -> CMDP:
 
 
 def rounds_ahead(nature: Nature, k: int, n: int) -> tuple[Sequence[Round], Integers] | None:
-    """The few rounds of a nature, and which of them each of n episodes from k on has, or `COSTLIEST`.
+    """Some rounds of a nature, and which of them each of n episodes from k on has, or `COSTLIEST`.
 
-    A nature says so in a method ``ahead(k, n)`` beside its `draw`: the same rounds whatever it is asked, and n places
-    among them.  None of a nature that has none, or another `draw`.
+    A nature says so in a method ``ahead(k, n)`` beside its `draw`, or that it is oblivious beside it.  None of a nature
+    that says neither, or has another `draw`.
     """
     for each in type(nature).__mro__:
         if "draw" in vars(each):
-            return _checked(nature, k, n) if "ahead" in vars(each) else None
+            if "ahead" in vars(each):
+                return _checked(nature, k, n)
+            return _drawn(nature, k, n) if vars(each).get("oblivious", False) else None
     return None
+
+
+def _drawn(nature: Nature, k: int, n: int) -> tuple[Sequence[Round], Integers]:
+    """A round for every episode (one at least), of a nature that does not look at what is played."""
+    unseen = np.zeros(0)
+    return tuple(nature.draw(each, unseen) for each in range(k, k + max(n, 1))), np.arange(n)
 
 
 def _checked(nature: Any, k: int, n: int) -> tuple[Sequence[Round], Integers]:

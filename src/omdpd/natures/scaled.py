@@ -29,6 +29,8 @@ class Scaled:
     feedback: FeedbackKind = "full"
     repeats: bool = True
 
+    oblivious = True
+
     def draw(self, k: int, occupancy: Floats) -> Round:
         """c_k d."""
         factor = LEVELS[episode_choice(self.seed, k, len(LEVELS))]

@@ -8,11 +8,14 @@ strong violation on all such pools: what it meets has the law of noise around a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
-from omdpd.natures.pool import BY_CONSTRUCTION, POOL_SIZE, chosen, draw_pool
-from omdpd.natures.protocol import Safety
-from omdpd.problem.arrays import Floats, InvalidInputError
+import numpy as np
+
+from omdpd.natures.pool import BY_CONSTRUCTION, POOL_SIZE, chosen, chosen_ahead, draw_pool, rounds_of
+from omdpd.natures.protocol import COSTLIEST, Safety
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.setting import FeedbackKind
 from omdpd.solvers.compiled.products import costliest
@@ -36,8 +39,17 @@ class Unrevealed:
 
     def draw(self, k: int, occupancy: Floats) -> Round:
         """The table of episode k."""
-        key = self._choice(k, occupancy)
-        return Round(self.cmdp.reward, self.tables[key], key, self.reward_noise, self.cost_noise)
+        return self._rounds[self._choice(k, occupancy)]
+
+    def ahead(self, k: int, n: int) -> tuple[tuple[Round, ...], Integers]:
+        """A round for every table, and which of them come."""
+        if self.choosing == "adaptive":
+            return self._rounds, np.full(n, COSTLIEST)
+        return self._rounds, chosen_ahead(self.choosing, self.seed, k, n, len(self.tables))
+
+    @cached_property
+    def _rounds(self) -> tuple[Round, ...]:
+        return rounds_of(self.cmdp, self.tables, self.reward_noise, self.cost_noise)
 
     def table(self, key: int) -> Floats:
         """The pool's table of that number."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from omdpd.play.compiled.episode import play_judge
 from omdpd.play.judging import Assessment, assess
 from omdpd.play.simulate import observe, play_episode
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.laws import SparseLaws
 from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, FullFeedback, Trajectory
-from omdpd.solvers.compiled.episode import play_judge
 
 # Laws that are lists are rolled out as lists where their table would have more entries (8 MB): there the few
 # microseconds that one pass saves do not count.

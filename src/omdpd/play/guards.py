@@ -22,10 +22,10 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from omdpd.learners.protocol import Learner
+from omdpd.play.compiled.episode import are_laws
 from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, InvalidInputError, as_policy
 from omdpd.problem.memory import GIGABYTE, refuse_beyond_memory
 from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Setting, Trajectory
-from omdpd.solvers.compiled.episode import are_laws
 from omdpd.storage.packing import pack
 
 VERBS = ("init", "policy", "update", "report")

@@ -17,10 +17,10 @@ import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import Nature
+from omdpd.play.compiled.episode import at_least
 from omdpd.problem.arrays import Floats, expected, inner
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.records import quick
-from omdpd.solvers.compiled.episode import at_least
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.planning import best_plan_against, written_out
 from omdpd.solvers.programs import least_total_violation

@@ -24,7 +24,6 @@ import numpy as np
 
 from omdpd.beliefs.confidence import COST_WIDTH, DELTA, log_term, log_term_transition, radius
 from omdpd.beliefs.counts import Counts
-from omdpd.beliefs.learning import counts_after
 from omdpd.learners.protocol import Plan, Promise, Report
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
@@ -60,7 +59,7 @@ class Ledger:
         cost = round_.cost if isinstance(feedback, FullFeedback) else plan.cost
         promised = cost.reshape(len(cost), -1) @ plan.occupancy.ravel()
         return Ledger(
-            counts_after(self.counts, feedback),
+            self.counts.add(feedback),
             self.inverse + inverse,
             self.inverse_root + inverse_root,
             self.planned_value + float(np.vdot(plan.reward, plan.occupancy)),

@@ -17,11 +17,11 @@ import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import changes_of, world_of
-from omdpd.play.ahead import Stage
 from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
 from omdpd.play.judging import Comparator, Totals, comparator, dynamic_comparator, optimism_holds
 from omdpd.play.ledger import Ledger, promised
+from omdpd.play.many import Batches
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
@@ -144,7 +144,7 @@ def stretches(
 
     What comes out is the same whatever the lengths of stretches are.
     """
-    stage, ends = Stage.of(scene), sorted({*stops, scene.episodes})
+    stage, ends = Batches.of(scene), sorted({*stops, scene.episodes})
     now, most, alone = start, 1, 0 if stage is not None else scene.episodes
     while now.k < scene.episodes:
         for value, row, after in islice(play(scene, now, rng, recorded), alone):

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.learners.needs import with_scaled_safe_policy
-from omdpd.learners.protocol import Learner, Report, check_storable, stored_classes
+from omdpd.learners.protocol import Learner, Report, check_storable, restored, stored_classes
 from omdpd.play.guards import as_learner, check_footprint
 from omdpd.play.policy import Policy
 from omdpd.play.start import as_start, started, with_next_start
@@ -204,7 +204,7 @@ def _close_forgotten(path: Path) -> None:
 def _restored(path: Path, tree: Tree, arrays: Arrays, learner: Learner[Any], kind: type) -> Any:
     """The state of a snapshot, which must be of the learner's own kind."""
     try:
-        state = unpack(tree, arrays, stored_classes(learner))
+        state = restored(learner, unpack(tree, arrays, stored_classes(learner)))
         if type(state) is not kind:
             raise TypeError(f"it is a {type(state).__name__}, not a {kind.__name__}")
         return state

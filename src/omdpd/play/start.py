@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import is_dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy.typing as npt
@@ -28,8 +29,10 @@ def started(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback])
     if not logged:
         return state
     *before, last = logged
-    if isinstance(getattr(state, "counts", None), Counts):
-        state = _counted(state, before)
+    if hasattr(learner, "counted"):
+        state = learner.counted(state, before)
+    elif isinstance(getattr(state, "counts", None), Counts):
+        state = replace(state, counts=reduce(Counts.add, before, state.counts))
     else:
         for feedback in before:
             state = learner.update(state, feedback)
@@ -38,6 +41,8 @@ def started(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback])
 
 def with_next_start(learner: Learner[Any], state: Any, initial: Floats) -> Any:
     """The state with the law of the next episode's first state."""
+    if hasattr(state, "with_start"):
+        return state.with_start(initial)
     setting = getattr(state, "setting", None)
     if not is_dataclass(state) or isinstance(state, type) or not isinstance(setting, Setting):
         raise InvalidInputError(
@@ -49,12 +54,3 @@ def with_next_start(learner: Learner[Any], state: Any, initial: Floats) -> Any:
 def as_start(initial: npt.ArrayLike, setting: Setting) -> Floats:
     """The law of a first state."""
     return as_law("initial", initial, ["state"], [setting.n_states])
-
-
-def _counted(state: Any, logged: Sequence[Feedback]) -> Any:
-    """A state that has counted logged episodes, and what an estimator that shares between steps keeps beside them."""
-    counts, evidence = state.counts, getattr(state, "evidence", None)
-    for feedback in logged:
-        evidence = None if evidence is None else evidence.after(counts, feedback)
-        counts = counts.add(feedback)
-    return replace(state, counts=counts, **({} if evidence is None else {"evidence": evidence}))

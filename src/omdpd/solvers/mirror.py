@@ -20,13 +20,11 @@ from omdpd.problem.records import quick
 from omdpd.solvers.compiled.box_step.solve import solve_box
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.flow import flow_residual
-from omdpd.solvers.compiled.kernel_step.solve import solve_step
+from omdpd.solvers.compiled.kernel_step.solve import TOLERANCE, solve_step
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.regions import Box, Kernel, Region
 from omdpd.solvers.threads import one_thread
 
-# The solvers stop at this relative gap; it leaves two orders to the 1e-10 that every step is held to.
-TOLERANCE = 1e-12
 # Weights of the hinges that stand for hard constraints: where they start, and where they end.
 LIGHTEST, HEAVIEST = 10.0, 1e4
 

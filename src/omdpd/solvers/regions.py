@@ -8,8 +8,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.records import quick
-from omdpd.solvers.compiled.boxes import tighten
-from omdpd.solvers.compiled.episode import inside
+from omdpd.solvers.compiled.boxes import inside, tighten
 from omdpd.solvers.graph import Graph
 
 

@@ -16,7 +16,7 @@ from omdpd.problem.laws import DenseLaws
 from omdpd.problem.setting import FeedbackKind
 from omdpd.solvers.compiled.products import costliest
 from omdpd.solvers.sweeps import occupancy_under
-from omdpd.testing.common import require, small_world
+from omdpd.testing.common import ConformanceError, require, small_world
 
 # Rounds of a nature that are looked at, and how many its verdict on safety is held against.
 ROUNDS, JUDGED_ROUNDS = 20, 200
@@ -116,24 +116,37 @@ def what_changes_is_revealed_or_said(case: NatureCase) -> None:
         require("kernel" not in changes or hasattr(case.nature, name), f"its kernel changes, but it has no {name!r}")
 
 
+def an_oblivious_nature_does_not_look(case: NatureCase) -> None:
+    """One that says it is oblivious draws the same round whatever is played, and where it is shown nothing."""
+    owner = next((each for each in type(case.nature).__mro__ if "draw" in vars(each)), type(case.nature))
+    if "ahead" in vars(owner) or not vars(owner).get("oblivious", False):
+        return
+    for k in range(ROUNDS):
+        drawn = [case.nature.draw(k, case.occupancy(seed)) for seed in (k, 2 * ROUNDS + k, 4 * ROUNDS + k)]
+        same = all(_same_round(drawn[0], each) for each in drawn)
+        require(same, f"it is oblivious, but its round of episode {k} depends on what is played")
+        try:
+            same = _same_round(drawn[0], case.nature.draw(k, np.zeros(0)))
+        except Exception as error:
+            raise ConformanceError(
+                f"it is oblivious, but its draw of episode {k} cannot do without an occupancy: {error}"
+            ) from error
+        require(same, f"it is oblivious, but its round of episode {k} is another one where it is shown no occupancy")
+
+
 def what_is_announced_is_what_comes(case: NatureCase) -> None:
-    """The rounds of `ahead`, for a nature that has it, are those of `draw`, from whatever episode on it is asked."""
-    for start in (0, 7, ROUNDS):
-        ahead = rounds_ahead(case.nature, start, ROUNDS)
+    """The rounds that a nature says ahead are those of `draw`, whatever episodes it is asked for."""
+    for start, n in ((0, ROUNDS), (7, 1), (7, ROUNDS), (ROUNDS, 3)):
+        ahead = rounds_ahead(case.nature, start, n)
         if ahead is None:
             return
         rounds, choices = ahead
         tables = np.array([each.cost for each in rounds])
-        whole = rounds_ahead(case.nature, 0, 0)
-        same = whole is not None and np.array_equal(tables, np.array([each.cost for each in whole[0]]))
-        require(same, f"ahead({start}, {ROUNDS}) gives other rounds than ahead(0, 0)")
         for k, choice in enumerate(choices.tolist(), start):
             q = case.occupancy(k)
-            announced, drawn = rounds[costliest(tables, q) if choice == COSTLIEST else choice], case.nature.draw(k, q)
-            noise = (announced.reward_noise, announced.cost_noise) == (drawn.reward_noise, drawn.cost_noise)
-            same = np.array_equal(announced.cost, drawn.cost) and np.array_equal(announced.reward, drawn.reward)
+            announced = rounds[costliest(tables, q) if choice == COSTLIEST else choice]
             require(
-                same and noise and announced.key == drawn.key, f"ahead gives another round of episode {k} than draw"
+                _same_round(announced, case.nature.draw(k, q)), f"ahead gives another round of episode {k} than draw"
             )
 
 
@@ -151,11 +164,17 @@ def the_verdict_on_safety_is_true(case: NatureCase) -> None:
     require(best.exists == verdict.exists, f"safety says {verdict.exists}, but a linear program says {best.exists}")
 
 
+def _same_round(one: Round, other: Round) -> bool:
+    """Whether two rounds are the same in everything that a run or a comparator reads."""
+    named = all(getattr(one, name) == getattr(other, name) for name in ("key", "factor", "reward_noise", "cost_noise"))
+    return named and np.array_equal(one.cost, other.cost) and np.array_equal(one.reward, other.reward)
+
+
 NATURE_RULES: dict[str, Callable[[NatureCase], None]] = {
     rule.__name__: rule
     for rule in (
         a_draw_is_a_pure_function, a_round_fits_the_world, a_key_names_its_table,
-        drawing_changes_nothing_it_was_given, what_changes_is_revealed_or_said, what_is_announced_is_what_comes,
-        the_verdict_on_safety_is_true,
+        drawing_changes_nothing_it_was_given, what_changes_is_revealed_or_said,
+        an_oblivious_nature_does_not_look, what_is_announced_is_what_comes, the_verdict_on_safety_is_true,
     )
 }  # fmt: skip

@@ -48,12 +48,12 @@ USED = [
     "numba.core.cgutils.get_null_value",
     "numba.core.cgutils.unpack_tuple",
     "numba.core.cgutils.voidptr_t",
-    "numba.core.types.WrapperAddressProtocol",
+    "numba.types.FunctionType",
     "numba.config.USING_SVML",
     "llvmlite.binding.get_host_cpu_features",
     "llvmlite.binding.get_process_triple",
 ]
-OF_A_FUNCTION = ["_cache._impl._locator", "_cache._py_func", "_cache._enabled", "stats.cache_path", "overloads"]
+OF_A_FUNCTION = ["_cache._impl._locator", "_cache._py_func", "_cache._enabled", "stats.cache_path"]
 
 
 def found(name):

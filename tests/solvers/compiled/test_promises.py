@@ -31,10 +31,12 @@ WITHOUT_COMPILER = """
 import pickle, sys
 import numpy as np
 import fuzz
-from omdpd.solvers.warmup import warm_up
+from omdpd.experiments.first_use import compile_for, runs_of
+from omdpd.experiments.registry import Registry
 
 region, draws, large, tol = pickle.load(sys.stdin.buffer)
-warm_up(sys.exit)  # has nothing to say where nothing is compiled
+learners = runs_of(Registry.installed(), ["OMDPD.tuned", "ProximalOMDPD.standard"])
+compile_for(learners, sys.exit)  # has nothing to say where nothing is compiled
 for name, module in list(sys.modules.items()):
     for threshold in ("BLAS_STATES", "BLAS_FROM"):
         if large and name.startswith("omdpd.solvers.compiled") and hasattr(module, threshold):

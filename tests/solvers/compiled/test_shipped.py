@@ -13,7 +13,6 @@ import pytest
 
 import omdpd
 from build_wheel import INSIDE, PROCESSORS, ROOT, outside
-from omdpd.solvers import warmup
 from omdpd.solvers.compiled import shipped
 from omdpd.solvers.compiled.shipped import About, Code, facts, shipped_code
 
@@ -193,12 +192,11 @@ def test_a_description_that_cannot_be_read_is_passed_over(tmp_path):
     shipped_code.cache_clear()
 
 
-def test_warming_up_counts_what_came_along(monkeypatch, tmp_path):
+def test_what_came_along_is_known_by_the_names_of_its_files(monkeypatch, tmp_path):
     code = Code(tmp_path, About(facts(), PROCESSOR, FEATURES, {"box_step/solve.solve_in-1.py3.nbi": ""}))
     monkeypatch.setattr(shipped, "shipped_code", lambda: code)
     assert shipped.brings("box_step/solve.solve_in-")
     assert not shipped.brings("box_step/solve.other-")
-    assert warmup.compiled()
 
 
 def test_a_checkout_has_none():

@@ -10,7 +10,10 @@ import numpy as np
 from numba import njit
 
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.solvers.compiled.options import INNER
+from omdpd.solvers.compiled.options import ENTRY, INNER
+
+# How far a belief may be off and still count as right: rounding.
+ROUNDING = 1e-12
 
 
 @njit(cache=True)
@@ -158,3 +161,17 @@ def occupancy_bound(policy: Floats, lower: Floats, upper: Floats, initial: Float
             for a in range(A):
                 bound[h, s, a] = mass * policy[h, s, a]
     return bound
+
+
+@njit(**ENTRY)
+def inside(lower: Floats, upper: Floats, transition: Floats) -> bool:
+    """Whether lower <= p <= upper at every step but the last, up to rounding; stops at the first entry that is not."""
+    H, S, A, _ = transition.shape
+    for h in range(H - 1):
+        for s in range(S):
+            for a in range(A):
+                for t in range(S):
+                    p = transition[h, s, a, t]
+                    if not lower[h, s, a, t] - ROUNDING <= p <= upper[h, s, a, t] + ROUNDING:
+                        return False
+    return True

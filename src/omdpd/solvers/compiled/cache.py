@@ -4,7 +4,7 @@
 
 Numba would keep machine code beside the sources, so that every environment and every copy compiles anew; and it notices
 when a function's own file changed, but not when a function that it calls did.  So it is told another place here, for
-the functions of this folder alone: the fingerprint changes with any of these sources, and depends on their content, not
+our functions alone: the fingerprint changes with any of these sources, and depends on their content, not
 on where they lie or when they were unpacked.  What of ours has not been used for a long time is removed.
 
 What came with a wheel is not compiled at all: see `shipped`.
@@ -30,7 +30,9 @@ from platformdirs import user_cache_path
 
 from omdpd.solvers.compiled.own_folder import make_own
 
-HERE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[2]
+# Where compiled functions stand, and what they read when they are compiled.
+KERNELS = ("solvers/compiled", "beliefs", "learners/standard", "play/compiled")
 # Machine code of other versions is removed when it has not been used for so many seconds (sixty days).
 KEPT_FOR = 60 * 24 * 3600.0
 # How our folders are named, and the file in them that says whose they are; nothing else is ever removed.  The first
@@ -51,11 +53,16 @@ def cache_folder() -> Path:
     return Path(os.path.abspath(os.environ.get("OMDPD_CACHE_DIR") or user_cache_path("omdpd", appauthor=False)))
 
 
+def is_ours(py_file: str) -> bool:
+    """Whether a file is one of those that have compiled functions of ours."""
+    return any(Path(py_file).is_relative_to(PACKAGE / place) for place in KERNELS)
+
+
 @cache
-def fingerprint(folder: Path = HERE) -> str:
-    """A hash of the names and contents of the sources under a folder."""
+def fingerprint(folder: Path = PACKAGE, places: tuple[str, ...] = KERNELS) -> str:
+    """A hash of the names and contents of the sources in some places under a folder."""
     digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.py")):
+    for file in sorted(file for place in places for file in (folder / place).rglob("*.py")):
         content = file.read_bytes()
         digest.update(f"{file.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:20]

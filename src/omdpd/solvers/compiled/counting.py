@@ -1,8 +1,7 @@
-"""What one more episode does to counts, and what the counts say: the compiled twins of `omdpd.beliefs`.
+"""What one more episode does to counts, and what the counts say of rewards, costs and the kernel.
 
-`Counts.add`, `EmpiricalEstimator.estimate` and `BoxEstimator.estimate` are the readable versions, to which tests hold
-these.  They write into arrays that their callers in `omdpd.beliefs.learning` have just made: an array that is returned
-costs ten times one that is handed in.
+Tables are written into arrays that callers have just made: an array that is returned costs ten times one that is handed
+in.
 """
 
 from __future__ import annotations
@@ -16,26 +15,28 @@ from omdpd.solvers.compiled.options import ENTRY
 
 
 @njit(**ENTRY)
-def add_episode(
+def add_counts(
     visits: Floats,
     transitions: Floats,
     reward_sum: Floats,
     cost_sum: Floats,
+    S: int,
+    A: int,
     states: Integers,
     actions: Integers,
     rewards: Floats,
     costs: Floats,
 ) -> None:
-    """Add one episode to the four counts, in place; `costs` (I, H), or (0, H) where none are summed."""
+    """Add one episode to counts over rows e = (h, s, a), in place; `costs` (I, H), or none where none are summed."""
     H = len(states)
     for h in range(H):
-        s, a = states[h], actions[h]
-        visits[h, s, a] += 1.0
-        reward_sum[h, s, a] += rewards[h]
+        e = (h * S + states[h]) * A + actions[h]
+        visits[e] += 1.0
+        reward_sum[e] += rewards[h]
         if h + 1 < H:
-            transitions[h, s, a, states[h + 1]] += 1.0
+            transitions[e, states[h + 1]] += 1.0
         for i in range(len(costs)):
-            cost_sum[i, h, s, a] += costs[i, h]
+            cost_sum[i, e] += costs[i, h]
 
 
 @njit(**ENTRY)

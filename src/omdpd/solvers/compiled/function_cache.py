@@ -16,7 +16,7 @@ from typing import Any
 from numba.core import dispatcher
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 
-from omdpd.solvers.compiled.cache import HERE, fingerprint, kernel_folder
+from omdpd.solvers.compiled.cache import PACKAGE, fingerprint, is_ours, kernel_folder
 from omdpd.solvers.compiled.shipped import shipped_code
 
 try:
@@ -29,9 +29,9 @@ class OwnLocator(_CacheLocator):
     """Tells Numba where the code of a function of ours is kept; a folder that is never made where it is not."""
 
     def __init__(self, py_func: Any) -> None:
-        inside = Path(py_func.__code__.co_filename).parent.relative_to(HERE)
+        inside = Path(py_func.__code__.co_filename).parent.relative_to(PACKAGE)
         self._line = py_func.__code__.co_firstlineno
-        self._folder = (kernel_folder() or HERE / "nowhere") / inside
+        self._folder = (kernel_folder() or PACKAGE / "nowhere") / inside
 
     def get_cache_path(self) -> str:
         """The folder of the function's files."""
@@ -66,7 +66,7 @@ class PickedCache(FunctionCache):
 
     def __new__(cls, py_func: Any) -> PickedCache:
         """The cache that a function gets."""
-        ours = cls is PickedCache and Path(py_func.__code__.co_filename).is_relative_to(HERE)
+        ours = cls is PickedCache and is_ours(py_func.__code__.co_filename)
         return object.__new__(OwnCache if ours else cls)
 
 
@@ -102,7 +102,7 @@ class OwnCache(PickedCache):
 
     def _load_shipped(self, sig: Any, target_context: Any) -> Any:
         code, base = shipped_code(), self._impl.filename_base
-        inside = Path(self._py_func.__code__.co_filename).parent.relative_to(HERE)
+        inside = Path(self._py_func.__code__.co_filename).parent.relative_to(PACKAGE)
         if code is None or not self._enabled or not code.whole((inside / base).as_posix()):
             return None
         target_context.refresh()

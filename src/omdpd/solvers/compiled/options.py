@@ -14,6 +14,8 @@ ENTRY: dict[str, Any] = {"cache": True, "error_model": "numpy"}
 # Functions that only compiled ones call (Python must not): without the code that unpacks Python objects they compile a
 # tenth faster.
 INNER = {**ENTRY, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# The same, compiled into its callers and kept with them.
+RULE: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 # Functions with one or two call sites and so many arrays that a call would cost as much as the work at small sizes.
 INLINE = {**INNER, "forceinline": True}
 # Functions that only call others are copied into their caller before it is compiled: a compiled call would make the

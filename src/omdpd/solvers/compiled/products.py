@@ -68,17 +68,3 @@ def largest(table: Floats) -> float:
     for i in range(d.size):
         most = max(most, abs(d[i]))
     return most
-
-
-@njit(**ENTRY)
-def add_violation(V: Floats, tables: Floats, q: Floats, noise: float, horizon: int) -> tuple[float, float]:
-    """V_i += [d_i.q]^+ unless it is at most noise max(1, H max|d_i|); the sums of what was added and left out."""
-    added, ignored = 0.0, 0.0
-    for i in range(len(V)):
-        excess = dot(tables[i], q)
-        if excess > noise * max(1.0, horizon * largest(tables[i])):
-            V[i] += excess
-            added += excess
-        elif excess > 0.0:
-            ignored += excess
-    return added, ignored

@@ -31,9 +31,9 @@ import llvmlite.binding as llvm
 import msgspec
 import numba
 
-from omdpd.solvers.compiled.cache import HERE, fingerprint
+from omdpd.solvers.compiled.cache import PACKAGE, fingerprint
 
-FOLDER = HERE / "machine_code"
+FOLDER = PACKAGE / "solvers" / "compiled" / "machine_code"
 # How Numba compiles unless it is told otherwise.  Who asks for checked indices, for another target or for code to be
 # debugged shall get it.
 USUAL = {

@@ -37,6 +37,8 @@ from omdpd.solvers.compiled.options import ENTRY, GLUE, INNER
 from omdpd.solvers.compiled.pointers import borrow, outlive
 
 SOLVED, INACCURATE, FAILED = 0, 1, 2
+# The solvers stop at this relative gap; it leaves two orders to the 1e-10 that every step is held to.
+TOLERANCE = 1e-12
 # Largest relative gap of an answer called inaccurate rather than failed.
 INACCURATE_GAP = 1e-8
 # Share of the uniform policy in the start: every reachable state then has mass, and V a meaning there.

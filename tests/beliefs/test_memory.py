@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omdpd.beliefs.revealed import TableMemory
+from omdpd.beliefs.memory import TableMemory
 
 SHAPE = (2, 3, 4)
 

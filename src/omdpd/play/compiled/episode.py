@@ -8,12 +8,10 @@ from __future__ import annotations
 from numba import njit
 
 from omdpd.problem.arrays import Floats, Integers
+from omdpd.solvers.compiled.boxes import ROUNDING
 from omdpd.solvers.compiled.options import ENTRY
 from omdpd.solvers.compiled.products import dot
 from omdpd.solvers.compiled.rollout import index_of_uniform
-
-# How far a belief may be off and still count as right: rounding.
-ROUNDING = 1e-12
 
 
 @njit(**ENTRY)
@@ -97,18 +95,4 @@ def at_least(tables: Floats, bound: Floats) -> bool:
     for i in range(x.size):
         if not x[i] >= y[i] - ROUNDING:
             return False
-    return True
-
-
-@njit(**ENTRY)
-def inside(lower: Floats, upper: Floats, transition: Floats) -> bool:
-    """Whether lower <= p <= upper at every step but the last, up to rounding; stops at the first entry that is not."""
-    H, S, A, _ = transition.shape
-    for h in range(H - 1):
-        for s in range(S):
-            for a in range(A):
-                for t in range(S):
-                    p = transition[h, s, a, t]
-                    if not lower[h, s, a, t] - ROUNDING <= p <= upper[h, s, a, t] + ROUNDING:
-                        return False
     return True

@@ -1,0 +1,263 @@
+"""The rules by which the standard learner believes, one function each: numbers in, numbers out.
+
+Nothing here knows how beliefs are laid out: tables and graphs ask the same functions.  Each constant stands beside the
+rule that reads it, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.options import ENTRY, RULE
+
+# With an unknown number of episodes max(k, 256) stands for K in the logarithms and in gamma: early on both would change
+# fast with k, and bonuses would grow where nothing was learnt.
+MIN_EPISODES = 256.0
+
+
+@njit(**ENTRY)
+def episodes_for(known: float, k: float) -> float:
+    """K, or max(k, 256) before one-based episode k if K is not known (0)."""
+    return known if known > 0.0 else max(k, MIN_EPISODES)
+
+
+# ------------------------------------------------------------------------------------------------------ sharing
+# Grid of m: from rows that are nearly apart to rows that are nearly one; a factor of two to ten costs a prediction
+# little.
+WEIGHTS = np.array([0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0, 10_000.0])
+# Grid of a for costs: observations' worth of trust in the mean of all of them.  Rows of noisy costs are many, and a few
+# lucky ones mislead.
+COST_TRUSTS = np.array([2.0, 10.0, 50.0, 250.0, 1000.0])
+# a = one observation's worth for the kernel (towards uniform) and the reward (towards optimism).
+TRUST = 1.0
+REWARD_TRUSTS = np.array([TRUST])
+# m with which the steps of a stationary world are one, to the last digit.
+POOLED = 1e12
+# Scores this close (in nats) do not tell two weights apart.
+TIE = 1.0
+
+
+@njit(**ENTRY)
+def best_weight(score: Floats, stationary: bool) -> float:
+    """The largest m whose score is within TIE of the best; in a stationary world the steps are one.
+
+    >>> best_weight(np.array([-3.0, -2.0, -2.5, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0]), False)
+    2.0
+    """
+    if stationary:
+        return POOLED
+    best, place = -np.inf, 0
+    for i in range(score.size):
+        best = max(best, score[i])
+    for i in range(score.size):
+        if score[i] >= best - TIE:
+            place = i
+    return WEIGHTS[place]
+
+
+@njit(**ENTRY)
+def best_pair(score: Floats, stationary: bool) -> tuple[float, float]:
+    """(m, trust): the largest m whose best score is within TIE of the best, then the trust with the best score."""
+    best, place, trust = -np.inf, 0, 0
+    for i in range(score.shape[0]):
+        for j in range(score.shape[1]):
+            best = max(best, score[i, j])
+    for i in range(score.shape[0]):
+        for j in range(score.shape[1]):
+            if score[i, j] >= best - TIE:
+                place = i
+    for j in range(score.shape[1]):
+        if score[place, j] > score[place, trust]:
+            trust = j
+    return POOLED if stationary else WEIGHTS[place], COST_TRUSTS[trust]
+
+
+@njit(**RULE)
+def shared_parts(n: float, m: float, T: float) -> tuple[float, float]:
+    """(own, common): the error of a row's own observations and of the level that its steps share, per unit of noise."""
+    own = 1.0 / (n + m)
+    return own, (m * own) ** 2 / T
+
+
+@njit(**RULE)
+def shared_mean(total: float, level: float, own: float) -> float:
+    """x~ in [0, 1] from a row's own sum and m times its level."""
+    return min(max((total + level) * own, 0.0), 1.0)
+
+
+@njit(**ENTRY)
+def overall_mean(total: float, n: float) -> float:
+    """The mean of everything met, with one observation of 1/2 more."""
+    return (total + 0.5) / (n + 1.0)
+
+
+# -------------------------------------------------------------------------------------------------------- noise
+# How many standard deviations above the mean of the rows met a row's reward is thought possible at first.
+HOPE = 2.0
+# Share of a coin's variance below which the noise of a reward of which little was seen is not believed to be.
+MIN_VARIANCE = 1e-4
+# Variance of one fair coin: what is believed of the noise before anything was met twice.
+ONE_COIN = 0.25
+
+
+@njit(**ENTRY)
+def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
+    """The share of a coin's variance x(1-x) that observations in [0, 1] really have: 1 for a coin, 0 where exact.
+
+    min(1, (1/4 + sum n Var_n) / (1/4 + sum n x(1-x)))      over the rows met at least twice, x their mean
+    """
+    found, coin = ONE_COIN, ONE_COIN
+    for e in range(visits.size):
+        n = visits[e]
+        if n >= 2.0:
+            x = sums[e] / n
+            found += max(squares[e] - n * x * x, 0.0)
+            coin += n * max(x * (1.0 - x), 0.0)
+    return min(found / coin, 1.0)
+
+
+@njit(**ENTRY)
+def hope_and_floor(sums: Floats, visits: Floats, coin: float) -> tuple[float, float]:
+    """The largest reward that is thought likely, and the variance of a reward of which little was seen.
+
+    From mean and standard deviation of the mean rewards of the rows met, with one more row of reward 1.
+    """
+    n, first, second = 1.0, 1.0, 1.0
+    for e in range(visits.size):
+        if visits[e] > 0.0:
+            x = sums[e] / visits[e]
+            n += 1.0
+            first += x
+            second += x * x
+    mean = first / n
+    hope = min(mean + HOPE * math.sqrt(max(second / n - mean * mean, 0.0)), 1.0)
+    return hope, coin * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
+
+
+@njit(**RULE)
+def unit_cost(d: float, n: float) -> float:
+    """A cost, or the sum of n of them, as if its range were [0, 1]: u = (d + n) / 2."""
+    return (d + n) / 2.0
+
+
+@njit(**RULE)
+def cost_of_unit(u: float, coin: float) -> tuple[float, float]:
+    """A mean cost in [-1, 1] from u in [0, 1], and the noise of one observation of it."""
+    return 2.0 * u - 1.0, 4.0 * coin * u * (1.0 - u)
+
+
+@njit(**RULE)
+def noise_at_price(price: float, noise: float, own: float, common: float) -> float:
+    """What the noise of an estimated cost adds to the noise of the Lagrangian."""
+    return price**2 * noise / max(1.0 / (own + common), 1.0)
+
+
+# -------------------------------------------------------------------------------------------------------- bonus
+# Standard deviations of a row's own estimate and of what follows it, and what one observation is worth at first.
+ROW_SCALE, VALUE_SCALE, FIRST = 0.8, 0.5, 0.5
+# A row of which this many observations were made is believed to be as noisy as it looks, by half.
+FEW = 40.0
+# Rewards that share with m = 10 count half of what other steps have seen.
+HALF_SHARED = 10.0
+# Observations of a hoped-for reward that a row's own mean is judged with.
+SECOND_CHANCE = 0.75
+
+
+@njit(**RULE)
+def row_bonus(
+    n: float, r: float, size: float, noise: float, cost_noise: float, m: float, hope: float, floor: float
+) -> tuple[float, float, float]:
+    """(row, variance, reach): the bonus of a row by itself, and what `value_bonus` needs of it.
+
+        n_x = max(n + m/(m + 10) [n_r - n]^+, .1),      n_r = max(size, 1)
+        row = .8 sqrt(max(v, floor 40/(40 + n_x)) / max(n_x, 1) + c) + hope min(.5/n_x, 1)
+              + .75 [hope - r]^+ / (n_x + .75)
+        variance = max(v, floor 40/(40 + n_r)) / n_r + c,      reach = hope min(.5/n_r, 1)
+
+    n are the row's own visits, `size` how many observations of it alone would tell as much about its reward r, v the
+    noise of one of them, c that of its costs at their prices.  The last term of `row` is three quarters of an
+    observation of reward `hope`: a row with a bad start has a way back.
+    """
+    n_x = max(n + m / (m + HALF_SHARED) * max(size - n, 0.0), 0.1)
+    n_r = max(size, 1.0)
+    own = max(noise, floor * FEW / (FEW + n_x)) / max(n_x, 1.0)
+    alone = ROW_SCALE * math.sqrt(own + cost_noise) + hope * min(FIRST / n_x, 1.0)
+    row = alone + SECOND_CHANCE * max(hope - r, 0.0) / (n_x + SECOND_CHANCE)
+    variance = max(noise, floor * FEW / (FEW + n_r)) / n_r + cost_noise
+    return row, variance, hope * min(FIRST / n_r, 1.0)
+
+
+@njit(**RULE)
+def value_bonus(
+    row: float, variance: float, reach: float, size: float, mean: float, square: float, highest: float, dear: float
+) -> float:
+    """The bonus of a row that looks at what follows it: mean and mean square of V there, and the highest V.
+
+        val = .5 sqrt(variance + Var_p(V)/n_p) + reach + min(.5/n_p, 1) (max V - p.V)
+        b = row + dear [val - row]^+,      dear = min(1, sum of the prices)
+
+    Where constraints are cheap only the row's own bonus counts; where they are dear, or nothing looks safe, cost relief
+    further on does.
+    """
+    spread = max(square - mean * mean, 0.0) / size
+    value = VALUE_SCALE * math.sqrt(variance + spread) + reach
+    value += min(FIRST / size, 1.0) * (highest - mean)
+    return row + dear * max(value - row, 0.0)
+
+
+# ------------------------------------------------------------------------------------------------------ margins
+# A margin under which no plan exists falls by this factor per episode, and otherwise grows back by that one.
+FALL, GROWTH, LEAST = 0.8, 1.1, 0.05
+# Where tables are revealed and no plan meets them even so, the belief itself is wrong: it falls on by this much per
+# episode, down to as many standard errors below the estimate as it would be above, and comes back half as fast.
+DESCENT, LOWEST = 0.05, -1.0
+# A lifted row that is exceeded by more than this share of H is not held.
+EXCEEDED = 1e-6
+# Tables that differ from all remembered ones by this share of their size, on average, never repeat.
+NOVEL, FORGET = 0.25, 0.125
+# A revealed table is known exactly, and so is most of what a plan costs under it: the same dial buys more there.
+REVEALED = 1.5
+
+
+@njit(**ENTRY)
+def is_exceeded(excess: float, horizon: int) -> bool:
+    """Whether a plan exceeds a row by more than a solver's rounding."""
+    return excess > EXCEEDED * horizon
+
+
+@njit(**ENTRY)
+def margin_share(share: float, exceeded: bool, revealed: bool) -> float:
+    """The share of the margin after a plan: less where a lifted row was exceeded, else more, up to all of it.
+
+    >>> margin_share(1.0, True, False), margin_share(0.5, False, False), margin_share(0.05, True, True)
+    (0.8, 0.55, 0.0)
+    """
+    if exceeded:
+        if share > LEAST or not revealed:
+            return max(FALL * share, LEAST)
+        return max(share - DESCENT, LOWEST)
+    if share < LEAST:
+        return share + DESCENT / 2.0
+    return min(GROWTH * share, 1.0)
+
+
+@njit(**ENTRY)
+def novelty_after(novelty: float, distance: float) -> float:
+    """How far revealed tables have been from the remembered ones, with one more that was so far."""
+    return (1.0 - FORGET) * novelty + FORGET * distance
+
+
+@njit(**ENTRY)
+def is_futile(overflowed: bool, novelty: float) -> bool:
+    """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""
+    return overflowed and novelty > NOVEL
+
+
+@njit(**ENTRY)
+def margin(z: float, share: float, variance: float, horizon: int, revealed: bool) -> float:
+    """What every entry of a cost table is raised by: z standard errors of the plan's cost, over H."""
+    return (REVEALED * z if revealed else z) * share / horizon * math.sqrt(variance)

@@ -1,0 +1,196 @@
+"""What the standard learner believes before a step, and what the step is penalised with.
+
+r~, d, p~     estimates shared between steps (`pooling`), the rewards with their bonus (`rows.write_reward`)
+prices        what the last plan would pay for a little more of each cost
+weights       w = Phi'(V), as far as a step takes them
+hinges        one per estimated cost or remembered table, raised by its margin
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from omdpd.beliefs import rules
+from omdpd.beliefs.memory import KEPT, LABELS, distance, overflowed
+from omdpd.beliefs.pooling import share_kernel, share_table
+from omdpd.beliefs.rows import (
+    Charged,
+    Errors,
+    Expected,
+    Tables,
+    cost_variance,
+    noise_variance,
+    write_cost,
+    write_reward,
+)
+from omdpd.learners.standard.state import CAPPED, ETA, HINGES, NOVELTY, SHARE, STARTED, WEIGHT, K, Parts, Sizes, kept_of
+from omdpd.learners.standard.weights import Slope, fair_price, growth_rate, heaviest, slope_of, weight_at
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.compiled.entries import sum_of_vector
+from omdpd.solvers.compiled.options import RULE
+from omdpd.solvers.compiled.products import largest_dot
+
+
+class Dials(NamedTuple):
+    """What a user sets, whether costs are met on the way, and K (0 if it is not known)."""
+
+    bandit: float
+    episodes: float
+    z: float
+    exploration: float
+    stationary: float
+    w0: float
+    gamma_scale: float
+    w_max: float
+    lagged: float
+    c_prime: float
+    patient: float
+    capacity: float
+
+
+@njit(**RULE)
+def dials_of(given: Floats) -> Dials:
+    """The dials, by name."""
+    return Dials(
+        given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7], given[8], given[9], given[10],
+        given[11],
+    )  # fmt: skip
+
+
+@njit(**RULE)
+def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
+    """Step 1: kernel, costs, rewards with their bonus, weights and hinges; whether old multipliers fit the hinges."""
+    E, R, n_costs = s.visits.size, z.S * z.A, z.I if d.bandit else 0
+    errors, work = np.empty((3, n_costs, E)), np.zeros((4, E))
+    noise, own, common = errors[0], errors[1], errors[2]
+    r, r_own, r_common, cost_noise = work[0], work[1], work[2], work[3]
+    share_kernel(s.transitions, s.visits, R, rules.best_weight(s.kernel_score, d.stationary), s.kernel, s.own, s.common)
+    for i in range(n_costs):
+        sums, u = r, r_own  # written anew below
+        for e in range(E):
+            sums[e] = rules.unit_cost(s.cost_sum[i, e], s.visits[e])
+        m, trust = rules.best_pair(s.cost_score[i], d.stationary)
+        base = rules.overall_mean(sum_of_vector(sums), sum_of_vector(s.visits))
+        share_table(sums, s.visits, R, m, base, trust, u, own[i], common[i])
+        coin, price = rules.noise_share(sums, s.cost_squares[i], s.visits), prices[i] if i < prices.size else 0.0
+        write_cost(u, own[i], common[i], coin, price, s.cost[i], noise[i], cost_noise)
+    coin = rules.noise_share(s.reward_sum, s.reward_squares, s.visits)
+    hope, floor = rules.hope_and_floor(s.reward_sum, s.visits, coin)
+    m = rules.best_weight(s.reward_score[:, 0], d.stationary)
+    share_table(s.reward_sum, s.visits, R, m, hope, rules.TRUST, r, r_own, r_common)
+    write_reward(
+        Tables(z.H, z.S, z.A, s.kernel), Errors(s.own, s.common), s.visits,
+        Expected(r, r_own, r_common, coin, m, hope, floor), cost_noise, Charged(prices, s.tables), d.exploration,
+        s.reward,
+    )  # fmt: skip
+    write_weights(s, potential_before(d, z, s.account[K] + 1.0))
+    if d.bandit:
+        return write_estimated_hinges(d, z, s, noise, own, common)
+    return write_revealed_hinges(d, z, s, is_futile(d, s), s.policy, s.tables, s.hinge_weights)
+
+
+@njit(**RULE)
+def write_estimated_hinges(d: Dials, z: Sizes, s: Parts, noise: Floats, own: Floats, common: Floats) -> bool:
+    """One hinge per constraint: its expected cost, raised by its margin; whether old multipliers fit."""
+    g, started, warm = Tables(z.H, z.S, z.A, s.kernel), s.account[STARTED], s.account[HINGES] == z.I
+    for i in range(z.I):
+        lift = 0.0
+        if started and d.z > 0.0:
+            # The policy in the state is still that of the last plan.
+            variance = cost_variance(g, s.plan, s.policy, s.cost[i], Errors(s.own, s.common))
+            variance += noise_variance(g, s.plan, noise[i], Errors(own[i], common[i]), np.empty((2, s.plan.size)))
+            lift = rules.margin(d.z, s.account[SHARE], variance, z.H, False)
+        for e in range(s.plan.size):
+            s.tables[i, e] = s.cost[i, e] + lift
+        s.hinge_weights[i] = s.weights[i]
+    s.account[HINGES] = z.I
+    return warm
+
+
+@njit(**RULE)
+def write_revealed_hinges(
+    d: Dials, z: Sizes, s: Parts, futile: bool, chosen: Floats, tables: Floats, weights: Floats
+) -> bool:
+    """One hinge per remembered table, raised by its margin; whether old multipliers fit.
+
+    `chosen` is the policy of the plan whose cost is asked about.
+    """
+    g, started, before, n = Tables(z.H, z.S, z.A, s.kernel), s.account[STARTED], s.account[HINGES], 0
+    for i in range(z.I):
+        for j in range(i * z.C, i * z.C + int(s.tally[i, KEPT])):
+            lift = 0.0
+            if started and d.z > 0.0 and not futile:
+                variance = cost_variance(g, s.plan, chosen, s.kept[j], Errors(s.own, s.common))
+                lift = rules.margin(d.z, s.account[SHARE], variance, z.H, True)
+            for e in range(s.plan.size):
+                tables[n, e] = s.kept[j, e] + lift
+            weights[n] = s.weights[i]
+            n += 1
+    s.account[HINGES] = n
+    return n == before and n > 0
+
+
+@njit(**RULE)
+def write_prices(d: Dials, z: Sizes, s: Parts, prices: Floats) -> None:
+    """What the plan would pay for a little more of each cost, as the next bonus sees it."""
+    total, meets = 0.0, not d.bandit
+    for j in range(prices.size):
+        prices[j] = s.multipliers[j] / s.account[ETA]
+        total += prices[j]
+    for i in range(z.I if meets and total > d.w0 else 0):
+        kept = kept_of(s, i)
+        meets = meets and not rules.is_exceeded(largest_dot(kept.tables[: int(s.tally[i, KEPT])], s.q), z.H)
+    factor = fair_price(total, d.w0, meets)
+    for j in range(prices.size):
+        prices[j] *= factor
+
+
+@njit(**RULE)
+def has_overflowed(d: Dials, s: Parts) -> bool:
+    """Whether more tables of some constraint came than are remembered."""
+    found = False
+    for i in range(s.V.size):
+        found = found or overflowed(d.capacity, s.tally[i, LABELS])
+    return found
+
+
+@njit(**RULE)
+def is_futile(d: Dials, s: Parts) -> bool:
+    """Whether margins on remembered tables protect from nothing."""
+    return rules.is_futile(has_overflowed(d, s), s.account[NOVELTY])
+
+
+@njit(**RULE)
+def novelty_after(s: Parts, tables: Floats) -> float:
+    """How far revealed tables have been from the remembered ones, with these; the memory is the one before them."""
+    found, most = False, 0.0
+    for i in range(s.V.size):
+        if s.tally[i, KEPT] > 0.0:
+            kept = kept_of(s, i)
+            found, most = True, max(most, distance(kept.tables, int(s.tally[i, KEPT]), tables[i]))
+    return rules.novelty_after(s.account[NOVELTY], most) if found else s.account[NOVELTY]
+
+
+@njit(**RULE)
+def potential_before(d: Dials, z: Sizes, k: float) -> Slope:
+    """The potential before one-based episode k."""
+    return slope_of(d.w0, growth_rate(d.gamma_scale, z.I, z.H, rules.episodes_for(d.episodes, k)), d.w_max)
+
+
+@njit(**RULE)
+def write_weights(s: Parts, phi: Slope) -> bool:
+    """w = Phi'(V) as far as a step takes it; whether it is another than before."""
+    a, changed = s.account, False
+    a[WEIGHT] = 0.0
+    for i in range(s.V.size):
+        wanted = weight_at(phi, s.V[i])
+        w = min(wanted, heaviest(a[ETA]))
+        if w != wanted:
+            a[CAPPED] = 1.0
+        changed = changed or w != s.weights[i]
+        s.weights[i] = w
+        a[WEIGHT] = max(a[WEIGHT], w)
+    return changed

@@ -1,0 +1,88 @@
+"""States that are kept as tables and records, as the vector that `learn` works on.
+
+Version 0.2 stored states so: a run or a session that it began goes on.  `PlanLP` keeps its own so, and asks for the
+same beliefs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from omdpd.beliefs.confidence import Estimate
+from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.evidence import Evidence
+from omdpd.beliefs.margins import Caution
+from omdpd.beliefs.memory import TableMemory
+from omdpd.beliefs.standard import Prices
+from omdpd.learners.proximal_steps import State
+from omdpd.learners.standard import state as at
+from omdpd.learners.standard.believing import Dials
+from omdpd.learners.standard.learn import beliefs_of, describe
+from omdpd.learners.standard.state import Learnt, places, sizes_of
+from omdpd.learners.standard.verbs import ROOM
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
+from omdpd.solvers.regions import Kernel
+
+
+def from_stored(dials: Dials, old: State) -> Learnt:
+    """The state that version 0.2 kept; what it did not know yet is not a number."""
+    counts, evidence, caution, log = old.counts, old.evidence, old.caution, old.log
+    if not isinstance(counts, Counts) or not isinstance(evidence, Evidence) or caution is None:
+        raise TypeError("its tables are not those of the standard learner")
+    hinges = old.predicted.hinges
+    numbers = {
+        at.K: old.k, at.ETA: old.eta, at.REWARD_SUM: old.reward_sum, at.INEXACTNESS: old.inexactness,
+        at.DRIFT: old.drift, at.IGNORED: old.ignored, at.PLANNED: old.planned_violation, at.CAPPED: old.capped,
+        at.SATURATIONS: old.saturations, at.SOLVES: log.solves, at.FAILURES: log.failures,
+        at.ITERATIONS: log.iterations, at.MAX_GAP: log.max_gap, at.MAX_RESIDUAL: log.max_residual,
+    }  # fmt: skip
+    tables = {
+        "V": old.V, "weights": old.weights, "q": old.q, "q_hat": old.q_hat, "reward": old.believed.reward,
+        "cost": old.believed.counted_cost,
+    }  # fmt: skip
+    state = _filled(dials, old.setting, counts, evidence, caution, old.memory, hinges.tables, numbers, tables)
+    n = len(old.multipliers)
+    state.parts.hinge_weights[:n], state.parts.multipliers[:n] = hinges.weights, old.multipliers
+    describe(np.array(dials), state.at, state.vector)
+    return state
+
+
+def believed_by(
+    dials: Dials, setting: Setting, counts: Counts, evidence: Evidence, caution: Caution,
+    memory: tuple[TableMemory, ...], policy: Floats, prices: Prices,
+) -> tuple[Estimate[Kernel], Floats]:  # fmt: skip
+    """What the standard learner would believe, and its cost tables with their margins (n, H, S, A)."""
+    numbers, tables = {at.ETA: 1.0}, {"policy": policy}
+    state = _filled(dials, setting, counts, evidence, caution, memory, prices.tables, numbers, tables)
+    n = beliefs_of(np.array(dials), state.at, state.vector, prices.each)
+    return state.believed, state.parts.tables[:n].reshape(n, *setting.shape).copy()
+
+
+def _filled(
+    dials: Dials, setting: Setting, counts: Counts, evidence: Evidence, caution: Caution,
+    memory: tuple[TableMemory, ...], hinges: Floats, numbers: dict[int, Any], tables: dict[str, Floats],
+) -> Learnt:  # fmt: skip
+    """A state of these parts; the others are zero."""
+    room = 1 if dials.bandit else max(ROOM, *(len(kept.tables) for kept in memory))
+    sizes = sizes_of(setting, room)
+    state = Learnt.of(setting, room, np.zeros(int(places(sizes)[-1])))
+    p, plan, n = state.parts, caution.plan, len(hinges)
+    numbers |= {
+        at.SHARE: caution.share, at.NOVELTY: caution.novelty, at.HINGES: n, at.STARTED: plan is not None,
+    }  # fmt: skip
+    for place, number in numbers.items():
+        p.account[place] = np.nan if number is None else number
+    tables |= {**vars(counts), **vars(evidence), "mu": setting.mu} | ({} if plan is None else {"plan": plan})
+    for name, table in tables.items():
+        getattr(p, name).reshape(-1)[:] = np.ravel(table)
+    p.tables[:n] = hinges.reshape(n, p.tables.shape[1])
+    for i, kept in enumerate(memory):
+        p.tally[i] = len(kept.tables), kept.n_labels, room
+        for j, place in enumerate(np.argsort(kept.labels)):
+            here = i * room + j
+            p.kept[here], p.kept_size[here] = kept.tables[place].ravel(), np.abs(kept.tables[place]).max()
+            p.kept_label[here], p.kept_met[here] = kept.labels[place], place
+    return state
