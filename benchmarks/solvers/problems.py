@@ -11,6 +11,7 @@ import numpy as np
 
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.learners.standard.state import HINGES, Learnt
 from omdpd.natures import fixed, pool
 from omdpd.play.loop import first, play
 from omdpd.play.scene import Scene
@@ -117,5 +118,10 @@ def steps_between(learner: Any, before: Any, after: Any) -> tuple[Problem, ...]:
             Problem(region, setting.mu, before.q_hat, after.grad, before.eta, none),
             Problem(region, setting.mu, after.q_hat, after.grad, after.eta, none),
         )
+    if isinstance(after, Learnt):
+        p, n, shape = after.parts, int(after.parts.account[HINGES]), setting.shape
+        hinges = Hinges(p.tables[:n].reshape(n, *shape), p.hinge_weights[:n], p.start[:n])
+        reward, q_hat = p.reward.reshape(shape), p.q_hat.reshape(shape)
+        return (Problem(after.believed.region, setting.mu, q_hat, -reward, after.eta, hinges),)
     m = after.predicted
     return (Problem(after.believed.region, setting.mu, after.q_hat, -m.reward, after.eta, m.hinges),)

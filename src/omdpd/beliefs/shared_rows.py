@@ -107,7 +107,7 @@ def believe_rows(
     counts: tuple[Floats, ...], scores: tuple[Floats, Floats, bool], charged: Charged, plan: Floats,
     dials: tuple[float, float, float], reward: Floats, cost: Floats, lifted: Floats,
 ) -> None:  # fmt: skip
-    """Write r~, d and d with its margin: `learners.standard.learn.believe` by rows of a graph.
+    """Write r~, d and d with its margin: `learners.standard.believing.believe` by rows of a graph.
 
     `counts` are visits, sums and squares of rewards and of costs, by pair and step; `dials` are z, the share of the
     margin and the exploration.

@@ -136,7 +136,7 @@ def _plain(each: Round, first: Round, scene: Scene) -> bool:
     """Whether a round is one that compiled code can play, and differs from the first in its costs alone."""
     noise = each.reward_noise, each.cost_noise
     alike = each.reward is scene.cmdp.reward and noise == (first.reward_noise, first.cost_noise)
-    exact = each.cost.dtype == each.reward.dtype == np.float64
+    exact = each.cost.dtype == each.reward.dtype == np.float64 and each.cost.shape == scene.cmdp.excess.shape
     return alike and exact and "beta" not in noise and has_tables(scene.cmdp, each)
 
 
@@ -165,11 +165,12 @@ def _rows(k: int, wanted: list[int], told: Told, columns: Any, stays: bool) -> l
     rows = []
     for i, b in enumerate(wanted):
         eta, weight, regret, violation, planned, planned_violation = (None if x != x else x for x in said[i])
+        promised = stays and planned_violation is not None
         rows.append(
             Row(
                 k + 1 + b, value[i], tuple(excess[i]), value_sum[i], violation_sum[i], eta, weight, regret, violation,
-                None, (), optimism[i] if stays else None, planned if stays else None,
-                planned_violation if stays else None,
+                None, (), optimism[i] if stays else None, planned if promised else None,
+                planned_violation if promised else None,
             )
         )  # fmt: skip
     return rows

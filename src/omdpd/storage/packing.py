@@ -74,11 +74,15 @@ def unpack(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], classes: Mapp
     return value
 
 
-def in_words(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], name: str) -> dict[str, str]:
-    """Every entry of a packed value in words, by its name; an array by its shape and a checksum.
+# Arrays of so few numbers (budgets, scales) are said whole.
+FEW = 4
 
-    >>> in_words(*pack((1, np.zeros(2))), "it")
-    {'it[0]': '1', 'it[1]': 'an array of shape (2,) (374708fff7)'}
+
+def in_words(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], name: str) -> dict[str, str]:
+    """Every entry of a packed value in words, by its name; a long array by its shape and a checksum.
+
+    >>> in_words(*pack((1, np.zeros(2), np.zeros(5))), "it")
+    {'it[0]': '1', 'it[1]': '[0.0, 0.0]', 'it[2]': 'an array of shape (5,) (2c34ce1df2)'}
     """
     if isinstance(tree, list):
         inner = [(f"{name}[{i}]", item) for i, item in enumerate(tree)]
@@ -86,6 +90,8 @@ def in_words(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], name: str) 
         inner = [(name, tree["class"]), *((f"{name}.{key}", item) for key, item in tree["fields"].items())]
     elif isinstance(tree, dict) and "array" in tree:
         array = arrays[tree["array"]]
+        if array.size <= FEW:
+            return {name: str(array.tolist())}
         return {name: f"an array of shape {array.shape} ({hashlib.sha256(array.tobytes()).hexdigest()[:10]})"}
     else:
         plain = tree["number"] if isinstance(tree, dict) else tree

@@ -264,7 +264,7 @@ def has_room(d: Dials, z: Sizes, s: Parts) -> bool:
     """Whether one more table of every constraint can be kept, or need not be."""
     room = True
     for i in range(z.I):
-        room = room and (s.tally[i, KEPT] < z.C or d.capacity <= z.C)
+        room = room and (s.tally[i, KEPT] < z.C or 0.0 <= d.capacity <= z.C)
     return room
 
 

@@ -121,8 +121,7 @@ def places(z: Sizes) -> Integers:
     """H, S, A, I, C, then where every part begins, and where the last one ends."""
     ends = np.cumsum([0, *(math.prod(shape) for shape in shapes(z).values())])
     found = np.concatenate([z, ends]).astype(np.int64)
-    found.flags.writeable = True
-    return found
+    return found  # shared by all states of these sizes, and writeable only because Numba tells the two apart
 
 
 def views(vector: Floats, z: Sizes) -> Parts:

@@ -46,7 +46,7 @@ def from_stored(dials: Dials, old: State) -> Learnt:
     state = _filled(dials, old.setting, counts, evidence, caution, old.memory, hinges.tables, numbers, tables)
     n = len(old.multipliers)
     state.parts.hinge_weights[:n], state.parts.multipliers[:n] = hinges.weights, old.multipliers
-    describe(np.array(dials), state.at, state.vector)
+    describe(np.array(dials, np.float64), state.at, state.vector)
     return state
 
 
@@ -57,7 +57,7 @@ def believed_by(
     """What the standard learner would believe, and its cost tables with their margins (n, H, S, A)."""
     numbers, tables = {at.ETA: 1.0}, {"policy": policy}
     state = _filled(dials, setting, counts, evidence, caution, memory, prices.tables, numbers, tables)
-    n = beliefs_of(np.array(dials), state.at, state.vector, prices.each)
+    n = beliefs_of(np.array(dials, np.float64), state.at, state.vector, prices.each)
     return state.believed, state.parts.tables[:n].reshape(n, *setting.shape).copy()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -15,6 +16,7 @@ from omdpd.learners.standard.learn import NO_ROOM, learn, met_hinges
 from omdpd.learners.standard.state import Learnt, places, sizes_of, views
 from omdpd.learners.start import uniform_occupancy
 from omdpd.learners.surrogate import Surrogate
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.mirror import Hinges
@@ -43,7 +45,7 @@ def begin(dials: Dials, setting: Setting, eta: float) -> Learnt:
 def after(dials: Dials, state: Learnt, feedback: Feedback) -> Learnt:
     """The state after one more episode."""
     new = state.copy()
-    if _learn(dials, new, episode_of(feedback)) == NO_ROOM:
+    if _learn(dials, new, episode_of(state.setting, feedback)) == NO_ROOM:
         return after(dials, state.with_room(2 * state.room), feedback)
     return new
 
@@ -53,7 +55,7 @@ def counted(state: Learnt, logged: Iterable[Feedback]) -> Learnt:
     new = state.copy()
     past, (_, S, A) = Past(*(getattr(new.parts, name) for name in Past._fields)), new.setting.shape
     for feedback in logged:
-        count_episode(past, S, A, *episode_of(feedback)[:4])
+        count_episode(past, S, A, *episode_of(state.setting, feedback)[:4])
     return new
 
 
@@ -81,7 +83,7 @@ def observed_surrogate(dials: Dials, before: Learnt, after: Learnt) -> Surrogate
     for name in ("V", "kept", "kept_size", "kept_label", "kept_met", "tally"):
         getattr(known.parts, name)[:] = getattr(met.parts, name)
     overflowed = any(memory.overflowed(dials.capacity, n) for n in before.parts.tally[:, memory.LABELS].tolist())
-    n = met_hinges(np.array(dials), known.at, known.vector, overflowed)
+    n = met_hinges(np.array(dials, np.float64), known.at, known.vector, overflowed)
     shape, p = before.setting.shape, known.parts
     return Surrogate(before.believed.reward, Hinges(p.tables[:n].reshape(n, *shape), p.hinge_weights[:n]))
 
@@ -91,32 +93,39 @@ def compiled(dials: Dials, state: Learnt) -> Compiled:
     new, begins = state.copy(), dict(zip(state.names, state.at[5:].tolist(), strict=False))
     cost = begins["tables"] if dials.bandit else -1
     return Compiled(
-        learn, np.array(dials), new.at, new.vector,
+        learn, np.array(dials, np.float64), new.at, new.vector,
         np.array([begins["policy"], begins["reward"], begins["kernel"], cost]),
         Told(at.ETA, at.WEIGHT, at.REGRET, at.VIOLATION, at.REWARD_SUM, at.PLANNED), new,
     )  # fmt: skip
 
 
-def episode_of(feedback: Feedback) -> Episode:
-    """An episode as compiled code takes it; read-only arrays are another type to it, and are copied."""
-    walk = feedback.trajectory
+def episode_of(setting: Setting, feedback: Feedback) -> Episode:
+    """An episode as compiled code takes it, which trusts its kind and its sizes; read-only arrays are copied."""
+    (H, S, A), n, walk = setting.shape, setting.n_constraints, feedback.trajectory
+    if isinstance(feedback, BanditFeedback) != (setting.feedback == "bandit"):
+        raise InvalidInputError(f"feedback is {type(feedback).__name__}, but the setting says {setting.feedback!r}")
     costs, tables = NOTHING, NOTHING
     if isinstance(feedback, BanditFeedback):
-        costs = _plain(feedback.costs, np.float64)
+        costs = _plain("costs", feedback.costs, np.float64, (n, H))
     else:
-        tables = _plain(feedback.cost, np.float64).reshape(len(feedback.cost), -1)
-    rewards = _plain(feedback.rewards, np.float64)
-    return _plain(walk.states, np.int64), _plain(walk.actions, np.int64), rewards, costs, tables
+        tables = _plain("cost", feedback.cost, np.float64, (n, H * S * A))
+    states = _plain("states", walk.states, np.int64, (H,))
+    actions = _plain("actions", walk.actions, np.int64, (H,))
+    return states, actions, _plain("rewards", feedback.rewards, np.float64, (H,)), costs, tables
 
 
 def _learn(dials: Dials, state: Learnt, episode: Episode) -> int:
     """Change the state's vector by an episode; it must be nobody else's."""
-    given = np.array(dials)
+    given = np.array(dials, np.float64)
     if state.setting.n_states < BLAS_STATES:
         return int(learn(given, state.at, state.vector, *episode))
     with one_thread():
         return int(learn(given, state.at, state.vector, *episode))
 
 
-def _plain(array: np.ndarray, kind: type) -> np.ndarray:
-    return array if array.dtype == kind and array.flags.carray else np.array(array, kind, order="C")
+def _plain(name: str, array: np.ndarray, kind: type, shape: tuple[int, ...]) -> np.ndarray:
+    """The array as compiled code takes it: of one type, in a row, writeable, of this shape."""
+    if array.size != math.prod(shape):
+        raise InvalidInputError(f"{name} has shape {array.shape}, but {shape} is asked for")
+    plain = array if array.dtype == kind and array.flags.carray else np.array(array, kind, order="C")
+    return plain if plain.shape == shape else plain.reshape(shape)
