@@ -30,14 +30,14 @@ print(*compiled)
 
 @pytest.mark.slow
 def test_the_first_run_compiles_little_that_is_not_its_own(tmp_path):
-    """Seconds depend on the machine; what they are spent on does not: 127 functions of ours, 52 of Numba's (once 188
-    in all, with fewer of ours, and 47 for strings).
+    """Seconds depend on the machine; what they are spent on does not: 159 functions of ours, since every rule of the
+    default learner is one of its own, and 48 of Numba's (once 188 in all, with fewer of ours, and 47 for strings).
 
     A slice that is assigned to, `x[:] = y`, brings Numba's message for shapes that do not fit, and its strings.
     """
     fresh = os.environ | {"OMDPD_CACHE_DIR": str(tmp_path), "OMDPD_QUIET": "1"}
     done = subprocess.run([sys.executable, "-c", FIRST_BLOCK], env=fresh, capture_output=True, text=True, check=True)
     compiled = done.stdout.split()
-    assert len(compiled) < 190
+    assert len(compiled) < 215
     assert len([name for name in compiled if not name.startswith("omdpd.")]) < 60
     assert not [name for name in compiled if "unicode" in name or name == "numba.np.arraymath"]
