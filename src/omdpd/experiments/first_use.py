@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import NatureSpec, RunSpec
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
-from omdpd.play.loop import first, play, stretches
+from omdpd.play.loop import Progress, first, met_comparator, play, stretches
 from omdpd.play.many import Batches
 from omdpd.play.scene import Scene, informed
 from omdpd.problem.arrays import InvalidInputError
@@ -69,9 +70,10 @@ def _play(run: RunSpec) -> None:
         _play_out(stretches, scene)
 
 
-def _play_out(way: Callable[..., Iterable[object]], scene: Scene) -> None:
-    for _ in way(scene, first(scene), np.random.default_rng(0), lambda k: True):
-        pass
+def _play_out(way: Callable[..., Iterable[tuple[Any, Any, Progress]]], scene: Scene) -> None:
+    """Episodes, and the comparator that a run ends with."""
+    *_, (_, _, end) = way(scene, first(scene), np.random.default_rng(0), lambda k: True)
+    met_comparator(scene, end)
 
 
 def tiny_world() -> CMDP:
