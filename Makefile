@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --only-binary=:all:
 SEEDS ?= 100:16
 N ?= 100000
+JOBS ?= 2
 SIZES ?= S5,S20,S50,S100
 JSON ?= results/bench.json
 PLOT ?= results/scaling.png
@@ -17,15 +18,29 @@ paper: $(VENV)/.base
 quick: $(VENV)/.base
 	$(BIN)/omdpd paper --quick --report --out results/quick
 
-test: $(VENV)/.dev browser
-	$(BIN)/pytest -n 2 -m "not slow"
+# Mathematics, every rule, every learner, storage, commands and the pages' snippets: minutes.
+test: $(VENV)/.dev
+	$(BIN)/pytest -n $(JOBS) -m "not slow and not whole"
 
-# The tests of the page need a Chromium.  Where it is missing and can be installed it is; elsewhere they are skipped.
+# The same, then clusters, crashes, browsers, notebooks and reruns of the pages' tables.
+.PHONY: test-all
+test-all: test
+	$(BIN)/pytest -n $(JOBS) -m "whole and not slow"
+
+# The tests of the page need a Chromium: this installs Debian's, as root.  Without one they are skipped.
 .PHONY: browser
 browser:
 	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 	  && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 	  || echo "no chromium could be installed: the tests of the page in a browser will be skipped"
+
+# The tests with the oldest versions that pyproject.toml allows, in an environment of their own.
+.PHONY: lower
+lower:
+	$(PYTHON) -m venv .venv-lower
+	$(PYTHON) tools/lower_bounds.py > .venv-lower/constraints.txt
+	PIP_CONSTRAINT= .venv-lower/bin/pip install --quiet --disable-pip-version-check --only-binary=:all: --constraint .venv-lower/constraints.txt --editable '.[test]'
+	.venv-lower/bin/pytest -n 2 -m "not slow and not whole"
 
 slow: $(VENV)/.dev
 	$(BIN)/pytest -m slow
@@ -37,33 +52,33 @@ check: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 bars: $(VENV)/.dev
-	$(BIN)/python benchmarks/bars.py $(SEEDS)
-	$(BIN)/python benchmarks/standard.py $(SEEDS)
+	$(BIN)/python -m benchmarks.bars $(SEEDS)
+	$(BIN)/python -m benchmarks.standard $(SEEDS)
 
 # The solvers against general ones; with PLOT= the growth with S, A and H is neither measured nor drawn.  Then steps on graphs
 # (LARGE=1: larger ones too), and whole episodes; with AGAINST=PATH beside an older checkout.
 bench: $(VENV)/.bench
-	PYTHONPATH=benchmarks $(BIN)/python -m solvers --first-use --sizes $(SIZES) $(if $(JSON),--json $(JSON)) $(if $(PLOT),--plot $(PLOT))
-	PYTHONPATH=benchmarks $(BIN)/python -m solvers.sparse_timing $(if $(LARGE),--large)
-	$(BIN)/python benchmarks/episodes.py $(if $(AGAINST),--against $(AGAINST))
+	$(BIN)/python -m benchmarks.solvers --first-use --sizes $(SIZES) $(if $(JSON),--json $(JSON)) $(if $(PLOT),--plot $(PLOT))
+	$(BIN)/python -m benchmarks.solvers.sparse_timing $(if $(LARGE),--large)
+	$(BIN)/python -m benchmarks.episodes $(if $(AGAINST),--against $(AGAINST))
 
 # Random mirror steps, most of them degenerate: REGION is box, kernel, graph or both (box and kernel).
 fuzz: REGION = both
 fuzz: $(VENV)/.dev
-	$(BIN)/python benchmarks/fuzz.py $(N) --region $(REGION)
+	$(BIN)/python -m benchmarks.fuzz $(N) --region $(REGION)
 
 # Planning where much is equal: N problems of 0 and 1 against HiGHS.
 .PHONY: ties
 ties: N = 2000
 ties: $(VENV)/.dev
-	PYTHONPATH=tests/references $(BIN)/python benchmarks/planning_ties.py $(N)
+	$(BIN)/python -m benchmarks.planning_ties $(N)
 
 # The site, with every example and tutorial run anew; a warning is an error.
 .PHONY: docs docs-serve
 docs: $(VENV)/.dev
 	$(PIP) --editable '.[docs]'
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs results/site
-	$(BIN)/python tools/site_check.py results/site
+	$(BIN)/python -m tools.site_check results/site
 	@echo "open results/site/index.html, or make docs-serve"
 
 docs-serve: docs
@@ -74,38 +89,38 @@ docs-serve: docs
 # `make stale` says which tables, figures and studies were made by other code than this.
 .PHONY: numbers stale
 numbers: $(VENV)/.dev $(if $(WHICH),$(VENV)/.bench)
-	$(BIN)/python tools/page_numbers.py renew $(if $(WHICH),"$(WHICH)")
+	$(BIN)/python -m tools.page_numbers renew $(if $(WHICH),"$(WHICH)")
 
 stale: $(VENV)/.dev
-	@$(BIN)/python tools/page_numbers.py
+	@$(BIN)/python -m tools.page_numbers
 
 # Sdist and wheel into dist, the wheel with machine code for WITH (WITH="python3.11 python3.13": for both), so that its users
 # do not compile at first use.
 .PHONY: wheel wheel-check
 wheel: $(VENV)/.dev
-	$(BIN)/python tools/build_wheel.py $(addprefix --with ,$(WITH))
+	$(BIN)/python -m tools.build_wheel $(addprefix --with ,$(WITH))
 
 # Sdist and wheel, built, looked into, installed into a clean environment outside the tree (WITH=python3.13: of
 # that Python), used and uninstalled.  The machine code is that of the default learner (ALL=1: of all).
 wheel-check: $(VENV)/.dev
-	$(BIN)/python tools/wheel_check.py $(WITH) $(if $(ALL),--learners '')
+	$(BIN)/python -m tools.wheel_check $(WITH) $(if $(ALL),--learners '')
 
 # The comparison of all learners (half an hour), and its tables and figures into docs/comparison.md; the prose is ours.
 .PHONY: comparison
 comparison: $(VENV)/.base
-	$(BIN)/python tools/page_numbers.py renew docs/comparison.md
+	$(BIN)/python -m tools.page_numbers renew docs/comparison.md
 
-# The studies (`omdpd study` lists them), and their tables and figures into docs/studies; the readings are ours.
+# The studies (`python -m benchmarks.studies` lists them), and their tables and figures into docs/studies; the readings are ours.
 # Resumable: runs that are finished are in results/studies, unless other code made them.  `make study NAME=growth` renews one, `make studies` all.
 .PHONY: study studies
 study: $(VENV)/.base
-	$(BIN)/python tools/page_numbers.py renew "study-$(NAME)"
+	$(BIN)/python -m tools.page_numbers renew "study-$(NAME)"
 
 studies:
 	@for name in $(basename $(notdir $(wildcard docs/studies/data/*.json))); do $(MAKE) study NAME=$$name || exit 1; done
 
 recorded: $(VENV)/.dev
-	PYTHONPATH=tests/references $(BIN)/python tests/recorded/record.py
+	$(BIN)/python -m tests.recorded.record
 
 # The page's own libraries, renewed from the npm registry at the pinned versions; a test checks their hashes.
 .PHONY: vendor
@@ -121,7 +136,7 @@ $(VENV)/bin/python:
 # The editable build needs its backend; it comes from a wheel like everything else.  The solvers are compiled here, with two
 # cores, so that the first run need not; after an edit of theirs they are compiled when they are called.
 $(VENV)/.base: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable .
+	$(PIP) --editable '.[plot]'
 	$(BIN)/omdpd warm-up
 	touch $@
 
@@ -138,22 +153,22 @@ $(VENV)/.bench: $(VENV)/.dev
 .PHONY: fuzz-files
 fuzz-files: SECONDS = 300
 fuzz-files: $(VENV)/.dev
-	$(BIN)/python benchmarks/fuzz_files.py $(SECONDS)
+	$(BIN)/python -m benchmarks.fuzz_files $(SECONDS)
 
 # Let a process die at each of its calls to the file system.
 .PHONY: crash-points
 crash-points: $(VENV)/.dev
-	$(BIN)/python benchmarks/crash_points.py
+	$(BIN)/python -m benchmarks.crash_points
 
 # A study of about a thousand runs, killed N times within MINUTES, with two commands at a time on one folder.
 .PHONY: soak
 soak: N = 200
 soak: MINUTES = 120
 soak: $(VENV)/.dev
-	$(BIN)/python benchmarks/chaos.py $(N) --runs 1000 --writers 2 --jobs 1 --episodes 200 --pause 4 --minutes $(MINUTES)
+	$(BIN)/python -m benchmarks.chaos $(N) --runs 1000 --writers 2 --jobs 1 --episodes 200 --pause 4 --minutes $(MINUTES)
 
 # Kill a running sweep N times at random moments; every run must end as if nothing had happened.
 .PHONY: chaos
 chaos: N = 200
 chaos: $(VENV)/.dev
-	$(BIN)/python benchmarks/chaos.py $(N)
+	$(BIN)/python -m benchmarks.chaos $(N)

@@ -1,4 +1,4 @@
-"""Which bonus suits a row: `python benchmarks/bandits.py [REPEATS]` prints the table of docs/dials.md.
+"""Which bonus suits a row: `python -m benchmarks.bandits [REPEATS]` prints the table of docs/dials.md.
 
 The rows of one state of a random world are a three-armed Bernoulli bandit with uniform means that is pulled a few dozen
 to a thousand times.  Here is that problem alone, thousands of times over: mean regret of several bonuses, what it adds

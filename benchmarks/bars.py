@@ -1,4 +1,4 @@
-"""The bars a correct build holds, on instances of anyone's choice: `python benchmarks/bars.py FIRST:COUNT`.
+"""The bars a correct build holds, on instances of anyone's choice: `python -m benchmarks.bars FIRST:COUNT`.
 
 Each bar is a ratio of means over paired runs (or a plain mean) with a paired bootstrap 90 % interval; it fails when
 the whole interval lies on the wrong side.  Runs are kept under results/bars and reused.
@@ -20,13 +20,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.ratios import paired_ratio_interval
 from omdpd import OMDPD, ProximalOMDPD, run
 from omdpd.beliefs.confidence import KnownModel
 from omdpd.experiments.executors import executor as executor_of
 from omdpd.experiments.one_run import run_safely
-from omdpd.experiments.registry import Registry, received, sent
+from omdpd.experiments.registry import Registry, from_wire, to_wire
 from omdpd.experiments.spec import RunSpec
-from omdpd.report.statistics import paired_ratio_interval
 from omdpd.storage.atomic import write_atomically
 
 FOLDER = Path("results/bars")
@@ -91,7 +91,7 @@ def run_named(nature: str, learner: str, episodes: int, seed: int) -> RunSpec:
 def play(job: KnownRun | dict) -> dict:
     if isinstance(job, KnownRun):
         return play_known(job)
-    spec = received(job)
+    spec = from_wire(job)
     return run_safely(spec, FOLDER / "runs" / spec.id)
 
 
@@ -218,7 +218,7 @@ def main() -> int:
         ]
     found = {}
     with executor_of("local", options.jobs) as executor:
-        futures = {executor.submit(play, sent(job) if isinstance(job, RunSpec) else job): job for job in jobs}
+        futures = {executor.submit(play, to_wire(job) if isinstance(job, RunSpec) else job): job for job in jobs}
         for future in track(as_completed(futures), total=len(jobs), description="runs"):
             found[futures[future]] = future.result()
     results = Results(found, seeds)

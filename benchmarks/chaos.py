@@ -1,7 +1,7 @@
 """Kill a running sweep again and again, and see that every run still ends bit for bit as if nothing had happened.
 
-    python benchmarks/chaos.py 200                                # kills of sweeps of twelve runs
-    python benchmarks/chaos.py 200 --runs 1000 --writers 2 --jobs 1 --episodes 200 --pause 4 --minutes 90
+    python -m benchmarks.chaos 200                                # kills of sweeps of twelve runs
+    python -m benchmarks.chaos 200 --runs 1000 --writers 2 --jobs 1 --episodes 200 --pause 4 --minutes 90
                                                                   # a soak: one large study, two commands at a time
 
 A sweep is started as a person starts it (`omdpd run FILE --jobs 2`) and killed with SIGKILL at random moments: the
@@ -30,12 +30,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from omdpd.experiments.writer import COMMIT_VARIABLE
 from omdpd.learners.protocol import stored_classes
 from omdpd.report.stored import stored_runs
 from omdpd.report.verify import verify_tree
+from omdpd.storage.npz import npz_of_arrays
 from omdpd.storage.packing import unpack
 from omdpd.storage.run_folder import RunFolder
 
@@ -147,12 +146,12 @@ def fingerprint(record: RunFolder) -> dict[str, Any]:
     assert done is not None, f"{record.path} has no commit"
     assert rows is not None, f"{record.path} has no rows"
     summary.pop("seconds", None)
-    episodes = rows["episode"].to_pylist()
+    episodes = rows["episode"].tolist()
     assert episodes == sorted(set(episodes)), f"{record.path} has an episode twice or out of order"
     progress = done.tree["progress"][:3]
     arrays = {name: (array.dtype.str, array.shape, array.tobytes()) for name, array in done.arrays.items()}
     return {
-        "rows": _bytes(rows), "values": record.values().tobytes(), "summary": summary, "episodes": done.episodes,
+        "rows": npz_of_arrays(rows), "values": record.values().tobytes(), "summary": summary, "episodes": done.episodes,
         "arrays": arrays, "tree": (progress, done.tree["rng"]),
     }  # fmt: skip
 
@@ -166,14 +165,6 @@ def _policies(folder: Path) -> dict[str, bytes]:
         state = unpack(done.tree["progress"][0], done.arrays, stored_classes(learner))
         policies[run.id] = learner.policy(state).tobytes()
     return policies
-
-
-def _bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    whole = table.combine_chunks()
-    with pa.ipc.new_stream(sink, whole.schema) as stream:
-        stream.write_table(whole)
-    return bytes(sink.getvalue())
 
 
 def _start(file: Path, out: Path, jobs: int) -> subprocess.Popen[str]:

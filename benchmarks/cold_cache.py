@@ -1,6 +1,6 @@
 """Play the same runs with caches of every kind, and see that their bits do not depend on who compiled what.
 
-    python benchmarks/cold_cache.py [--trials 20] [--episodes 1000] [--seed 0]
+    python -m benchmarks.cold_cache [--trials 20] [--episodes 1000] [--seed 0]
 
 Some runs are played by a process that finds everything in the user's cache; then again as each trial says: with an
 empty cache, with a random half of its files, with one for another processor than the process is told to compile for,
@@ -25,9 +25,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from chaos import compare
+from benchmarks.chaos import compare
 from omdpd.experiments.writer import COMMIT_VARIABLE
-from omdpd.solvers.compiled.cache import cache_folder, kernel_folder
+from omdpd.jit.cache import cache_folder, kernel_folder
 
 SWEEP = """\
 episodes = {episodes}

@@ -1,4 +1,4 @@
-"""Nothing is lost, in one table: ``python benchmarks/durability.py [--quick] [--parts NAME,NAME]``.
+"""Nothing is lost, in one table: ``python -m benchmarks.durability [--quick] [--parts NAME,NAME]``.
 
 What it prints is the table of docs/reliability.md.
 
@@ -21,9 +21,9 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from chaos import Plan, storm
-from crash_points import run_points, session_points
-from fuzz_files import fuzz, targets
+from benchmarks.chaos import Plan, storm
+from benchmarks.crash_points import run_points, session_points
+from benchmarks.fuzz_files import fuzz, targets
 from omdpd import BanditFeedback, ProximalOMDPD, Session, Setting, Trajectory
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment

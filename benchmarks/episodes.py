@@ -1,4 +1,4 @@
-"""What a whole episode costs, and how much of it the mirror steps are: ``python benchmarks/episodes.py``.
+"""What a whole episode costs, and how much of it the mirror steps are: ``python -m benchmarks.episodes``.
 
 With ``--against PATH`` (a checkout of an older version) both versions play the same runs, taking turns in one command,
 so that the machine's other work falls on both; trust the ratios more than the times.
@@ -21,12 +21,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from episode_worker import learner_of
-from kept import keep
+from benchmarks.episode_worker import learner_of
+from benchmarks.kept import keep
+from benchmarks.solvers.problems import steps_of_run
 from omdpd.natures import NATURES
 from omdpd.play.scene import Scene
 from omdpd.worlds import random_dirichlet
-from solvers.problems import steps_of_run
 
 HERE = Path(__file__).parent
 # Ours, the paper's, and three rivals: penalised mirror descent without a dual step, with one, and a linear program.

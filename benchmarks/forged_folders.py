@@ -1,7 +1,7 @@
 """Folders of results that somebody forged, with right checksums: every reader refuses or reads them, in one sentence.
 
-    python benchmarks/forged_folders.py          # all of them; `make fuzz-files` runs them too
-    python benchmarks/forged_folders.py summary  # those whose name begins so
+    python -m benchmarks.forged_folders          # all of them; `make fuzz-files` runs them too
+    python -m benchmarks.forged_folders summary  # those whose name begins so
 
 A folder with two learners and two seeds is copied, and one file of one run says something that no run says: columns
 missing or of another type, nulls, numbers that are none, names that are none, links and pipes in the place of files.
@@ -24,18 +24,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import typer
 
-from forger import Forger, put_instead
-from omdpd.cli import experiments, report, verify
+from benchmarks.forger import Forger, put_instead
+from omdpd.cli import experiments, report
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.files import load_experiment
+from omdpd.play.rows import COLUMNS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import load_curves
 from omdpd.report.results import load_runs, summaries
 from omdpd.report.study import load_study
+from omdpd.storage.npz import Arrays
 
 TOML = """\
 episodes = 6
@@ -59,73 +60,70 @@ def cases() -> dict[str, Forge]:
 
 
 def _rows() -> dict[str, Forge]:
-    found: dict[str, Callable[[pa.Table], pa.Table]] = {
-        "without rows": lambda t: t.slice(0, 0),
-        "in another order": lambda t: t.select(t.column_names[::-1]),
-        "twice": lambda t: pa.concat_tables([t, t]),
-        "the last gone": lambda t: t.slice(0, t.num_rows - 1),
-        "backwards": lambda t: t.take(list(range(t.num_rows))[::-1]),
-        "with text": lambda t: t.append_column("note", pa.array(["x"] * t.num_rows)),
-        "with a column of ours": lambda t: t.append_column("regret", pa.array([0.0] * t.num_rows)),
-        "with episodes twice": lambda t: t.append_column("episode", t["episode"]),
-        "with a nameless column": lambda t: t.append_column("", t["value"]),
-        "with 500 columns": lambda t: pa.table(
-            {n: t[n] for n in t.column_names} | {f"m{i}": t["value"] for i in range(500)}
-        ),
-        "with nothing else": lambda t: t.select(["episode"]),
-        "with a metric that is none": lambda t: t.append_column("m", pa.array([float("nan")] * t.num_rows)),
+    found: dict[str, Callable[[Arrays], Arrays]] = {
+        "without rows": lambda t: _taken(t, slice(0)),
+        "in another order": lambda t: dict(reversed(t.items())),
+        "twice": lambda t: {name: np.concatenate([column, column]) for name, column in t.items()},
+        "the last gone": lambda t: _taken(t, slice(-1)),
+        "backwards": lambda t: _taken(t, slice(None, None, -1)),
+        "with text": lambda t: t | {"note": np.full(_length(t), "x")},
+        "with a column of ours": lambda t: t | {"regret": np.zeros(_length(t))},
+        "with a nameless column": lambda t: t | {"": t["value"]},
+        "with a longer column": lambda t: t | {"m": np.zeros(_length(t) + 1)},
+        "with a number alone": lambda t: t | {"m": np.zeros(())},
+        "with 500 columns": lambda t: t | {f"m{i}": t["value"] for i in range(500)},
+        "with nothing else": lambda t: {"episode": t["episode"]},
+        "with a metric that is none": lambda t: t | {"m": np.full(_length(t), np.nan)},
     }
-    names = (
-        "episode",
-        "value",
-        "excess",
-        "value_sum",
-        "violation_sum",
-        "step_size",
-        "weight",
-        "certified_regret",
-        "certified_violation",
-        "good_event",
-        "optimism",
-        "planned_value_sum",
-        "planned_violation_sum",
-    )
-    for name in names:
-        found[f"no {name}"] = lambda t, name=name: t.drop_columns([name])
-        found[f"{name} null"] = lambda t, name=name: _column(t, name, pa.nulls(t.num_rows, t[name].type))
-        found[f"{name} null once"] = lambda t, name=name: _column(t, name, _holed(t[name]))
-        found[f"{name} text"] = lambda t, name=name: _column(t, name, pa.array(["1"] * t.num_rows))
-        found[f"{name} of another size"] = lambda t, name=name: _column(t, name, pa.array([1] * t.num_rows, pa.int8()))
-        if name not in ("episode", "excess", "good_event", "optimism"):
-            for value in (float("nan"), float("inf"), 1e300):
-                found[f"{name} {value}"] = lambda t, name=name, value=value: _column(
-                    t, name, pa.array([value] * t.num_rows)
-                )
-    for word, values in {"zero": 0, "negative": -1, "huge": 2**62}.items():
-        found[f"episode {word}"] = lambda t, v=values: _column(t, "episode", pa.array([v] * t.num_rows))
-    odd: dict[str, Any] = {"empty": [], "ragged": None, "holed": [None], "nan": [float("nan")], "long": [0.0] * 1000}
-    for word, entry in odd.items():
-        found[f"excess {word}"] = lambda t, e=entry: _column(
-            t, "excess", pa.array([[0.1] * (i + 1) if e is None else e for i in range(t.num_rows)], t["excess"].type)
+    for name in COLUMNS:
+        found[f"no {name}"] = lambda t, name=name: {key: column for key, column in t.items() if key != name}
+        found[f"{name} none"] = lambda t, name=name: t | {name: np.full(t[name].shape, np.nan)}
+        found[f"{name} none once"] = lambda t, name=name: t | {name: _holed(t[name])}
+        found[f"{name} text"] = lambda t, name=name: t | {name: np.full(_length(t), "1")}
+        found[f"{name} of another size"] = lambda t, name=name: t | {name: np.ones(_length(t), dtype=np.int8)}
+        found[f"{name} in another order of bytes"] = lambda t, name=name: (
+            t | {name: t[name].astype(t[name].dtype.newbyteorder())}
         )
+        found[f"{name} with more axes"] = lambda t, name=name: t | {name: t[name][..., None]}
+        if name != "episode":
+            for value in (np.nan, np.inf, 1e300):
+                found[f"{name} {value}"] = lambda t, name=name, v=value: t | {name: np.full(t[name].shape, v)}
+    for word, value in {"zero": 0, "negative": -1, "huge": 2**62}.items():
+        found[f"episode {word}"] = lambda t, v=value: t | {"episode": np.full(_length(t), v)}
+    for word, n in {"empty": 0, "long": 1000}.items():
+        found[f"excess {word}"] = lambda t, n=n: t | {"excess": np.zeros((_length(t), n))}
     return {f"rows {name}": lambda f, c=change: f.table("rows", c) for name, change in found.items()}
 
 
 def _values() -> dict[str, Forge]:
-    found: dict[str, Callable[[pa.Table], pa.Table]] = {
-        "empty": lambda t: t.slice(0, 0),
-        "one fewer": lambda t: t.slice(1),
-        "of other numbers": lambda t: _column(t, "value", pa.array([0.123] * t.num_rows)),
-        "text": lambda t: _column(t, "value", pa.array(["1"] * t.num_rows)),
-        "null": lambda t: _column(t, "value", pa.nulls(t.num_rows, pa.float64())),
-        "holed": lambda t: _column(t, "value", _holed(t["value"])),
-        "nan": lambda t: _column(t, "value", pa.array([float("nan")] * t.num_rows)),
-        "whole": lambda t: _column(t, "value", pa.array([1] * t.num_rows)),
-        "named otherwise": lambda t: t.rename_columns(["x"]),
-        "with more": lambda t: t.append_column("x", t["value"]),
-        "of no column": lambda t: t.select([]),
+    found: dict[str, Callable[[Arrays], Arrays]] = {
+        "empty": lambda t: _taken(t, slice(0)),
+        "one fewer": lambda t: _taken(t, slice(1, None)),
+        "of other numbers": lambda t: {"value": np.full(_length(t), 0.123)},
+        "text": lambda t: {"value": np.full(_length(t), "1")},
+        "holed": lambda t: {"value": _holed(t["value"])},
+        "nan": lambda t: {"value": np.full(_length(t), np.nan)},
+        "whole": lambda t: {"value": np.ones(_length(t), dtype=np.int64)},
+        "named otherwise": lambda t: {"x": t["value"]},
+        "with more": lambda t: t | {"x": t["value"]},
+        "with more axes": lambda t: {"value": t["value"][:, None]},
+        "of no column": lambda t: {},
     }
     return {f"values {name}": lambda f, c=change: f.table("values", c) for name, change in found.items()}
+
+
+def _taken(table: Arrays, rows: slice) -> Arrays:
+    return {name: column[rows] for name, column in table.items()}
+
+
+def _length(table: Arrays) -> int:
+    return len(table["value"])
+
+
+def _holed(column: Any) -> Any:
+    holed = column.astype(np.float64)
+    holed[0] = np.nan
+    return holed
 
 
 def _policies() -> dict[str, Forge]:
@@ -175,12 +173,12 @@ def _commits() -> dict[str, Forge]:
         for key in ("episodes", "columns", "number", "tree")
         for value in (0, 3, 10**9, "x", [], {}, None, 10**400)
     }
-    for place, name in enumerate(("learner", "totals", "keys", "seconds")):
+    for place, name in enumerate(("learner", "totals", "keys", "seconds", "ledger", "weights", "shown")):
         for value in (*ODD, 1.5, 1e-320, [[1]], [["a", "b"]], [[5, 1]], [[0, 10**12]], deep, {"fields": [1]}):
             found[f"{name} {_word(value)}"] = progress(place, value)
     for name in ("solves", "max_gap", "visits", "saturations"):
         for value in (10**300, float("inf"), "x", {"array": 5}, {"array": []}):
-            found[f"a state's {name} {_word(value)}"] = progress(0, {"class": "X", "fields": {name: value}})
+            found[f"shown {name} {_word(value)}"] = progress(6, {"class": "X", "fields": {name: value}})
     found["no progress"] = lambda c: c["tree"].pop("progress")
     found["a short progress"] = lambda c: c["tree"].update(progress=[1])
     found["no rows"] = lambda c: c.update(rows=[])
@@ -330,7 +328,7 @@ def failures(only: str = "", most: int | None = None, figures: bool = True) -> I
 def _read(out: Path, run: str, figures: bool) -> str | None:
     """What is wrong with how a folder is read."""
     readers = {
-        "verify": partial(verify.verify, out),
+        "verify": partial(report.verify, out),
         "ls": partial(experiments.ls, out),
         "table": partial(experiments.table, out, "terminal"),
         "load_runs": partial(load_runs, out),
@@ -362,14 +360,6 @@ def _read(out: Path, run: str, figures: bool) -> str | None:
         if study.fault is None and rows[run]["state"] != "damaged":
             return f"the page does not name the run: it is {rows[run]['state']}"
     return None
-
-
-def _column(table: pa.Table, name: str, column: Any) -> pa.Table:
-    return table.set_column(table.column_names.index(name), name, column)
-
-
-def _holed(column: Any) -> Any:
-    return pa.array([None, *column.to_pylist()[1:]], column.type)
 
 
 def _word(value: Any) -> str:

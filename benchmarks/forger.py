@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from omdpd.storage.npz import arrays_of_npz, npz_of_arrays
-from omdpd.storage.parquet import parquet_of_table, table_of_parquet
+from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.sealed import sealed_json, sealed_toml
 
 MARKS = ("sha256", "format", "run", "commit")
@@ -63,9 +60,9 @@ class Forger:
         """What a part holds."""
         return self.file(f"{kind}-*").read_bytes()
 
-    def table(self, kind: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    def table(self, kind: str, change: Callable[[Arrays], Arrays]) -> None:
         """Another table."""
-        self.part(kind, parquet_of_table(change(table_of_parquet(self.content(kind), kind, 100))))
+        self.part(kind, npz_of_arrays(change(arrays_of_npz(self.content(kind), kind))))
 
     def arrays(self, kind: str, change: Callable[[Any], object]) -> None:
         """Other arrays."""

@@ -1,6 +1,6 @@
 """Random mirror steps, most of them degenerate, and what the solvers make of them.
 
-    python benchmarks/fuzz.py N [--seed I] [--region box|kernel|graph|both] [--divergence euclid|kl|both] [--tol T]
+    python -m benchmarks.fuzz N [--seed I] [--region box|kernel|graph|both] [--divergence euclid|kl|both] [--tol T]
         [--mild]
 
 Problem i of a region is a function of (seed + i, region), so a failure is reproduced by its number.  With `--mild` all
@@ -226,11 +226,10 @@ def draw_hinges(
 def run(problem: Problem, region: str, tol: float) -> Outcome:
     """Solve with the solver of the region."""
     c, reference, lower, upper, mu, d, W, kl, _ = problem
-    if region == "kernel":
-        from omdpd.solvers.compiled.kernel_step.solve import solve_single
+    if region == "kernel" and not kl:
+        from benchmarks.solvers.single import solve_single
 
-        out = solve_single(c, reference, lower, mu, d, W, kl, tol, False, np.zeros(len(W)))
-        q, _, xi, gap, scale, iterations, status = out
+        q, _, xi, gap, scale, iterations, status = solve_single(c, reference, lower, mu, d, W, tol)
         return Outcome(q, lower, xi, gap, scale, int(iterations), int(status))
     from omdpd.solvers.compiled.box_step.solve import solve_box
 
@@ -279,7 +278,7 @@ def check(problem: Problem, outcome: Outcome, tol: float) -> list[str]:
 def attempt(i: int, region: str, kl: bool, tol: float, mild: bool) -> tuple[Any, Any, list[str]]:
     """Problem number i of a region, what the solver made of it, and what is wrong with that."""
     if region == "graph":
-        from fuzz_graphs import check_on_graph, draw_on_graph, run_on_graph
+        from benchmarks.fuzz_graphs import check_on_graph, draw_on_graph, run_on_graph
 
         on_graph = draw_on_graph(i)
         found = run_on_graph(on_graph, tol)

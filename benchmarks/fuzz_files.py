@@ -1,7 +1,7 @@
 """Feed the readers files that were spoilt at random, for a bounded time; what is no plain refusal is kept and reported.
 
-    python benchmarks/fuzz_files.py 60        # seconds
-    python benchmarks/fuzz_files.py 60 17     # from this seed on
+    python -m benchmarks.fuzz_files 60        # seconds
+    python -m benchmarks.fuzz_files 60 17     # from this seed on
 
 Experiments in TOML, problem files, states (npz), tables (Parquet), run folders and sessions; folders that are forged
 with right checksums (`forged_folders.py`), all of them every time.  A good file is taken, and
@@ -30,8 +30,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-import forged_folders
+from benchmarks import forged_folders
+from benchmarks.strange_inputs import cases
 from omdpd import BanditFeedback, ProximalOMDPD, Session, Setting, Trajectory
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment
@@ -39,11 +41,10 @@ from omdpd.experiments.files import STARTER, load_experiment
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.results import load_runs
 from omdpd.report.stored import stored_runs
+from omdpd.storage.columns import read_columns
 from omdpd.storage.journal import verify_session
 from omdpd.storage.npz import arrays_of_npz, npz_of_arrays
-from omdpd.storage.parquet import parquet_of_table, table_of_parquet
 from omdpd.worlds.files import load_problem
-from strange_inputs import cases
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus"
 # The bars: no input takes longer or makes the process grow by more.
@@ -107,7 +108,7 @@ def targets(folder: Path) -> list[Target]:
         Target(
             "npz", (npz_of_arrays({"a0": np.arange(6.0), "a1": np.eye(2)}),), lambda c: _drop(arrays_of_npz(c, "x"))
         ),
-        Target("parquet", (_table(),), lambda c: _drop(table_of_parquet(c, "x", 100))),
+        Target("parquet", (_table(),), lambda c: _drop(read_columns(c, "x.parquet", 100))),
         *_run_targets(folder / "out"),
         *_session_targets(folder / "session"),
     ]
@@ -205,7 +206,9 @@ def _problems() -> tuple[bytes, ...]:
 
 
 def _table() -> bytes:
-    return parquet_of_table(pa.table({"episode": pa.array(range(20)), "value": pa.array(np.linspace(0.0, 1.0, 20))}))
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"episode": np.arange(20), "value": np.linspace(0.0, 1.0, 20)}), stream)
+    return stream.getvalue()
 
 
 def _run_targets(out: Path) -> list[Target]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuzz import HINGES, draw_hinges, draw_initial
+from benchmarks.fuzz import HINGES, draw_hinges, draw_initial
 from omdpd.solvers.compiled.graph_flow import flow_residual, occupancy_of_shares, shares_of_occupancy
 from omdpd.solvers.compiled.graph_step.solve import Solution, solve_graph
 from omdpd.solvers.graph import Graph

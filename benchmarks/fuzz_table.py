@@ -1,4 +1,4 @@
-"""Random mirror steps for every solver, as a table of docs/performance.md: ``python benchmarks/fuzz_table.py [N]``.
+"""Random mirror steps for every solver, as a table of docs/performance.md: ``python -m benchmarks.fuzz_table [N]``.
 
 N problems of every kind (20 000) on seeds that were used for no development; `benchmarks/fuzz.py` says how they are
 drawn and repeats each line with more of them.
@@ -10,7 +10,7 @@ import sys
 from contextlib import redirect_stdout
 from typing import NamedTuple
 
-from fuzz import fuzz
+from benchmarks.fuzz import fuzz
 
 
 class Line(NamedTuple):

@@ -1,4 +1,4 @@
-"""What an episode of thousands of states costs: ``python benchmarks/large_episodes.py [--json FILE] [--only TEXT]``.
+"""What an episode of thousands of states costs: ``python -m benchmarks.large_episodes [--json FILE] [--only TEXT]``.
 
 Every line is played in a process of its own, whose memory is then known: costs met on the way, noisy rewards, with the
 processor time of `policy` and `update` alone, the median of the last twenty episodes.  Planning is timed too, as the
@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from kept import keep
+from benchmarks.kept import keep
 from omdpd.gym import from_gymnasium
 from omdpd.learners import ProximalOMDPD
 from omdpd.natures import NATURES
-from omdpd.play.loop import first, play
+from omdpd.play.loop import play, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.graph import Graph
@@ -119,7 +119,7 @@ def measure(line: Line, episodes: int) -> Found:
         _timed(lambda: best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess), spent)
     timed = Timed(getattr(ProximalOMDPD, line.preset)(stationary=line.pooled))
     scene = Scene(cmdp, NATURES["noisy"](cmdp, SEED), timed, episodes, {})
-    start = first(scene)
+    start = start_of_run(scene)
     for _, _, end in play(scene, start, np.random.default_rng(SEED), lambda k: False):
         start = end
     each = np.median([sum(pair) for pair in zip(timed.policies[-LAST:], timed.updates[-LAST:], strict=True)])
@@ -144,7 +144,7 @@ def main() -> None:
     found = []
     for i, line in enumerate(LINES):
         if given.only in line.name:
-            words = [sys.executable, __file__, "--line", str(i)]
+            words = [sys.executable, "-m", "benchmarks.large_episodes", "--line", str(i)]
             words += [] if given.episodes is None else ["--episodes", str(given.episodes)]
             done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)
             found.append(json.loads(done.stdout))

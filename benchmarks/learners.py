@@ -1,4 +1,4 @@
-"""What an episode of every learner costs, at the paper's size: ``python benchmarks/learners.py``.
+"""What an episode of every learner costs, at the paper's size: ``python -m benchmarks.learners``.
 
 CPU time of one core, simulation and judging included; a learner takes part under the first of the natures that it
 takes.  What it prints is the table of docs/performance.md.
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from episode_worker import seconds
+from benchmarks.episode_worker import seconds
 from omdpd.experiments.registry import Registry
-from omdpd.play.scene import informed
+from omdpd.play.scene import with_known_facts
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.worlds import random_dirichlet
@@ -59,7 +59,7 @@ def timing(cmdp: CMDP, name: str, episodes: int, repeats: int) -> Timing | None:
     for nature in NATURE_NAMES:
         kind = registry.spec("natures", nature).build(cmdp, 0).feedback
         try:
-            learner = informed(registry.spec("learners", name).build(), cmdp, kind)
+            learner = with_known_facts(registry.spec("learners", name).build(), cmdp, kind)
             seconds(cmdp, learner, nature, 20, 0)  # compiled by now, and not timed
         except InvalidInputError:
             continue

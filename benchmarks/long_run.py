@@ -1,4 +1,4 @@
-"""Runs that last, as `omdpd run` plays them: ``python benchmarks/long_run.py [K ...]`` (1e4, 1e5 and 1e6 episodes).
+"""Runs that last, as `omdpd run` plays them: ``python -m benchmarks.long_run [K ...]`` (1e4, 1e5 and 1e6 episodes).
 
 The default learner in a random world of the paper's size with noisy costs, instance 6000; processor time, memory (the
 largest of the command's processes) and the size of its folder of results, with what the run recorded.  What it prints

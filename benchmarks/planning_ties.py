@@ -13,10 +13,10 @@ import sys
 import time
 
 import numpy as np
-from reference_programs import dual_value, price_ends
 
 from omdpd.problem.cmdp import CMDP
 from omdpd.worlds.card import ProblemCard, problem_card
+from tests.references.reference_programs import dual_value, price_ends
 
 MAX_SECONDS = 2.0
 KINDS = ("cost = reward", "cost = 1 - reward", "all equal", "apart")

@@ -1,6 +1,6 @@
 """Let threads, forked children and kills lay hands on one session, and count the acknowledged updates that are lost.
 
-    python benchmarks/shared_sessions.py [TRIALS]
+    python -m benchmarks.shared_sessions [TRIALS]
 
 In each trial a process opens a session, forks a child that tells it things before, while and after its own threads do,
 and is killed with SIGKILL at a random moment (in every second trial) or closes.  An update that returned is written

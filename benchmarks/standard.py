@@ -1,4 +1,4 @@
-"""The bars and the dials of `ProximalOMDPD.standard`: `python benchmarks/standard.py FIRST:COUNT [--dials]`.
+"""The bars and the dials of `ProximalOMDPD.standard`: `python -m benchmarks.standard FIRST:COUNT [--dials]`.
 
 Bars: ratios of means to `ProximalOMDPD.cautious` over paired runs, with a paired bootstrap 90 % interval; a bar fails
 when the whole interval lies on the wrong side.  With --dials every dial is turned instead, one at a time, and the
@@ -23,13 +23,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.ratios import paired_ratio_interval
 from omdpd.experiments.executors import executor as executor_of
 from omdpd.experiments.registry import Registry
 from omdpd.learners import PlanLP, ProximalOMDPD
 from omdpd.play.judging import scores
-from omdpd.play.loop import first, met_comparator, seed_of, stretches
+from omdpd.play.loop import met_comparator, seed_of, start_of_run, stretches
 from omdpd.play.scene import Scene
-from omdpd.report.statistics import paired_ratio_interval
 from omdpd.storage.atomic import write_atomically
 
 FOLDER = Path("results/standard")
@@ -86,7 +86,7 @@ def played(job: Job) -> dict[str, float]:
     cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
     nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
     scene = Scene(cmdp, nature, LEARNER_OF[job.learner](), job.episodes, {})
-    end = start = first(scene)
+    end = start = start_of_run(scene)
     values, began = [], process_time()
     for told, _, now in stretches(scene, start, np.random.default_rng(spec.stream(2)), lambda k: False):
         values.extend(told)

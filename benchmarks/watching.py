@@ -1,6 +1,6 @@
 """What `omdpd watch` costs a study that is running, and how it serves many viewers.
 
-    python benchmarks/watching.py [SECONDS] [VIEWERS] [--turn SECONDS] [--settle SECONDS]
+    python -m benchmarks.watching [SECONDS] [VIEWERS] [--turn SECONDS] [--settle SECONDS]
 
 A worker plays runs one after another in a folder of its own.  In turns of a few seconds the server with its viewers is
 stopped and let go on (SIGSTOP, SIGCONT), so that both halves meet the same machine.  Three numbers come out: the

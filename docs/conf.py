@@ -8,10 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+
 import omdpd
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-from page_numbers import entries, notices
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from tools.inventory import PLACE, inventory
+from tools.page_numbers import entries, notices
 
 # Tutorials and their kernels find the package that this process found.
 os.environ.setdefault("PYTHONWARNINGS", "ignore")
@@ -37,7 +40,9 @@ html_theme = "pydata_sphinx_theme"
 html_title = "omdpd"
 html_show_sourcelink = False
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["katex/katex.min.css", "site.css"]
+html_js_files = ["katex/katex.min.js", "formulas.js"]
+html_math_renderer = "katex"
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -45,9 +50,13 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
+    "navbar_center": ["navbar-nav"],
+    "navbar_end": ["theme-switcher"],
+    "show_prev_next": True,
 }
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
+myst_substitutions = {"version": omdpd.__version__}
 myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_timeout = 600
@@ -115,10 +124,15 @@ def _dated(app: Any, docname: str, source: list[str]) -> None:
         source[0] = re.sub(shown, lambda match, note=note: note + match[0], source[0], count=1)
 
 
+def _listed(app: Any, docname: str, source: list[str]) -> None:
+    """The list of every file where a page asks for it."""
+    source[0] = source[0].replace(PLACE, inventory())
+
+
 def _with_numbers(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
-    """Pages with numbers are read again: whether their code has changed is not written in them."""
+    """Pages with numbers or files are read again: whether code has changed is not written in them."""
     pages = {entry.page.removeprefix("docs/").removesuffix(".md") for entry in entries()}
-    return sorted(pages & env.found_docs)
+    return sorted((pages | {"files"}) & env.found_docs)
 
 
 def _with_large_pictures(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
@@ -128,9 +142,22 @@ def _with_large_pictures(app: Any, page: str, template: str, context: dict[str, 
         context["body"] = re.sub(picture, r'<a class="picture" href="\2">\1</a>', context["body"])
 
 
+def _formula(tag: str) -> tuple[Any, Any]:
+    """How a formula is written into a page: as it was typed, for `formulas.js` to set."""
+
+    def write(translator: Any, node: Any) -> None:
+        translator.body.append(translator.starttag(node, tag, "", CLASS="formula"))
+        translator.body.append(f"{translator.encode(node.astext())}</{tag}>")
+        raise nodes.SkipNode
+
+    return write, None
+
+
 def setup(app: Any) -> None:
     """Docstrings become reStructuredText before anything else reads them; pages say how old their numbers are."""
+    app.add_html_math_renderer("katex", _formula("span"), _formula("div"))
     app.connect("html-page-context", _with_large_pictures)
     app.connect("source-read", _dated)
+    app.connect("source-read", _listed)
     app.connect("env-get-outdated", _with_numbers)
     app.connect("autodoc-process-docstring", _restructured, priority=100)

@@ -11,7 +11,9 @@ import numpy as np
 
 from omdpd import BanditFeedback, Setting
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.factors import Factor
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.settings import Settings, positive
 from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy
 
 
@@ -26,12 +28,13 @@ class State:
 
 
 @dataclass(frozen=True)
-class DualAscent:
+class DualAscent(Settings):
     """Plan for reward less priced cost; a constraint that is broken gets dearer."""
 
-    step: float = 0.1
+    step: float = positive(0.1)
 
     card = Card("greedy for reward less priced cost", ("bandit",), "none", "an example")
+    factors = (Factor("step", "step"),)  # what a fair comparison tunes
 
     def init(self, setting: Setting) -> State:
         """Nothing is known and nothing costs."""

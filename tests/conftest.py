@@ -9,15 +9,24 @@ from hypothesis import settings
 from omdpd.experiments.first_use import compile_for, runs_of
 from omdpd.experiments.registry import Registry
 
-# Conftests hold no doctests, and as modules of one name they could not be collected side by side.
-collect_ignore_glob = ["conftest.py", "*/conftest.py"]
-
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=40)
 settings.load_profile("repeatable")
 
 
+def pytest_collection_modifyitems(items):
+    """Whatever opens a browser or starts a cluster is of `make test-all`; other tests of it say so themselves."""
+    for item in items:
+        if "browser" in item.fixturenames or "clusters" in item.path.parts:
+            item.add_marker(pytest.mark.whole)
+
+
 def pytest_sessionstart(session):
-    """Compile the solvers once, before tests start processes that would each do it (or be killed while they do)."""
+    """Compile the solvers once, before several workers, and the processes that tests start, would each do it.
+
+    One process alone compiles what its tests call, so that a single test file starts at once.
+    """
+    if not session.config.getoption("numprocesses", None):
+        return
     compile_for(runs_of(Registry.installed(), ["OMDPD.tuned", "ProximalOMDPD.standard"]), print)
 
 

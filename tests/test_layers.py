@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from tools.inventory import PLACE, inventory
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "omdpd"
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -35,14 +37,18 @@ def test_the_page_has_the_layers_of_the_contract_in_its_order():
     assert [set(re.findall(r"`(\w+)`", row)) for row in rows] == contract_layers()
 
 
-def test_the_page_has_a_paragraph_for_every_room():
+def test_every_room_is_in_the_contract():
     rooms = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
     assert rooms == set.union(*contract_layers())
-    assert set(re.findall(r"^\*\*`(\w+)/`\*\*:", section("The rooms"), re.MULTILINE)) == rooms
 
 
-def test_every_file_of_a_room_is_on_the_page_unless_it_is_one_of_many_of_a_kind():
-    many = {"learners", "worlds", "natures", "cli", "testing"}  # one file per learner, world, nature, command, suite
-    for path in PACKAGE.glob("*/*.py"):
-        if path.parent.name not in many and path.name != "__init__.py":
-            assert f"`{path.relative_to(PACKAGE)}`" in section("The rooms"), f"{path} is not in the drawing"
+def test_every_file_has_a_sentence_in_the_list_of_files():
+    lines = inventory().splitlines()
+    for file in PACKAGE.rglob("*.py"):
+        (line,) = [line for line in lines if line.startswith(f"- `{file.relative_to(PACKAGE).as_posix()}`: ")]
+        assert line.split("`: ", 1)[1].endswith((".", "?")), f"{file} begins with no sentence"
+    assert PLACE in (ROOT / "docs" / "files.md").read_text()
+
+
+def test_the_page_stays_a_page():
+    assert len(PAGE.splitlines()) <= 120

@@ -36,3 +36,11 @@ def test_every_command_that_readme_names_is_there():
 def test_every_page_that_readme_links_to_is_there():
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", README):
         assert (ROOT / link).exists(), link
+
+
+def test_readme_has_at_most_900_words():
+    assert len(README.split()) <= 900
+
+
+def test_the_lines_of_the_example_fit_the_column_of_a_page():
+    assert max(map(len, BLOCKS[0].splitlines())) <= 85

@@ -38,6 +38,7 @@ GIVEN = {
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
 def test_every_snippet_of_a_page_runs_after_those_before_it(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     whole = [text for text in blocks(page, "toml") if "episodes" in text]
     if whole:  # the experiment that the page shows is the one its snippets run
         (tmp_path / "sweep.toml").write_text(re.sub(r"(episodes|seeds) = \d+", r"\1 = 2", whole[0]))
@@ -47,7 +48,7 @@ def test_every_snippet_of_a_page_runs_after_those_before_it(page, tmp_path, monk
 
 
 # Pages that only lead to others.
-LISTS = {"index.md", "learn.md", "howto.md", "science.md", "inside.md"}
+LISTS = {"files.md", "learn.md", "howto.md", "science.md", "reference.md"}
 
 
 @pytest.mark.parametrize(

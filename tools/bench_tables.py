@@ -1,4 +1,4 @@
-"""Print a table of docs/performance.md or docs/sizes.md: `python tools/bench_tables.py WHICH FILE`.
+"""Print a table of docs/performance.md or docs/sizes.md: `python -m tools.bench_tables WHICH FILE`.
 
 FILE is what a benchmark wrote with `--json` (for `whole-run` a folder of runs).  WHICH is
 
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.report.results import summaries
-from tables import markdown
+from tools.tables import markdown
 
 Row = Mapping[str, Any]
 TIMES = "\N{MULTIPLICATION SIGN}"

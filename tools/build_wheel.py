@@ -1,6 +1,6 @@
 """Build sdist and wheel into a folder; the wheel has machine code, so that nobody whom it fits compiles at first use.
 
-    python tools/build_wheel.py [FOLDER] [--with PYTHON]... [--learners NAMES]    # `make wheel`: into dist
+    python -m tools.build_wheel [FOLDER] [--with PYTHON]... [--learners NAMES]    # `make wheel`: into dist
 
 The machine code is made in a fresh environment of each PYTHON (this one if none is named) with what pip installs today,
 since it is used only with the same minor version of Python and the same Numba and llvmlite.  It takes two or three
@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
-INSIDE = Path("src/omdpd/solvers/compiled/machine_code")
+INSIDE = Path("src/omdpd/jit/machine_code")
 # A processor that nearly all machines of a kind include, and its features one by one: they are what is looked for on a
 # user's machine.  x86-64-v3 is what Intel and AMD have sold since 2013 and 2015, with exceptions.
 V3 = "cx16 sahf popcnt sse3 ssse3 sse4.1 sse4.2 avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"

@@ -1,7 +1,7 @@
-"""Print a table of docs/comparison.md from what `omdpd compare` left in a folder.
+"""Print a table of docs/comparison.md from what `omdpd lab compare` left in a folder.
 
-    python tools/comparison.py results/compare random_dirichlet noisy --figures
-    python tools/comparison.py results/compare garnet noisy 10
+    python -m tools.comparison results/compare random_dirichlet noisy --figures
+    python -m tools.comparison results/compare garnet noisy 10
 
 Tables are named "WORLD NATURE" (means, ranks and paired differences of one place; with a number, of so many learners
 and ours), "growth" (the leaders at other numbers of episodes), "choices" (the settings chosen, and how they were

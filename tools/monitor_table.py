@@ -1,4 +1,4 @@
-"""Print what costs, estimation or optimisation: ``python tools/monitor_table.py [EPISODES:SEEDS]`` (3000:3).
+"""Print what costs, estimation or optimisation: ``python -m tools.monitor_table [EPISODES:SEEDS]`` (3000:3).
 
 Regret and violation of the paper's update and of the default learner in random worlds, split by what was planned
 (Section 5.2), as means over instances; every run is played beside the truth.  A table of docs/comparison.md.
@@ -17,9 +17,9 @@ from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment
-from omdpd.play.monitor import Monitor
-from omdpd.report.loaded import load_run
-from tables import markdown
+from omdpd.report.stored import load_run
+from omdpd.theory.monitor import Monitor
+from tools.tables import markdown
 
 # The learners, and the inequality whose left side is what the comparator gains over the plans under their own tables.
 INEQUALITY_OF = {"OMDPD.tuned": "optimisation, Term 2", "ProximalOMDPD.standard": "certified regret"}
@@ -45,7 +45,7 @@ def monitored(episodes: int, seeds: int) -> dict[tuple[str, str], list[Monitor]]
         run_experiment(experiment, Path(folder), InProcess())
         for path in sorted((Path(folder) / "runs").iterdir()):
             run = load_run(path)
-            found.setdefault(run.stored.labels[1:], []).append(run.monitor())
+            found.setdefault(run.labels[1:], []).append(run.monitor())
     return found
 
 

@@ -1,11 +1,11 @@
 """Which command made which numbers of README and docs, whether what made them has changed, and how to renew them.
 
-    python tools/page_numbers.py            # say which numbers were made by other code than this
-    python tools/page_numbers.py renew      # make the cheap ones again
-    python tools/page_numbers.py renew NAME # make these again, however long it takes (docs/PAGE.md: all of a page)
-    python tools/page_numbers.py reduce NAME # keep what its new reduced command prints; the numbers stay
-    python tools/page_numbers.py adopt NAME # keep what the page shows: its commands were run just now, one by one
-    python tools/page_numbers.py adopt NAME VERSION DATE  # the same for what was made before anything was recorded
+    python -m tools.page_numbers            # say which numbers were made by other code than this
+    python -m tools.page_numbers renew      # make the cheap ones again
+    python -m tools.page_numbers renew NAME # make these again, however long it takes (docs/PAGE.md: all of a page)
+    python -m tools.page_numbers reduce NAME # keep what its new reduced command prints; the numbers stay
+    python -m tools.page_numbers adopt NAME # keep what the page shows: its commands were run just now, one by one
+    python -m tools.page_numbers adopt NAME VERSION DATE  # the same for what was made before anything was recorded
 
 `docs/numbers.toml` has an entry per marked place of a page (`tools/marked.py`) or figure: the page, the command, and
 the files that its numbers depend on; "@NAME" among them stands for the list NAME of its table `groups`.  For each
@@ -31,8 +31,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from agreement import disagreements
-from marked import fill, places
+from tools.agreement import disagreements
+from tools.marked import fill, places
 
 ROOT = Path(__file__).resolve().parents[1]
 MANIFEST = "docs/numbers.toml"
@@ -59,8 +59,6 @@ class Reduced:
         What prints the table once `command` was run.
     results
         A folder under results/reduced in which `command` would go on where it was stopped: removed before it is run.
-    of
-        What is compared, where a table of times has nothing to compare and `table` prints another one.
     """
 
     command: str
@@ -70,14 +68,13 @@ class Reduced:
     rows: tuple[str, ...] = ()
     table: str | None = None
     results: str | None = None
-    of: str | None = None
 
     @property
     def promise(self) -> str:
         """What a test that passes says of the numbers that are kept."""
         parts = {"rows": self.rows, "columns": self.columns}
         named = " and ".join(f"its {what} {', '.join(names)}" for what, names in parts.items() if names)
-        return f"agrees with {self.of or named or 'it'} within {100 * self.tolerance:g} %"
+        return f"agrees with {named or 'it'} within {100 * self.tolerance:g} %"
 
     def rerun(self, root: Path = ROOT, ran: dict[str, str] | None = None) -> str:
         """Run it, unless it is among what `ran` before, and give its table."""
@@ -107,6 +104,9 @@ class Entry:
         What a reader types.  It prints the table, unless `table` does.
     inputs
         Files and folders that the numbers depend on.
+    dated
+        Whether these are times: what they were on that day, on that machine.  They depend on no file, and nothing runs
+        them again.
     table
         What prints the table once `command` was run; of an entry without a place, what fills its page by itself.
     cheap
@@ -124,7 +124,8 @@ class Entry:
     name: str
     page: str
     command: str
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    dated: bool = False
     table: str | None = None
     cheap: bool = False
     figures: tuple[str, ...] = ()
@@ -148,6 +149,8 @@ class Entry:
 
     def changed(self, root: Path = ROOT) -> list[str]:
         """The inputs that are not what they were when the numbers were made; all if that was not recorded."""
+        if self.dated:
+            return []
         before = self.made(root)["inputs"] or {}
         return [path for path, now in self.prints(root).items() if before.get(path) != now]
 
@@ -163,7 +166,7 @@ def entries(root: Path = ROOT) -> list[Entry]:
     groups = manifest.pop("groups", {})
     for name, fields in manifest.items():
         reduced = fields.pop("reduced", None)
-        inputs, figures = tuple(spelled(fields.pop("inputs"), groups)), tuple(fields.pop("figures", ()))
+        inputs, figures = tuple(spelled(fields.pop("inputs", ()), groups)), tuple(fields.pop("figures", ()))
         if reduced is not None:
             reduced = Reduced(
                 **{key: tuple(value) if isinstance(value, list) else value for key, value in reduced.items()}

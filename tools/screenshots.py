@@ -1,4 +1,4 @@
-"""Make the pictures of docs/report.md: ``python tools/screenshots.py`` (with Chromium and Playwright, as its tests).
+"""Make the pictures of docs/report.md: ``python -m tools.screenshots`` (with Chromium and Playwright, as its tests).
 
 A study of five learners under two natures, and a small one on a map, are played anew with `omdpd run` (a minute of
 processor time); the page, its darkness, a phone and a map are looked at in a browser; the ranking is what `omdpd plot`

@@ -1,6 +1,6 @@
 """Make machine code of Numba's cache ready to be shipped; `tools/build_wheel.py` runs this where the code was compiled.
 
-    python tools/ship_code.py FOLDER    # .../solvers/compiled/machine_code of the package that is about to be built
+    python tools/ship_code.py FOLDER    # .../jit/machine_code of the package that is about to be built
 
 Copies what OMDPD_CACHE_DIR holds for this version of the sources into a folder of its own, without the listings that
 Numba keeps for people (a quarter of it, with paths of this machine), and writes about.json: what it was made with and
@@ -17,9 +17,8 @@ import msgspec
 import numba
 from numba.core.serialize import dumps
 
-import omdpd.solvers.compiled  # noqa: F401  # what the pickles name
-from omdpd.solvers.compiled.cache import kernel_folder
-from omdpd.solvers.compiled.shipped import About, facts, sha256
+from omdpd.jit.cache import kernel_folder
+from omdpd.jit.shipped import About, facts, sha256
 
 # Where the listing is in what Numba keeps of a function.
 LISTING = 6

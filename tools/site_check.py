@@ -1,4 +1,4 @@
-"""Whether the pages of the built site show what their examples were to show: ``python tools/site_check.py FOLDER``.
+"""Whether the pages of the built site show what their examples were to show: ``python -m tools.site_check FOLDER``.
 
 A build is content with an example that ran; that its output is a picture, and not the name of one, is looked up here.
 """

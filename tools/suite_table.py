@@ -1,4 +1,4 @@
-"""Print a table of docs/suite.md from what `omdpd suite` left in a folder: ``python tools/suite_table.py FOLDER ...``.
+"""Print a table of docs/suite.md from what `omdpd lab suite` left in a folder: ``python -m tools.suite_table FOLDER``.
 
     FOLDER              worlds and natures down, learners across
     FOLDER counts       how often each preset keeps the suite's bars, and how often it does better than `cautious`
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omdpd.report.results import grouped, growth_of, mean_of, summaries
-from tables import markdown, number, pair
+from tools.tables import markdown, number, pair
 
 ORDER = tuple(f"ProximalOMDPD.{preset}" for preset in ("standard", "cautious", "balanced", "optimistic"))
 # Whom the others are counted against.

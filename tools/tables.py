@@ -1,4 +1,4 @@
-"""Print a table of README or docs as Markdown: `python tools/tables.py WHICH ...` (see `docs/numbers.toml`).
+"""Print a table of README or docs as Markdown: `python -m tools.tables WHICH ...` (see `docs/numbers.toml`).
 
     first                        README's first example, played as it stands there; also draws its figure
     paper FOLDER                 regret / strong violation by nature and learner, of what `omdpd paper` left in a folder

@@ -1,4 +1,4 @@
-"""Renew or check the libraries that the page draws with: pinned by version and checksum in `vendor/pins.json`.
+"""Renew or check the libraries that the report page and the site draw with, pinned in `vendor/pins.json`.
 
 python tools/vendor.py            fetch the pinned versions from the npm registry and check them
 python tools/vendor.py --check    check the files that are here, without the network
@@ -17,12 +17,28 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-VENDOR = Path(__file__).parent.parent / "src" / "omdpd" / "report" / "page" / "vendor"
+ROOT = Path(__file__).parent.parent
+VENDOR = ROOT / "src" / "omdpd" / "report" / "page" / "vendor"
 PINS = VENDOR / "pins.json"
-# What is taken out of each package, and what it is called here.
+# The fonts that KaTeX sets formulas in.
+FONTS = (
+    *("AMS-Regular", "Caligraphic-Bold", "Caligraphic-Regular", "Fraktur-Bold", "Fraktur-Regular", "Script-Regular"),
+    *("Main-Bold", "Main-BoldItalic", "Main-Italic", "Main-Regular", "Math-BoldItalic", "Math-Italic"),
+    *("SansSerif-Bold", "SansSerif-Italic", "SansSerif-Regular", "Typewriter-Regular"),
+    *(f"Size{number}-Regular" for number in (1, 2, 3, 4)),
+)
+# What is taken out of each package, and what it is called here; packages of the site have a folder of their own there.
+FOLDERS = {"katex": ROOT / "docs" / "_static" / "katex"}
 PACKAGES = {
     "d3": {"dist/d3.min.js": "d3.min.js", "LICENSE": "d3.LICENSE"},
     "@observablehq/plot": {"dist/plot.umd.min.js": "plot.min.js", "LICENSE": "plot.LICENSE"},
+    "katex": {
+        **{
+            f"dist/{name}": name
+            for name in ("katex.min.js", "katex.min.css", *(f"fonts/KaTeX_{font}.woff2" for font in FONTS))
+        },
+        "LICENSE": "LICENSE",
+    },
 }
 # The class that the page gives to every drawing; the style that Plot adds to a drawing names it.
 PLOT_CLASS = "omdpd-plot"
@@ -50,7 +66,9 @@ def renew(newest: bool) -> None:
         version = None if newest else pins["packages"].get(package, {}).get("version")
         version, contents = fetch(package, version, list(wanted))
         for inside, name in wanted.items():
-            (VENDOR / name).write_bytes(contents[inside])
+            file = FOLDERS.get(package, VENDOR) / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(contents[inside])
         made[package] = {"version": version, "sha256": {n: digest(contents[i]).hex() for i, n in wanted.items()}}
     if newest or not PINS.exists():
         style = plot_style((VENDOR / "plot.min.js").read_text())
@@ -73,9 +91,12 @@ def fetch(package: str, version: str | None, wanted: list[str]) -> tuple[str, di
 def faults() -> list[str]:
     """What differs from the pins."""
     pins = json.loads(PINS.read_text())
-    wanted = {name: sha for package in pins["packages"].values() for name, sha in package["sha256"].items()}
-    wrong = [name for name, sha in wanted.items() if digest((VENDOR / name).read_bytes()).hex() != sha]
-    said = [f"{VENDOR / name} is not the pinned file" for name in wrong]
+    wanted = {
+        FOLDERS.get(package, VENDOR) / name: sha
+        for package, pinned in pins["packages"].items()
+        for name, sha in pinned["sha256"].items()
+    }
+    said = [f"{file} is not the pinned file" for file, sha in wanted.items() if digest(file.read_bytes()).hex() != sha]
     if source(plot_style((VENDOR / "plot.min.js").read_text())) != pins["plot_style"]:
         said.append("the style that Plot adds to a drawing is not the pinned one")
     return said

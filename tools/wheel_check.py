@@ -1,6 +1,6 @@
 """Build sdist and wheel, look into them, install the wheel into a clean environment elsewhere, use it, and remove it.
 
-    python tools/wheel_check.py [PYTHON] [--learners NAMES]    # `make wheel-check WITH=PYTHON`; about three minutes
+    python -m tools.wheel_check [PYTHON] [--learners NAMES]    # `make wheel-check WITH=PYTHON`; about three minutes
 
 PYTHON is the interpreter of the clean environment, this one if none is named.  The wheel has machine code, made there
 for the learners named (the default one and Uniform; '' is all of them, as in `make wheel`), and is built from the
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
 import tarfile
 import tomllib
@@ -22,13 +23,13 @@ from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 import omdpd
-from build_wheel import INSIDE, ROOT, add_machine_code, built_wheel, environment, outside, run, unpacked_sdist
+from tools.build_wheel import INSIDE, ROOT, add_machine_code, built_wheel, environment, outside, run, unpacked_sdist
 
 SOURCES = ROOT / "src" / "omdpd"
 LEARNERS = "ProximalOMDPD.standard,Uniform"
 # The paper's page in the small: two learners, few episodes.
 COMMAND = f"paper --quick --episodes 50 --seeds 1 --learners {LEARNERS} --jobs 1 --report --out quick"
-MADE = ("quick/figure.png", "quick/report.html", "quick/summary.csv")
+MADE, FIGURE = ("quick/report.html", "quick/summary.csv"), "quick/figure.png"
 # Printed after README's first example: the processor time it took.
 TIMES = """
 import resource
@@ -95,26 +96,31 @@ def use(wheel: Path, folder: Path, python: Path, brings_code: bool, everything: 
     env = outside() | {"HOME": str(home), "OMDPD_CACHE_DIR": str(cache)}
     where = run(python, "-c", "import omdpd; print(omdpd.__file__, omdpd.__version__)", cwd=folder, env=env)
     expected(where.startswith(str(folder.resolve())) and where.strip().endswith(omdpd.__version__), f"imported {where}")
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    seconds = run(python, "-c", example + TIMES, cwd=folder, env=env).split()[-1]
-    compiled = sorted(file.name for file in cache.rglob("*.nbc"))
-    expected(not (compiled and brings_code), f"README's example compiled {compiled} although machine code came along")
-    print(f"README's first example compiles {len(compiled)} functions and takes {seconds} s of processor time")
+    size = run("du", "-sm", folder / "clean", cwd=folder).split()[0]
     run(python.with_name("omdpd"), *COMMAND.split(), cwd=folder, env=env)
     for file in MADE:
         expected((folder / file).stat().st_size > 1000, f"{file} is nearly empty")
+    expected(not (folder / FIGURE).exists(), "a figure was drawn without Matplotlib")
+    run(*pip, "install", "--quiet", "--only-binary=:all:", f"{wheel}[plot]", cwd=folder, env=outside())
+    run(python.with_name("omdpd"), *COMMAND.split(), cwd=folder, env=env)
+    expected((folder / FIGURE).stat().st_size > 1000, f"{FIGURE} is nearly empty")
     compiled = sorted(file.name for file in cache.rglob("*.nbc"))
     expected(
         not (compiled and brings_code and everything),
         f"the paper's page compiled {compiled} although machine code came along",
     )
     print(f"the paper's page compiles {len(compiled)} functions")
-    size = run("du", "-sm", folder / "clean", cwd=folder).split()[0]
+    shutil.rmtree(cache, ignore_errors=True)
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    seconds = run(python, "-c", example + TIMES, cwd=folder, env=env).split()[-1]
+    compiled = sorted(file.name for file in cache.rglob("*.nbc"))
+    expected(not (compiled and brings_code), f"README's example compiled {compiled} although machine code came along")
+    print(f"README's first example compiles {len(compiled)} functions and takes {seconds} s of processor time")
     own = sum(file.stat().st_size for file in (folder / "clean").rglob("omdpd/**/*") if file.suffix != ".pyc")
     run(*pip, "uninstall", "--quiet", "--yes", "omdpd", cwd=folder, env=env)
     left = [path for place in (folder / "clean", home) for path in place.rglob("*omdpd*")]
     expected(not left, f"uninstalled, it leaves {left}")
-    print(f"installed: {own / 1e6:.1f} MB of our own, {size} MB with all it needs and Python's pip")
+    print(f"installed: {own / 1e6:.1f} MB of our own, {size} MB with all it needs and Python's pip, without extras")
 
 
 def main(interpreter: str, learners: str) -> None:

@@ -14,13 +14,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from kept import keep
+from benchmarks.kept import keep
+from benchmarks.solvers import scaling, timing
+from benchmarks.solvers.problems import KINDS, Kind, Size, size_named
 from omdpd.experiments.first_use import compile_for, runs_of
 from omdpd.experiments.registry import Registry
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.threads import one_thread
-from solvers import scaling, timing
-from solvers.problems import KINDS, Kind, Size, size_named
 
 # What can be measured: mirror steps, planners, growth of an iteration with S, A and H, a whole run.
 PARTS = ("steps", "planning", "scaling", "loop")

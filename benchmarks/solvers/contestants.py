@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from benchmarks.solvers.general import QuadraticProgram
+from benchmarks.solvers.problems import Problem
+from benchmarks.solvers.single import solve_single
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step.solve import solve_box
-from omdpd.solvers.compiled.kernel_step.solve import solve_single
-from omdpd.solvers.mirror import TOLERANCE
+from omdpd.solvers.mirror import STEP_TOLERANCE
 from omdpd.solvers.regions import Box, Kernel
-from solvers.general import QuadraticProgram
-from solvers.problems import Problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +45,15 @@ def ours(warm: bool) -> Solve:
         before = problem.before
         hot = warm and before is not None and before.multipliers.shape == W.shape
         if isinstance(problem.region, Kernel):
-            xi = before.multipliers if hot and before else np.zeros(len(W))
+            xi = before.multipliers if hot and before else None
             p = problem.region.transition
             answer = solve_single(
-                c, problem.reference, p, problem.initial, problem.hinges.tables, W, False, TOLERANCE, hot, xi
+                c, problem.reference, p, problem.initial, problem.hinges.tables, W, STEP_TOLERANCE, xi
             )
-            return Timed(time.process_time() - began, answer[0], int(answer[5]))
+            return Timed(time.process_time() - began, answer.q, int(answer.steps))
         lower, upper = problem.region.lower, problem.region.upper
         solved = solve_box(
-            c, problem.reference, lower, upper, problem.initial, problem.hinges.tables, W, False, TOLERANCE
+            c, problem.reference, lower, upper, problem.initial, problem.hinges.tables, W, False, STEP_TOLERANCE
         )
         return Timed(time.process_time() - began, solved[0], solved[6])
 

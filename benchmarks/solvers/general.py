@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from benchmarks.solvers.problems import Problem
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.regions import Kernel
-from solvers.problems import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.standard.state import HINGES, Learnt
 from omdpd.natures import fixed, pool
-from omdpd.play.loop import first, play
+from omdpd.play.loop import play, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.solvers.mirror import Hinges, Step, mirror_step
@@ -97,7 +97,7 @@ def steps_of_run(scene: Scene, seed: int, n_steps: int | None = None) -> list[Pr
     """The last steps (or all of them) of a run, read off the learner's states, without a step before them."""
     learner = scene.learner
     steps: deque[Problem] = deque(maxlen=n_steps)
-    progress = first(scene)
+    progress = start_of_run(scene)
     for _, _, after in play(scene, progress, np.random.default_rng(seed), lambda k: False):
         steps.extend(steps_between(learner, progress.learner_state, after.learner_state))
         progress = after

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.solvers import contestants
+from benchmarks.solvers.general import QuadraticProgram
+from benchmarks.solvers.problems import Kind, Problem, Size, recorded
 from omdpd.report.figures import write_figure
-from solvers import contestants
-from solvers.general import QuadraticProgram
-from solvers.problems import Kind, Problem, Size, recorded
 
 # The base size, and what each of its numbers is varied over.
 BASE = {"S": 20, "A": 4, "H": 8}

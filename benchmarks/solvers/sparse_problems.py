@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from benchmarks.solvers.general import QuadraticProgram
+from benchmarks.solvers.sparse_worlds import Layout, SparseWorld, known, seen
 from omdpd.solvers.compiled.graph_flow import occupancy_of_shares, shares_of_occupancy
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.graph_step import arrays_of, graph_step
 from omdpd.solvers.mirror import Hinges, Step
-from solvers.general import QuadraticProgram
-from solvers.sparse_worlds import Layout, SparseWorld, known, seen
 
 # The loop's estimates: log of the number of tables, optimism in rewards, margin in costs; its hinge weight.
 LOG, OPTIMISM, MARGIN, WEIGHT = 20.0, 0.1, 0.02, 20.0

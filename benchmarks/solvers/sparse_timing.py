@@ -1,6 +1,6 @@
 """Timings on layered graphs: against general solvers with sparse matrices, growth in the entries, several hinges.
 
-    PYTHONPATH=benchmarks python -m solvers.sparse_timing [--parts race,growth,hinges] [--only NAME] [--large]
+    python -m benchmarks.solvers.sparse_timing [--parts race,growth,hinges] [--only NAME] [--large]
         [--seed I] [--seeds N] [--sizes N,N] [--hinges N] [--ours] [--json FILE]
 
 Processor time of one thread, the least of three solves of ours and one of the others (they take seconds).  Growth and
@@ -18,16 +18,16 @@ from pathlib import Path
 
 import numpy as np
 
-from kept import keep
+from benchmarks.kept import keep
+from benchmarks.solvers import contestants
+from benchmarks.solvers.contestants import Solve
+from benchmarks.solvers.general import QuadraticProgram
+from benchmarks.solvers.sparse_problems import SparseProblem, general_program, of_known_kernel, of_loop
+from benchmarks.solvers.sparse_worlds import grid, queue, taxi
 from omdpd.solvers.compiled.graph_flow import shares_of_occupancy, values_of_shares
 from omdpd.solvers.graph_step import arrays_of
 from omdpd.solvers.mirror import Hinges
 from omdpd.solvers.threads import one_thread
-from solvers import contestants
-from solvers.contestants import Solve
-from solvers.general import QuadraticProgram
-from solvers.sparse_problems import SparseProblem, general_program, of_known_kernel, of_loop
-from solvers.sparse_worlds import grid, queue, taxi
 
 # HiGHS' quadratic solver and OSQP take minutes beyond this many rows, in our trials.
 FEW_ROWS = 3000

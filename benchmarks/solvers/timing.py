@@ -18,21 +18,21 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.solvers import contestants
+from benchmarks.solvers.contestants import PIQP_BACKENDS, Solve
+from benchmarks.solvers.general import quadratic_program
+from benchmarks.solvers.problems import SIZES, Kind, Problem, Size, recorded, steps_of_run
 from omdpd.learners.omdpd import OMDPD
 from omdpd.natures import fixed
-from omdpd.play.loop import first, play
+from omdpd.play.loop import play, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.compiled.flow import greedy_policy
-from omdpd.solvers.planning import plan_by_columns
+from omdpd.solvers.planning import best_plan
 from omdpd.solvers.programs import best_policy, optimistic_plan, vertex_plan
 from omdpd.solvers.regions import Kernel
 from omdpd.worlds import random_dirichlet
-from solvers import contestants
-from solvers.contestants import PIQP_BACKENDS, Solve
-from solvers.general import quadratic_program
-from solvers.problems import SIZES, Kind, Problem, Size, recorded, steps_of_run
 
 # A general solver that takes longer than this on the first problem of a size is left out of that size, and so is a
 # backend of PIQP that takes five times as long there as its best one.
@@ -114,7 +114,7 @@ def time_planning(size: Size, seeds: Sequence[int]) -> list[Planning]:
     values: dict[str, list[float]] = {}
     for seed in seeds:
         cmdp = random_dirichlet.make(np.random.default_rng(seed), size.S, size.A, size.H, binding=size.S <= 5)
-        exact = plan_by_columns(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess).value
+        exact = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess).value
         for name, way in _ways(cmdp).items():
             times.setdefault(name, []).append(_best_of(way, 3))
             values.setdefault(name, []).append(way())
@@ -137,7 +137,7 @@ def _ways(cmdp: CMDP) -> dict[str, Callable[[], float]]:
     p, mu, r, d = cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess
     laws = cmdp.laws.listed()
     ways: dict[str, Callable[[], float]] = {
-        "exact Lagrangian": lambda: plan_by_columns(laws, mu, r, d).value,
+        "exact Lagrangian": lambda: best_plan(laws, mu, r, d).value,
         "linear program (HiGHS)": lambda: best_policy(p, mu, r, d).value,
     }
     if cmdp.shape[1] <= 20:
@@ -155,7 +155,7 @@ def time_paper_loop(seed: int) -> Loop:
     cmdp = random_dirichlet.make(np.random.default_rng(seed), size.S, size.A, size.H)
     scene = Scene(cmdp, fixed.make_noisy(cmdp, seed), OMDPD.tuned(), size.episodes, {})
     began = time.process_time()
-    for _ in play(scene, first(scene), np.random.default_rng(seed), lambda k: False):
+    for _ in play(scene, start_of_run(scene), np.random.default_rng(seed), lambda k: False):
         pass
     seconds = time.process_time() - began
     steps = steps_of_run(scene, seed)  # the same run once more, outside the clock

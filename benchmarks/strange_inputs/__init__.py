@@ -21,7 +21,7 @@ class Case:
 
 def cases(folder: Path) -> Iterator[Case]:
     """Every case there is."""
-    from strange_inputs import environments, named_files, plugins, specs, tables
+    from benchmarks.strange_inputs import environments, named_files, plugins, specs, tables
 
     for module in (specs, plugins, named_files, environments, tables):
         place = folder / module.__name__.rpartition(".")[2]

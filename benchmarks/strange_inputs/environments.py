@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 
+from benchmarks.strange_inputs import Case
 from omdpd import Uniform
 from omdpd.gym import Bins, Learned, Task, learn, learn_by_context
 from omdpd.play.policy import Policy
-from strange_inputs import Case
 
 
 class Shy:

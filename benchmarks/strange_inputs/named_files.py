@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.strange_inputs import Case
+from benchmarks.strange_inputs.specs import command
 from omdpd import Policy, load_problem
 from omdpd.experiments.files import load_experiment
 from omdpd.experiments.plugins import read_plugin
 from omdpd.gym import Learned
 from omdpd.worlds.files import file_digest
-from strange_inputs import Case
-from strange_inputs.specs import command
 
 READERS = (load_experiment, read_plugin, load_problem, file_digest, Policy.load, Learned.load)
 COMMANDS = (["check"], ["solve"], ["show"], ["run"], ["list", "--plugin"], ["suite", "--plugin"])

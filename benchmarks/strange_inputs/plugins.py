@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from strange_inputs import Case
-from strange_inputs.specs import command
+from benchmarks.strange_inputs import Case
+from benchmarks.strange_inputs.specs import command
 
 # What stands in a file by itself.
 SOURCES = (

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
+from benchmarks.strange_inputs import VALUES, Case
 from omdpd.cli.main import app
 from omdpd.experiments.files import load_experiment
 from omdpd.problem.arrays import InvalidInputError
-from strange_inputs import VALUES, Case
 
 GOOD = {
     "episodes": "5", "seeds": "2", "first_seed": "0", "record": '"all"', "policies": '"none"', "episodes_known": "true",

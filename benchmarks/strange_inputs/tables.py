@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.strange_inputs import Case
+from benchmarks.strange_inputs.environments import ERRORS, VALUES, Env, Lazy, Shy, raises
 from omdpd.gym import from_gymnasium
-from strange_inputs import Case
-from strange_inputs.environments import ERRORS, VALUES, Env, Lazy, Shy, raises
 
 GOOD = [(1.0, 0, 0.5, False)]
 

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts
-from policy_by_hand import bonus_tables
 
 from omdpd.beliefs.bonuses import BernsteinBonus, IteratedLogBonus
 from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import InvalidInputError
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts
+from tests.references.policy_by_hand import bonus_tables
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -48,6 +48,18 @@ def test_the_iterated_logarithm_bonus_is_wider_with_less_data_and_stays_in_range
     both = (few.visits[:-1] > 0) & (many.visits[:-1] > few.visits[:-1]) & (wide < 1.0)
     assert both.any()
     assert np.all(narrow[both] < wide[both])
+
+
+def test_the_iterated_logarithm_bonus_is_the_published_one_without_a_factor_of_the_horizon():
+    setting, counts, plain = met(40)
+    believed = IteratedLogBonus(0.0, 0.0, 0.001).estimate(setting, counts, 40)
+    for h, s, a in np.ndindex(H - 1, S, A):
+        n = plain.moves[h, s, a].sum()
+        if n:
+            phi = np.sqrt((2 * np.log(np.log(max(2 * n, np.e))) + 2 * np.log(48 * S**2 * A * H / 0.1)) / n)
+            bonus = 0.001 * (phi * np.sqrt(plain.moves[h, s, a] / n).sum() + 5 * phi**2)
+            expected = min(plain.reward[h, s, a] / plain.n[h, s, a] + bonus, H - h)
+            assert believed.reward[h, s, a] == pytest.approx(expected, abs=1e-13)
 
 
 def test_delta_must_be_a_probability():

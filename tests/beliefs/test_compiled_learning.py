@@ -3,10 +3,7 @@
 from dataclasses import astuple, fields, replace
 
 import numpy as np
-import plain_beliefs as plain
 import pytest
-from instances import revealed
-from plain_loop import remember
 
 from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator, KnownModel, log_term, log_term_transition
 from omdpd.beliefs.counts import Counts
@@ -24,13 +21,18 @@ from omdpd.problem.setting import BanditFeedback
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.solvers.regions import Kernel
 from omdpd.worlds import random_dirichlet
+from tests.references import plain_beliefs as plain
+from tests.references.instances import revealed
+from tests.references.plain_loop import remember
 
 # Rounding of sums in another order, as a share of a table's largest entry; and of a difference of such, as a variance
 # is, under a root.
 ROUNDING, UNDER_A_ROOT = 1e-13, 1e-11
 MEMORY, W0 = 3, 10.0
-# z, exploration, and whether the world is stationary.
-DIALS = ((1.0, 1.0, False), (0.0, 1.0, False), (2.0, 0.5, True))
+# z, exploration, whether the world is stationary, persistence, and how z grows.
+DIALS = (
+    (1.0, 1.0, False, 0.0, 0.0), (0.0, 1.0, False, 9.0, 0.0), (2.0, 0.5, True, 0.0, 0.0), (1.0, 1.0, False, 0.6, 0.5),
+)  # fmt: skip
 
 
 def world(n_constraints=5):
@@ -97,7 +99,7 @@ class Believing:
         self.setting, self.bandit = setting, setting.feedback == "bandit"
         self.past = plain.Past(*setting.shape, setting.n_constraints)
         self.kept, self.stored = [[] for _ in range(setting.n_constraints)], np.zeros(setting.n_constraints)
-        self.novelty = 0.0
+        self.novelty, self.raised = 0.0, False
 
     def add(self, feedback):
         """One more episode."""
@@ -133,12 +135,14 @@ class Believing:
 
     def check(self, state, plan, prices, tables, dials):
         """Everything that is believed, from the past and the last plan."""
-        z, exploration, stationary = dials
+        z, exploration, stationary, persistence, growth = dials
+        z *= (1 + np.log1p(self.past.visits[0].sum() / 1000)) ** growth
         share = state.parts.account[SHARE]
         b = self.past.beliefs(self.bandit, stationary)
         for name, table in (("kernel", b.p), ("own", b.own), ("common", b.common)):
             close(getattr(state.parts, name), table, name)
-        extra = plain.bonus(b, self.past.visits, prices, tables)
+        extra = plain.bonus(b, self.past.visits, prices, tables, self.past, persistence)
+        self.raised |= persistence > 0.0 and not np.allclose(extra, plain.bonus(b, self.past.visits, prices, tables))
         close(state.parts.reward, b.reward.mean + exploration * extra, "reward", UNDER_A_ROOT)
         if self.bandit:
             close(state.parts.cost, [d.mean for d in b.costs], "cost")
@@ -159,13 +163,13 @@ def hinges(state, weights="hinge_weights"):
 
 def asked_again(state, prices, dials):
     """A state whose beliefs are those of other dials, before an episode after the one that it plans."""
-    z, exploration, stationary = dials
+    z, exploration, stationary, persistence, growth = dials
     new, setting = state.copy(), state.setting
     new.parts.plan[:] = new.parts.q
     told = Dials(
         bandit=setting.feedback == "bandit", episodes=setting.n_episodes, z=z, exploration=exploration,
         stationary=stationary, w0=W0, gamma_scale=16.0, w_max=1e6, lagged=True, c_prime=1 / 16, patient=True,
-        capacity=MEMORY,
+        capacity=MEMORY, persistence=persistence, z_power=growth,
     )  # fmt: skip
     assert beliefs_of(np.array(told, dtype=float), new.at, new.vector, prices) == new.parts.account[HINGES]
     return new
@@ -200,6 +204,7 @@ def check_run(nature, episodes, check_every):
                 mine.check(asked_again(state, prices, dials), state.q, prices, tables, dials)
         check_good_event(state.believed, cmdp)
     assert rng.random() == twin.random()
+    return mine
 
 
 def check_good_event(believed, cmdp):
@@ -212,6 +217,11 @@ def check_good_event(believed, cmdp):
 @pytest.mark.parametrize("nature", NATURES)
 def test_the_compiled_arithmetic_of_an_episode_is_the_plain_one(nature):
     check_run(nature, 24, check_every=3)
+
+
+@pytest.mark.parametrize("nature", ["noisy", "pool"])
+def test_rows_that_are_asked_again_are_so_as_plain_numpy_says(nature):
+    assert check_run(nature, 301, check_every=150).raised
 
 
 @pytest.mark.slow

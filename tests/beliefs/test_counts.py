@@ -1,10 +1,11 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import SIZES
 
+from omdpd.beliefs.counting import has_doubled
 from omdpd.beliefs.counts import Counts
 from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
+from tests.references.instances import SIZES
 
 H, S, A, I = SIZES  # noqa: E741
 SETTING = Setting(H, S, A, I)
@@ -102,3 +103,11 @@ def test_pooled_counts_show_every_step_the_sum_over_steps():
     # The last step's next state is never seen, so departures are fewer than visits.
     assert pooled.departures.sum() == H * (H - 1) * 20
     assert pooled.visits.sum() == H * H * 20
+
+
+def test_counts_double():
+    before = np.array([[0.0, 2.0]])
+    assert not has_doubled(before, before)
+    assert has_doubled(np.array([[1.0, 2.0]]), before)
+    assert not has_doubled(np.array([[0.0, 3.0]]), before)
+    assert has_doubled(np.array([[0.0, 4.0]]), before)

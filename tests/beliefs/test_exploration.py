@@ -1,10 +1,10 @@
 import numpy as np
-import plain_beliefs as plain
 import pytest
-from doors import plainly, reward_with_bonus
-from instances import random_kernel
 
 from omdpd.beliefs import rules
+from tests.references import plain_beliefs as plain
+from tests.references.doors import plainly, reward_with_bonus
+from tests.references.instances import random_kernel
 
 H, S, A = 4, 3, 2
 # What `beliefs_of` is worth after four visits of every row.

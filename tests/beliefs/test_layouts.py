@@ -2,9 +2,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from expanded import expanded, expanded_kernel, rows_of_table
-from instances import random_cmdp
-from plain_beliefs import drift
 
 from omdpd.beliefs.confidence import EmpiricalEstimator
 from omdpd.beliefs.counts import Counts
@@ -15,6 +12,9 @@ from omdpd.learners.start import uniform_occupancy
 from omdpd.play.simulate import play_episode
 from omdpd.problem.cmdp import Round
 from omdpd.solvers.compiled.flow import policy_of_occupancy
+from tests.references.expanded import expanded, expanded_kernel, rows_of_table
+from tests.references.instances import random_cmdp
+from tests.references.plain_beliefs import drift
 
 H, S, A, I = 4, 9, 3, 2  # noqa: E741
 SHAPE = (H, S, A)

@@ -1,12 +1,12 @@
 import numpy as np
-import plain_beliefs as plain
 import pytest
-from doors import shared_kernel, shared_table, variances
-from instances import conditional, forward, random_kernel, random_policy
 
 from omdpd.beliefs import rules
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import TableMemory
+from tests.references import plain_beliefs as plain
+from tests.references.doors import shared_kernel, shared_table, variances
+from tests.references.instances import conditional, forward, random_kernel, random_policy
 
 H, S, A = 4, 3, 2
 NEARLY_NONE = 1e-9

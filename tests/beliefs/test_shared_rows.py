@@ -1,7 +1,5 @@
 import numpy as np
-import plain_beliefs as plain
 import pytest
-from expanded import expanded, expanded_kernel, rows_of_table
 
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.evidence import Evidence, Scores, counted
@@ -16,6 +14,8 @@ from omdpd.learners.standard.stored import believed_by
 from omdpd.play.simulate import play_episode
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import BanditFeedback
+from tests.references import plain_beliefs as plain
+from tests.references.expanded import expanded, expanded_kernel, rows_of_table
 
 H, S, A, I = 5, 9, 3, 2  # noqa: E741
 SHAPE = (H, S, A)
@@ -60,10 +60,10 @@ def test_scores_are_those_of_the_tables(kind):
 
 @pytest.mark.parametrize("stationary", [False, True])
 @pytest.mark.parametrize("kind", ["bandit", "full"])
-@pytest.mark.parametrize("n", [0, 1, 4, 12])
+@pytest.mark.parametrize("n", [0, 1, 4, 12, 200])
 def test_rows_say_what_plain_tables_say(kind, stationary, n):
     setting, past, visits, scores, layout = learnt(kind, n)
-    estimator = SharingEstimator(z=1.3, exploration=0.7, stationary=stationary)
+    estimator = SharingEstimator(z=1.3, exploration=0.7, stationary=stationary, persistence=6.0, z_spending=0.5)
     rng = np.random.default_rng(3)
     R = layout.visited.size
     prices = Prices(rng.random(I), rng.uniform(-1.0, 1.0, (I, R)))
@@ -78,9 +78,12 @@ def test_rows_say_what_plain_tables_say(kind, stationary, n):
     plan, b = table(caution.plan), past.beliefs(kind == "bandit", stationary)
     cost = np.array([d.mean for d in b.costs]) if b.costs else np.zeros((I, *SHAPE))
     errors = [plain.standard_error(b, plan, d.mean, d) for d in b.costs] or [0.0] * I
+    z, paid = 1.3 / np.sqrt(1 + np.log1p(n / 1000)), (prices.each, table(prices.tables))
+    extra = plain.bonus(b, past.visits, *paid, past, 6.0)
+    assert np.allclose(extra, plain.bonus(b, past.visits, *paid)) == (n < H * S * A)  # before, no row is overdue
     wanted = {
-        "reward": b.reward.mean + 0.7 * plain.bonus(b, past.visits, prices.each, table(prices.tables)),
-        "cost": cost + 1.3 * 0.8 / H * np.reshape(errors, (I, 1, 1, 1)),
+        "reward": b.reward.mean + 0.7 * extra,
+        "cost": cost + z * 0.8 / H * np.reshape(errors, (I, 1, 1, 1)),
         "counted_cost": cost,
         "margin": np.zeros(SHAPE),
     }

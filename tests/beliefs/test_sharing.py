@@ -2,12 +2,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import plain_beliefs as plain
 import pytest
-from doors import plainly, shared_kernel, shared_table
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import bandit, forward, random_cmdp, random_kernel, random_policy, revealed
 
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.evidence import Evidence, counted
@@ -31,6 +28,9 @@ from omdpd.learners.standard.believing import Dials
 from omdpd.learners.standard.stored import believed_by
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
+from tests.references import plain_beliefs as plain
+from tests.references.doors import plainly, shared_kernel, shared_table
+from tests.references.instances import bandit, forward, random_cmdp, random_kernel, random_policy, revealed
 
 H, S, A, I = 4, 3, 2, 5  # noqa: E741
 

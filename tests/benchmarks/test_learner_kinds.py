@@ -1,6 +1,6 @@
 """The table of what an episode of every learner costs names learners that there are, each once."""
 
-from learners import KINDS, STEPS, kind_of
+from benchmarks.learners import KINDS, STEPS, kind_of
 from omdpd.experiments.registry import Registry
 
 

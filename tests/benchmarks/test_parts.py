@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from solvers import scaling
+from benchmarks.solvers import scaling
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
     ("program", "parts"),
-    [(["-m", "solvers"], "steps, planning, scaling, loop"), (["durability.py"], "kills, crashes, spoilt, flips")],
+    [
+        (["-m", "benchmarks.solvers"], "steps, planning, scaling, loop"),
+        (["-m", "benchmarks.durability"], "kills, crashes, spoilt, flips"),
+    ],
     ids=["solvers", "durability"],
 )
 def test_a_part_that_is_not_there_is_answered_with_those_that_are(program, parts):
     words = [sys.executable, *program, "--parts", "bogus"]
-    done = subprocess.run(words, cwd=ROOT / "benchmarks", capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert f"--parts names 'bogus', but must be of {parts}" in done.stderr
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
+from benchmarks.solvers.general import quadratic_program
+from benchmarks.solvers.problems import KINDS, Kind, Size, recorded, steps_between
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import fixed, pool
-from omdpd.play.loop import first, play
+from omdpd.play.loop import play, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.worlds import random_dirichlet
-from solvers.general import quadratic_program
-from solvers.problems import KINDS, Kind, Size, recorded, steps_between
 
 SMALL = Size(4, 2, 3, 12)
 
@@ -23,8 +23,8 @@ SMALL = Size(4, 2, 3, 12)
 def test_a_recorded_step_taken_again_is_the_learners_own_to_the_last_bit(learner, make_nature):
     cmdp = random_dirichlet.make(np.random.default_rng(5), SMALL.S, SMALL.A, SMALL.H, binding=False)
     scene = Scene(cmdp, make_nature(cmdp, 5), learner, SMALL.episodes, {})
-    before = first(scene).learner_state
-    for _, _, now in play(scene, first(scene), np.random.default_rng(5), lambda k: False):
+    before = start_of_run(scene).learner_state
+    for _, _, now in play(scene, start_of_run(scene), np.random.default_rng(5), lambda k: False):
         after = now.learner_state
         answers = [step.solve().occupancy for step in steps_between(learner, before, after)]
         expected = [after.q_hat, after.q] if len(answers) == 2 else [after.q]

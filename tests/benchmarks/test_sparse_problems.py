@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from solvers.contestants import piqp
-from solvers.sparse_problems import general_program, of_known_kernel, of_loop
-from solvers.sparse_worlds import grid, queue
+from benchmarks.solvers.contestants import piqp
+from benchmarks.solvers.sparse_problems import general_program, of_known_kernel, of_loop
+from benchmarks.solvers.sparse_worlds import grid, queue
 
 WORLD = grid(4, 6, 0.1, seed=3)
 

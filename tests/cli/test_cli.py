@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
 from omdpd import __version__
+from tests.references.named import LEARNERS, NATURES, WORLDS
 
 COMMAND = Path(sys.executable).with_name("omdpd")
 # What one record of the paper's simulation holds at least.

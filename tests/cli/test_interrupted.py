@@ -30,7 +30,7 @@ def test_a_command_that_is_interrupted_while_it_imports_says_nothing(python, tmp
 
 
 def test_another_program_that_is_interrupted_while_it_imports_ends_as_it_likes(python, tmp_path):
-    (tmp_path / "program.py").write_text("import atexit\natexit.register(print, 'bye')\nimport omdpd\n")
+    (tmp_path / "program.py").write_text("import atexit\natexit.register(print, 'bye')\nfrom omdpd import run\n")
     done = python(str(tmp_path / "program.py"), "-x", "omdpd")
     assert done.stdout == "bye\n"
     assert "KeyboardInterrupt" in done.stderr

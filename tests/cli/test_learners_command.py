@@ -1,6 +1,5 @@
-from named import LEARNERS
-
 from omdpd.cli.learners import learners
+from tests.references.named import LEARNERS
 
 
 def test_every_learner_is_listed_with_its_source(capsys, monkeypatch):

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 import typer
-from named import LEARNERS, NATURES, WORLDS
-from studies import play
 from typer.testing import CliRunner
-from work import calls_of
 
 from omdpd.cli import experiments
 from omdpd.experiments.spec import Experiment, RunSpec, toml_of
 from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import sealed_json, sealed_toml
+from tests.references.named import LEARNERS, NATURES, WORLDS
+from tests.references.studies import play
+from tests.references.work import calls_of
 
 COMMAND = Path(sys.executable).with_name("omdpd")
 N = 300
@@ -68,6 +68,7 @@ def test_many_runs_are_read_with_little_work(many, words):
         assert "budget" in said.output.splitlines()[0]
 
 
+@pytest.mark.whole
 def test_a_finished_study_is_neither_played_nor_drawn_again(tmp_path):
     (tmp_path / "sweep.toml").write_text(SWEEP)
     omdpd("run", "sweep.toml", "--jobs", 1, cwd=tmp_path)

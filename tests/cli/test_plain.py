@@ -5,18 +5,19 @@ import subprocess
 import sys
 
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.spec import Experiment
+from tests.references.named import LEARNERS, NATURES, WORLDS
+from tests.references.real_commands import PATIENCE
 
 ASCII = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C", "TERM": "dumb"}
 
 
 def command(*words):
     words = [sys.executable, "-m", "omdpd", *map(str, words)]
-    return subprocess.run(words, capture_output=True, env=os.environ | ASCII, timeout=240, check=False)
+    return subprocess.run(words, capture_output=True, env=os.environ | ASCII, timeout=PATIENCE, check=False)
 
 
 @pytest.fixture(scope="module")

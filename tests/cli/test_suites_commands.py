@@ -1,4 +1,4 @@
-"""`omdpd compare` and `omdpd suite`, small but whole."""
+"""`omdpd lab compare` and `omdpd lab suite`, small but whole."""
 
 import csv
 import json
@@ -26,7 +26,7 @@ def omdpd(*words):
 def compared(tmp_path_factory):
     """A tiny comparison: (result of the command, its folder, the words)."""
     out = tmp_path_factory.mktemp("compare") / "out"
-    words = ["compare", "--episodes", 12, "--seeds", 3, "--natures", "pool", "--worlds", "random_dirichlet"]
+    words = ["lab", "compare", "--episodes", 12, "--seeds", 3, "--natures", "pool", "--worlds", "random_dirichlet"]
     words += ["--tries", 3, "--jobs", 1, "--out", out, "--against", "SinhaVaze"]
     words += ["--learners", "ProximalOMDPD.standard,SinhaVaze,CPDPO"]
     return omdpd(*words), out, words
@@ -96,6 +96,7 @@ def test_the_same_comparison_again_runs_nothing(compared):
     assert said.returncode == 0
 
 
+@pytest.mark.whole
 def test_fresh_runs_everything_again_the_training_too(compared):
     _, out, words = compared
     before = {file: file.stat().st_mtime_ns for file in out.rglob("summary.json") if "runs" in file.parts}
@@ -107,14 +108,14 @@ def test_fresh_runs_everything_again_the_training_too(compared):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("compare", "--tries", "0"), "--tries"),
+        (("lab", "compare", "--tries", "0"), "--tries"),
         (
-            ("compare", "--learners", "SinhaVaze", "--worlds", "paradox", "--against", "UCPD"),
+            ("lab", "compare", "--learners", "SinhaVaze", "--worlds", "paradox", "--against", "UCPD"),
             "--against is 'UCPD', which",
         ),
-        (("compare", "--learners", "Nobody"), "there is no learner 'Nobody'"),
-        (("suite", "--worlds", "nowhere"), "there is no world 'nowhere'"),
-        (("compare", "--learners", "CPDPO", "--natures", "pool"), "no learner suits"),
+        (("lab", "compare", "--learners", "Nobody"), "there is no learner 'Nobody'"),
+        (("lab", "suite", "--worlds", "nowhere"), "there is no world 'nowhere'"),
+        (("lab", "compare", "--learners", "CPDPO", "--natures", "pool"), "no learner suits"),
     ],
 )
 def test_what_is_wrong_is_named(words, reason, tmp_path):
@@ -124,7 +125,18 @@ def test_what_is_wrong_is_named(words, reason, tmp_path):
 
 
 def test_a_suite_goes_over_worlds_and_the_natures_that_suit_them(tmp_path):
-    words = ["suite", "--worlds", "paradox,streaming", "--natures", "fixed,natural", "--episodes", 8, "--seeds", 1]
+    words = [
+        "lab",
+        "suite",
+        "--worlds",
+        "paradox,streaming",
+        "--natures",
+        "fixed,natural",
+        "--episodes",
+        8,
+        "--seeds",
+        1,
+    ]
     said = omdpd(*words, "--learners", "Uniform,ProximalOMDPD.cautious", "--jobs", 1, "--out", tmp_path)
     assert said.returncode == 0, said.stderr
     records = json.loads((tmp_path / "summary.json").read_text())
@@ -132,6 +144,7 @@ def test_a_suite_goes_over_worlds_and_the_natures_that_suit_them(tmp_path):
     assert ("streaming", "natural") in {(r["world"], r["nature"]) for r in records}
 
 
+@pytest.mark.whole
 def test_without_figures_a_suite_and_a_comparison_leave_the_same_numbers(compared, tmp_path):
     _, out, words = compared
     again = [tmp_path / "out" if word == out else word for word in words]
@@ -140,7 +153,7 @@ def test_without_figures_a_suite_and_a_comparison_leave_the_same_numbers(compare
     assert left >= {file for file in FILES if file.endswith((".csv", ".json", ".md", ".tex"))}
     assert not any(file.endswith((".png", ".svg", ".pdf")) for file in left)
     assert (tmp_path / "out" / "ranks.csv").read_text() == (out / "ranks.csv").read_text()
-    suite = ["suite", "--worlds", "paradox", "--natures", "fixed", "--learners", "Uniform", "--episodes", 8]
+    suite = ["lab", "suite", "--worlds", "paradox", "--natures", "fixed", "--learners", "Uniform", "--episodes", 8]
     said = omdpd(*suite, "--seeds", 1, "--jobs", 1, "--no-figures", "--out", tmp_path / "suite")
     assert said.returncode == 0, said.stderr
     assert "Figure" not in said.stdout
@@ -160,10 +173,11 @@ def test_the_plane_shows_every_learner_that_has_a_regret():
     assert axes.lines[0].get_xydata().tolist() == [[12.0, 3.0]]
 
 
+@pytest.mark.whole
 def test_the_suite_has_worlds_of_thousands_of_states(tmp_path):
     out = tmp_path / "large"
     words = ["--large", "--worlds", "streaming", "--natures", "fixed", "--learners", "Uniform"]
-    said = omdpd("suite", *words, "--episodes", 3, "--seeds", 1, "--jobs", 1, "--out", out)
+    said = omdpd("lab", "suite", *words, "--episodes", 3, "--seeds", 1, "--jobs", 1, "--out", out)
     assert said.returncode == 0, said.stderr
     (record,) = json.loads((out / "summary.json").read_text())
     assert record["world"] == "streaming(n_levels=10000, horizon=50, budget=25.0)"
@@ -172,13 +186,15 @@ def test_the_suite_has_worlds_of_thousands_of_states(tmp_path):
 
 
 def test_a_world_without_a_large_size_is_refused(tmp_path):
-    said = omdpd("suite", "--large", "--worlds", "paradox", "--out", tmp_path / "out")
+    said = omdpd("lab", "suite", "--large", "--worlds", "paradox", "--out", tmp_path / "out")
     assert said.returncode != 0
     assert "there is no large world 'paradox'; there are garnet, streaming" in " ".join(said.stderr.split())
 
 
+@pytest.mark.whole
 def test_differences_are_in_the_units_of_the_means(tmp_path):
     words = [
+        "lab",
         "compare",
         "--worlds",
         "inventory",

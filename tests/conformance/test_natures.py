@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from instances import forward, random_policy
-from named import NATURES, WORLDS
-from reference_programs import dual_value
 
 from omdpd.natures import NATURES as FACTORIES
 from omdpd.natures.fixed import Fixed
@@ -15,6 +12,9 @@ from omdpd.play.judging import comparator
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.testing import NATURE_RULES, check_nature, nature_case
 from omdpd.testing.common import ConformanceError, small_world
+from tests.references.instances import forward, random_policy
+from tests.references.named import NATURES, WORLDS
+from tests.references.reference_programs import dual_value
 
 # Natures that need scenarios of the world's own are tried in a world that has some.
 OWN = ("natural", "hostile")

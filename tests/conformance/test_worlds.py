@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from named import WORLDS
 
-from omdpd.solvers.planning import plan_by_columns
+from omdpd.solvers.planning import best_plan
 from omdpd.solvers.programs import best_policy
 from omdpd.testing import WORLD_RULES, world_case
 from omdpd.worlds import WORLDS as FACTORIES
+from tests.references.named import WORLDS
 
 
 @pytest.fixture(scope="module", params=list(WORLDS))
@@ -28,7 +28,7 @@ def test_the_two_planners_agree_where_there_is_one_constraint(case):
     _, cmdp = case
     if cmdp.n_constraints == 1:
         by_program = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
-        by_dual = plan_by_columns(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
+        by_dual = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
         assert by_dual.value == pytest.approx(by_program.value, abs=1e-6)
 
 

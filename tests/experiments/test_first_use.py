@@ -5,15 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
-from omdpd.cli import first_use as command
 from omdpd.experiments import first_use
 from omdpd.experiments.first_use import runs_of
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
-from omdpd.solvers.compiled.announce import ANNOUNCER
-from omdpd.solvers.compiled.cache import kernel_folder
+from omdpd.jit.announce import ANNOUNCER
+from omdpd.jit.cache import kernel_folder
+from tests.references.named import LEARNERS, NATURES, WORLDS
 
 
 @pytest.fixture
@@ -65,14 +64,14 @@ class Helper:
 @pytest.mark.parametrize(("cores", "code"), [(1, None), (2, 0), (2, 1)])
 def test_everything_is_compiled_whether_or_not_a_second_process_helps(monkeypatch, tmp_path, cores, code):
     here, there = [], []
-    monkeypatch.setattr(command.os, "cpu_count", lambda: cores)
-    monkeypatch.setattr(command, "kernel_folder", lambda: tmp_path)  # where nothing was compiled yet
-    monkeypatch.setattr(command, "shipped_code", lambda: None)
-    monkeypatch.setattr(command, "runs_of", lambda registry, names: names)
-    monkeypatch.setattr(command, "compile_for", lambda runs, say: here.extend(runs))
-    monkeypatch.setattr(command, "_elsewhere", lambda names: (there.extend(names), Helper(code))[1])
+    monkeypatch.setattr(first_use.os, "cpu_count", lambda: cores)
+    monkeypatch.setattr(first_use, "kernel_folder", lambda: tmp_path)  # where nothing was compiled yet
+    monkeypatch.setattr(first_use, "shipped_code", lambda: None)
+    monkeypatch.setattr(first_use, "runs_of", lambda registry, names: names)
+    monkeypatch.setattr(first_use, "compile_for", lambda runs, say: here.extend(runs))
+    monkeypatch.setattr(first_use, "_elsewhere", lambda names: (there.extend(names), Helper(code))[1])
     registry = Registry.installed()
-    command._compile_all(registry, print)
+    first_use.compile_all(registry, print)
     learners = list(registry.complete("learners"))
     assert there == ([] if cores == 1 else learners[len(learners) // 2 :])
     assert here + (there if code == 0 else []) == learners

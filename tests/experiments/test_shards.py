@@ -10,7 +10,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.experiments.files import STARTER, load_experiment
 from omdpd.experiments.overrides import overridden
@@ -18,6 +17,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.experiments.schema import experiment_schema
 from omdpd.experiments.spec import Experiment, shard_of
 from omdpd.problem.arrays import InvalidInputError
+from tests.references.named import LEARNERS, NATURES, WORLDS
 
 COMMAND = Path(sys.executable).with_name("omdpd")
 DOCS = Path(__file__).parents[2] / "docs"

@@ -1,14 +1,14 @@
 import msgspec
 import numpy as np
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.experiments.one_run import advance, run, scene_of
 from omdpd.experiments.registry import Registry, run_of
 from omdpd.experiments.snapshots import MAX_BYTES, MAX_POLICIES, snapshot_grid
 from omdpd.experiments.spec import RunSpec, toml_of
-from omdpd.play.loop import first, play
+from omdpd.play.loop import play, start_of_run
 from omdpd.storage.run_folder import RunFolder
+from tests.references.named import LEARNERS, NATURES, WORLDS
 
 K = 50
 SMALL = WORLDS["random_dirichlet"](n_states=3, n_actions=2, horizon=3)
@@ -40,7 +40,7 @@ def test_kept_policies_are_those_that_are_played_next(tmp_path):
     scene = scene_of(spec())
     wanted = dict(zip(kept["episodes"].tolist(), kept["policies"], strict=True))
     rng = np.random.default_rng(spec().stream(2))
-    for _, _, now in play(scene, first(scene), rng, lambda k: False):
+    for _, _, now in play(scene, start_of_run(scene), rng, lambda k: False):
         if now.k in wanted:
             assert np.allclose(wanted[now.k], scene.learner.policy(now.learner_state), atol=1e-6)
     assert np.all(np.diff(kept["lam"][:, 0]) >= 0.0)

@@ -11,7 +11,6 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
 import omdpd
 import omdpd.experiments.one_run as one_run
@@ -20,12 +19,13 @@ from omdpd.experiments.experiment import forget
 from omdpd.experiments.local_processes import WorkersError
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunFailedError, advance, run
-from omdpd.experiments.registry import check_sources, received, sent, sources
+from omdpd.experiments.registry import check_sources, from_wire, sources, to_wire
 from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.trouble import StudyStoppedError, retry_budget
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.locks import Lock
 from omdpd.storage.run_folder import RunFolder
+from tests.references.named import LEARNERS, NATURES, WORLDS
 
 SPECS = [RunSpec(WORLDS["cyclic"](), NATURES["noisy"](), LEARNERS["Uniform"](), 4, seed) for seed in range(3)]
 
@@ -140,19 +140,19 @@ def test_a_budget_is_a_whole_number(monkeypatch, text):
 
 @pytest.mark.parametrize("name", ["omdpd", "the format of run folders", "Python"])
 def test_a_worker_of_another_version_is_refused_with_one_sentence(name):
-    plain = sent(SPECS[0])
-    assert received(plain) == SPECS[0]
+    plain = to_wire(SPECS[0])
+    assert from_wire(plain) == SPECS[0]
     plain["versions"] = plain["versions"] | {name: "0.0"}
     with pytest.raises(InvalidInputError, match=f"a worker on .* has {name} .*, but the runs were sent with 0.0"):
-        received(plain)
+        from_wire(plain)
 
 
 def test_a_worker_with_changed_sources_is_refused_whatever_was_installed(tmp_path):
     """A copy of the package with another `__version__`, beside the same installed distribution."""
     package = Path(omdpd.__file__).parent
     shutil.copytree(package, tmp_path / "omdpd", ignore=shutil.ignore_patterns("__pycache__"))
-    plain = json.dumps(sent(SPECS[0]))
-    script = "import json, sys; from omdpd.experiments.registry import received; received(json.load(sys.stdin))"
+    plain = json.dumps(to_wire(SPECS[0]))
+    script = "import json, sys; from omdpd.experiments.registry import from_wire; from_wire(json.load(sys.stdin))"
 
     def worker():
         ask = {"input": plain, "text": True, "capture_output": True, "check": False}

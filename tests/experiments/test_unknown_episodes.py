@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.experiments.experiment import suitable_runs
 from omdpd.experiments.files import parse_experiment
 from omdpd.experiments.one_run import run, scene_of
-from omdpd.experiments.registry import Registry, received, run_of, sent
+from omdpd.experiments.registry import Registry, from_wire, run_of, to_wire
 from omdpd.experiments.spec import Experiment, RunSpec, toml_of
 from omdpd.storage.run_folder import RunFolder
+from tests.references.named import LEARNERS, NATURES, WORLDS
 
 WORLD = WORLDS["random_dirichlet"](n_states=3, n_actions=2, horizon=3, binding=False)
 
@@ -44,7 +44,7 @@ def test_a_shorter_run_is_the_beginning_of_a_longer_one(tmp_path):
 
 def test_it_reaches_workers_files_and_folders_of_results():
     spec = spec_of()
-    assert received(sent(spec)) == spec
+    assert from_wire(to_wire(spec)) == spec
     experiment = Experiment((WORLD,), (NATURES["pool"](),), (LEARNERS["Uniform"](),), 5, 1, episodes_known=False)
     assert [each.episodes_known for each in experiment.runs()] == [False]
     part = {"worlds": [{"name": "cyclic"}], "natures": [{"name": "fixed"}], "learners": [{"name": "Uniform"}]}

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete, MultiBinary
 from gymnasium.utils.env_checker import check_env
-from named import WORLDS
 
 from omdpd import ProximalOMDPD, Session, Uniform
 from omdpd.gym.env import CMDPEnv, env_id
+from omdpd.gym.learned import plot_learned
 from omdpd.gym.learning import learn, learn_by_context
-from omdpd.gym.returns import plot_learned
 from omdpd.gym.table import from_gymnasium
 from omdpd.gym.task import Task
 from omdpd.problem.arrays import InvalidInputError
@@ -18,6 +17,7 @@ from omdpd.solvers.compiled.flow import value_of_policy
 from omdpd.worlds import cyclic, queue, streaming
 from omdpd.worlds.card import problem_card
 from omdpd.worlds.components import parts_of
+from tests.references.named import WORLDS
 
 HOLES = (5, 7, 11, 12)
 

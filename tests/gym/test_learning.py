@@ -7,7 +7,7 @@ from gymnasium.spaces import Box, Discrete
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omdpd import ProximalOMDPD, Uniform
+from omdpd import Log, ProximalOMDPD, Uniform
 from omdpd.gym import Bins, Learned, Task, learn
 from omdpd.gym.checkpoints import FILE
 from omdpd.problem.arrays import InvalidInputError
@@ -197,3 +197,28 @@ def test_an_episode_that_was_written_but_not_learnt_from_is_played_again(tmp_pat
     (tmp_path / FILE).write_text("0,1.0,8,0.0\n")
     with pytest.raises(RecordError, match="lacks episodes that were learnt from"):
         call()
+
+
+def test_learning_starts_from_logs_in_the_environments_units(tmp_path):
+    """A log of an environment's own cells is what a task that played them would have told."""
+    task = Task(Slide(), 8, 5.0, state_of=BINS, **RIGHT)
+    rng, uniform = np.random.default_rng(10012), np.full(task.setting(None).shape, 0.5)
+    played = [task.play(uniform, rng, 10012 + k) for k in range(60)]
+    first, rows = 1, []  # the state "before" comes first, because nobody knows the first cell
+    for k, episode in enumerate(played):
+        met = episode.feedback
+        for h in range(first, 8 + first):
+            cost = met.costs[0, h] + 5.0 / (8 + first)
+            rows.append((k, met.trajectory.states[h], met.trajectory.actions[h], 20.0 * met.rewards[h], cost))
+    columns = dict(zip(("episode", "state", "action", "reward", "cost"), zip(*rows, strict=True), strict=True))
+    told = task.logged(Log.from_frame(columns))
+    for mine, theirs in zip(told, played, strict=True):
+        assert np.array_equal(mine.trajectory.states, theirs.feedback.trajectory.states)
+        assert mine.rewards == pytest.approx(theirs.feedback.rewards)
+        assert mine.costs == pytest.approx(theirs.feedback.costs)
+    safe = learn(task, None, 2, logged=Log.from_frame(columns), checkpoint=tmp_path)
+    again = learn(task, None, 2, checkpoint=tmp_path)  # its folder keeps the logs
+    assert np.array_equal(again.policy, safe.policy)
+    with pytest.raises(InvalidInputError, match="Uniform may try first what the logs never tried"):
+        learn(task, Uniform(), 2, logged=told)
+    assert learn(task, Uniform(), 2, logged=told, start="explore").rewards.shape == (2,)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Discrete
 
+from benchmarks.strange_inputs.environments import Env
 from omdpd import InvalidInputError, Uniform
 from omdpd.gym import Bins, Learned, Task, from_gymnasium, learn, learn_by_context
 from omdpd.gym.env import CMDPEnv
-from strange_inputs.environments import Env
 
 
 def learnt(env, **settings):

@@ -2,16 +2,16 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp
-from kl_reference import check_kl_step
-from plain_loop import PlainCounts, optimistic_tables
-from reference_programs import extended_value
-from trivial_world import BEST, late_averages
-from upper_occupancy import most_mass
 
 from omdpd.learners.bvops import BVOPS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, forward, random_cmdp
+from tests.references.kl_reference import check_kl_step
+from tests.references.plain_loop import PlainCounts, optimistic_tables
+from tests.references.reference_programs import extended_value
+from tests.references.trivial_world import BEST, late_averages
+from tests.references.upper_occupancy import most_mass
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 40

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
-from instances import forward, random_cmdp, random_policy, revealed
-from plain_loop import PlainCounts, cautious_tables, dot
-from reference_programs import dual_value
-from trivial_world import BEST, late_averages
 
-from omdpd.beliefs.confidence import BoxEstimator
 from omdpd.learners.cautious_lp import CautiousLP
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import forward, random_cmdp, random_policy, revealed
+from tests.references.plain_loop import PlainCounts, cautious_tables, dot
+from tests.references.reference_programs import dual_value
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -55,7 +54,7 @@ def test_the_cautious_program_satisfies_every_table_seen_with_its_margin():
 
 def test_the_cautious_program_may_use_a_box():
     cmdp = random_cmdp(np.random.default_rng(1), H, S, A)
-    learner = CautiousLP(BoxEstimator(0.2, 0.0, 0.005, clip=True, trusting=True))
+    learner = CautiousLP(box=True)
     rng = np.random.default_rng(2)
     state = learner.init(cmdp.setting(K, "full"))
     d = np.full((1, H, S, A), -0.25)

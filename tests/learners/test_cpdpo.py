@@ -2,16 +2,16 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts, optimistic_tables
-from policy_by_hand import exponential
-from trivial_world import late_averages
-from upper_occupancy import most_value
 
 from omdpd.learners.cpdpo import CPDPO
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import best_kernel, occupancy_bound
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts, optimistic_tables
+from tests.references.policy_by_hand import exponential
+from tests.references.trivial_world import late_averages
+from tests.references.upper_occupancy import most_value
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -32,7 +32,7 @@ def least_occupancy(policy, box, mu):
 
 def test_episodes_go_line_by_line():
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=0.6)
-    learner, rng = CPDPO(ROOM, eta_scale=40.0, gamma_scale=0.1, bonus_scale=0.2), np.random.default_rng(1)
+    learner, rng = CPDPO(room=ROOM, eta_scale=40.0, gamma_scale=0.1, bonus_scale=0.2), np.random.default_rng(1)
     setting = cmdp.setting(K, "bandit")
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
     pi, large = np.full((H, S, A), 1 / A), (H + 1) / ROOM
@@ -66,23 +66,23 @@ def test_episodes_go_line_by_line():
 
 def test_the_trivial_world_is_learnt():
     # The method is slow: it has to beat the uniform policy clearly, and stay safe doing so.
-    value, _, violation = late_averages(CPDPO(0.6), "bandit", 3000)
+    value, _, violation = late_averages(CPDPO(room=0.6), "bandit", 3000)
     assert value > 1.8
     assert violation < 0.3
 
 
 def test_theory_has_the_papers_constants():
-    state = CPDPO.theory(ROOM).init(Setting(H, S, A, n_episodes=K))
-    assert state.eta == pytest.approx(min(1 / (24 * H**3), 1 / math.sqrt(S * H * A * H * K)))
-    assert state.large == pytest.approx((H + 1) / ROOM)
+    rates = CPDPO.theory(ROOM).rates(Setting(H, S, A, n_episodes=K), 0)
+    assert rates.eta == pytest.approx(min(1 / (24 * H**3), 1 / math.sqrt(S * H * A * H * K)))
+    assert rates.most == pytest.approx((H + 1) / ROOM)
 
 
 @pytest.mark.parametrize(
     ("learner", "setting", "word"),
     [
         (CPDPO(), Setting(H, S, A, n_episodes=K), "room"),
-        (CPDPO(ROOM), Setting(H, S, A), "n_episodes"),
-        (CPDPO(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
+        (CPDPO(room=ROOM), Setting(H, S, A), "n_episodes"),
+        (CPDPO(room=ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

@@ -1,24 +1,34 @@
+import itertools
+
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp
-from plain_loop import PlainCounts, kernel_of, logarithms, optimistic_tables
-from upper_occupancy import most_value
 
 from omdpd.learners.cvops import CVOPS
 from omdpd.play.scene import known_safe_policy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, forward, random_cmdp
+from tests.references.plain_loop import PlainCounts, kernel_of, logarithms, optimistic_tables
+from tests.references.upper_occupancy import most_value
 
 H, S, A, K = 3, 2, 2, 400
 
 
-def test_a_policy_is_kept_once_it_is_surely_safe_and_then_mixed_in():
+@pytest.mark.parametrize("told", [False, True])
+def test_a_policy_is_kept_once_it_is_surely_safe_and_then_mixed_in(told):
     cmdp = random_cmdp(np.random.default_rng(3), H, S, A, 1, budget=0.6)
-    room = known_safe_policy("CVOPS", cmdp).room
-    learner, setting, rng = CVOPS(room), cmdp.setting(K, "bandit"), np.random.default_rng(1)
+    room = known_safe_policy("CVOPS", cmdp).room if told else None
+    learner, setting, rng = CVOPS(room=room), cmdp.setting(K, "bandit"), np.random.default_rng(1)
     state, counts = learner.init(setting), PlainCounts(H, S, A, 1)
     L, _ = logarithms((H, S, A), 1, K)
     phases = {False: 0, True: 0}
+
+    def savings(box, low):
+        """How far any policy may stay below the budget at best: all deterministic ones, tried."""
+        choices = itertools.product(range(A), repeat=H * S)
+        policies = (np.eye(A)[list(choice)].reshape(H, S, A) for choice in choices)
+        return max(most_value(policy, box, setting.mu, -low) for policy in policies)
+
     for _ in range(80):
         before, policy = state.kept is not None, learner.policy(state)
         met = bandit(rng, cmdp, policy)
@@ -27,14 +37,16 @@ def test_a_policy_is_kept_once_it_is_surely_safe_and_then_mixed_in():
         n, seen = np.maximum(counts.n, 1), counts.n > 0
         high = np.where(seen, np.clip(counts.cost / n + 0.02 * np.sqrt(L / n), -1, 1), 1.0)[0]
         box = optimistic_tables(counts, K)[4]
+        low = np.where(seen, np.clip(counts.cost / n - 0.02 * np.sqrt(L / n), -1, 1), -1.0)[0]
         kept = state.kept is not None
         phases[kept] += 1
         if not kept:
-            assert most_value(learner.policy(state), box, setting.mu, high) > -room / 2
+            assert most_value(learner.policy(state), box, setting.mu, high) > -(room or savings(box, low)) / 2
             continue
         if not before:
             assert state.kept_cost == pytest.approx(most_value(state.kept, box, setting.mu, high))
-            assert state.kept_cost <= -room / 2
+            assert state.kept_cost <= -(room or savings(box, low)) / 2 < 0
+            assert told or state.kept_cost <= -known_safe_policy("CVOPS", cmdp).room / 2
         mass = state.q.sum(-1, keepdims=True)
         bold = np.where(mass > 1e-9, state.q / np.where(mass > 1e-9, mass, 1), 1 / A)
         worst = max(most_value(bold, box, setting.mu, high), 0.0)
@@ -48,9 +60,8 @@ def test_a_policy_is_kept_once_it_is_surely_safe_and_then_mixed_in():
 @pytest.mark.parametrize(
     ("learner", "setting", "word"),
     [
-        (CVOPS(), Setting(H, S, A, n_episodes=K), "room"),
-        (CVOPS(0.5), Setting(H, S, A, 2, n_episodes=K), "one constraint"),
-        (CVOPS(0.5), Setting(H, S, A), "n_episodes"),
+        (CVOPS(room=0.5), Setting(H, S, A, 2, n_episodes=K), "one constraint"),
+        (CVOPS(room=0.5), Setting(H, S, A), "n_episodes"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

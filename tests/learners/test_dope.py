@@ -1,17 +1,18 @@
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts, box_of, logarithms
-from reference_programs import extended_value
-from trivial_world import BEST, known_safe, late_averages
 
 from omdpd.learners.dope import DOPE
 from omdpd.learners.needs import SafePolicy
-from omdpd.play.scene import known_safe_policy
+from omdpd.play.scene import known_safe_policy, with_known_facts
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.regions import Box
+from tests.references.instances import bandit, random_cmdp, random_kernel
+from tests.references.plain_loop import PlainCounts, box_of, logarithms
+from tests.references.reference_programs import extended_value
+from tests.references.trivial_world import BEST, known_safe, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 100
@@ -35,11 +36,19 @@ def box_around(p, reach, seen):
     return Box(*tighten(lower, upper))
 
 
-@pytest.mark.parametrize(("n_constraints", "narrow"), [(1, False), (I, False), (1, True)])
-def test_every_plan_is_the_baseline_or_an_optimum_of_the_extended_program(n_constraints, narrow):
-    cmdp = random_cmdp(np.random.default_rng(2), H, S, A, n_constraints, budget=0.7)
+@pytest.mark.parametrize(
+    ("n_constraints", "narrow", "known"), [(1, False, False), (I, False, False), (1, True, False), (1, True, True)]
+)
+def test_every_plan_is_the_baseline_or_an_optimum_of_the_extended_program(n_constraints, narrow, known):
+    rng = np.random.default_rng(2)
+    cmdp = random_cmdp(rng, H, S, A, n_constraints, budget=0.7)
+    if known:
+        p = random_kernel(rng, H, S, A) * (np.arange(S) != rng.integers(S, size=(H, S, A, 1)))
+        cost = rng.uniform(-0.8, 0.8, (1, H, S, A))
+        cmdp = CMDP.from_arrays(p / p.sum(-1, keepdims=True), cmdp.reward, cost, budget=0.7, initial=cmdp.initial)
     safe = known_safe_policy("DOPE", cmdp)
-    learner = DOPE(safe, 0.2, 0.01, 0.002, narrow=narrow)
+    support = cmdp.transition > 0.0 if known else None
+    learner = DOPE(0.2, 0.01, 0.002, narrow=narrow, support=support, safe=safe)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(3)
     state, counts = learner.init(setting), PlainCounts(H, S, A, n_constraints)
@@ -59,11 +68,14 @@ def test_every_plan_is_the_baseline_or_an_optimum_of_the_extended_program(n_cons
         reach = 0.002 * (2 * np.sqrt(p * (1 - p) * Lp / m) + 14 / 3 * Lp / m)
         if narrow:
             reach = 0.002 * np.minimum(np.minimum(np.sqrt(p * (1 - p) * Lp / m) + Lp / m, Lp / np.sqrt(m)), 1)
+        possible = cmdp.transition > 0.0 if known else np.ones_like(p, dtype=bool)
+        reach = np.where(possible, reach, 0.0)
         bbar = np.minimum(reach.sum(-1), 2.0)
         bbar[-1] = 0.0
         r = counts.reward / n + 0.2 * np.sqrt(L / n) + H**2 / safe.room * bbar
         d = counts.cost / n + 0.01 * np.sqrt(L / n) + H * bbar
         box = box_around(p, reach, counts.moves.sum(-1, keepdims=True) > 0) if narrow else box_of(counts, 0.002, Lp)
+        box = Box(*tighten(np.where(possible, box.lower, 0.0), np.where(possible, box.upper, 0.0)))
         value, _ = extended_value(box, setting.mu, r, d)
         if value is None:
             assert np.array_equal(policy, safe.policy)
@@ -76,12 +88,19 @@ def test_every_plan_is_the_baseline_or_an_optimum_of_the_extended_program(n_cons
     assert planned > 0
 
 
+def test_a_run_tells_the_support_where_it_is_to_be_known():
+    cmdp = random_cmdp(np.random.default_rng(2), H, S, A, 1, budget=0.7)
+    told = with_known_facts(DOPE(known_support=True), cmdp, "bandit")
+    assert np.array_equal(told.support, cmdp.transition > 0.0)
+    assert with_known_facts(DOPE(), cmdp, "bandit").support is None
+
+
 def test_the_published_first_phase_is_long():
     assert DOPE(transition_scale=1.0).warm_up(Setting(5, 5, 3, n_episodes=K), 0.5) == 5**2 * 3 * 5**4 / 0.25
 
 
 def test_the_trivial_world_is_solved_with_hardly_any_violation():
-    value, _, violation = late_averages(DOPE(known_safe()), "bandit", 400)
+    value, _, violation = late_averages(DOPE(safe=known_safe()), "bandit", 400)
     assert value > 0.9 * BEST
     assert violation < 0.02
 
@@ -90,7 +109,7 @@ def test_the_trivial_world_is_solved_with_hardly_any_violation():
     ("learner", "setting", "why"),
     [
         (DOPE(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
-        (DOPE(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
+        (DOPE(safe=FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):
@@ -100,5 +119,5 @@ def test_what_it_cannot_serve_is_refused(learner, setting, why):
 
 @pytest.mark.slow
 def test_regret_per_episode_falls_with_the_number_of_episodes():
-    values = [late_averages(DOPE(known_safe()), "bandit", episodes)[0] for episodes in (100, 3200)]
+    values = [late_averages(DOPE(safe=known_safe()), "bandit", episodes)[0] for episodes in (100, 3200)]
     assert BEST - values[1] < 0.5 * (BEST - values[0])

@@ -1,9 +1,5 @@
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts, box_of, logarithms
-from reference_programs import extended_value
-from trivial_world import BEST, known_safe, late_averages
 
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.dope_plus import DOPEPlus
@@ -11,6 +7,10 @@ from omdpd.learners.needs import SafePolicy
 from omdpd.play.scene import known_safe_policy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts, box_of, logarithms
+from tests.references.reference_programs import extended_value
+from tests.references.trivial_world import BEST, known_safe, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 100
@@ -69,7 +69,10 @@ def some_episodes(learner, cmdp, n_episodes, rng):
 def test_every_plan_is_the_baseline_or_an_optimum_of_the_program_with_the_tangent(n_constraints):
     cmdp = random_cmdp(np.random.default_rng(2), H, S, A, n_constraints, budget=0.7)
     safe, rng = known_safe_policy("DOPEPlus", cmdp), np.random.default_rng(3)
-    learner, setting = DOPEPlus(safe, 0.2, 0.01, SCALE), cmdp.setting(K, "bandit")
+    learner, setting = (
+        DOPEPlus(reward_scale=0.2, cost_scale=0.01, transition_scale=SCALE, safe=safe),
+        cmdp.setting(K, "bandit"),
+    )
     state, counts = learner.init(setting), PlainCounts(H, S, A, n_constraints)
     L, Lp = logarithms((H, S, A), n_constraints, K)
     planned = 0
@@ -101,7 +104,9 @@ def test_every_plan_is_the_baseline_or_an_optimum_of_the_program_with_the_tangen
 
 def test_the_tangent_is_the_error_at_the_plan_in_play_and_never_below_it():
     cmdp, rng = random_cmdp(np.random.default_rng(5), H, S, A, 1, budget=0.7), np.random.default_rng(6)
-    learner = DOPEPlus(known_safe_policy("DOPEPlus", cmdp), 0.2, 0.01, SCALE)
+    learner = DOPEPlus(
+        reward_scale=0.2, cost_scale=0.01, transition_scale=SCALE, safe=known_safe_policy("DOPEPlus", cmdp)
+    )  # fmt: skip
     state, counts = some_episodes(learner, cmdp, 30, rng)
     _, Lp = logarithms((H, S, A), 1, K)
     p, spread, u = plain_rows(counts)
@@ -122,7 +127,7 @@ def test_the_error_of_an_episode_grows_by_a_root_of_the_horizon_less_than_the_su
         counts = Counts(np.full(shape, float(n)), moves, np.zeros(shape), np.zeros((1, *shape)))
         setting = Setting(horizon, S, A, n_episodes=K)
         policy = np.full(shape, 1 / A)
-        b = DOPEPlus(FINE, transition_scale=1.0).error_table(setting, counts, n, policy)
+        b = DOPEPlus(safe=FINE, transition_scale=1.0).error_table(setting, counts, n, policy)
         p, Lp = 1 / S, np.log(6 * S * A * horizon * K / 0.01)
         row = S * 2 * np.sqrt(p * (1 - p) * Lp / n)
         q = np.full(shape, 1 / (S * A))
@@ -137,7 +142,9 @@ def test_a_world_without_chance_has_no_error_but_that_of_the_order_one_over_n_an
     moves = np.zeros((*shape, S))
     moves[:-1, :, :, 0] = 50.0
     counts = Counts(np.full(shape, 50.0), moves, np.zeros(shape), np.zeros((1, *shape)))
-    b = DOPEPlus(FINE, transition_scale=SCALE).error_table(Setting(H, S, A, n_episodes=K), counts, 10_000, FINE.policy)
+    b = DOPEPlus(safe=FINE, transition_scale=SCALE).error_table(
+        Setting(H, S, A, n_episodes=K), counts, 10_000, FINE.policy
+    )
     _, Lp = logarithms(shape, 1, K)
     floor = SCALE * np.sqrt(Lp / 10_000)
     assert np.allclose(b[:-1], SCALE * 14 / 3 * H * S * Lp / 50.0 + floor)
@@ -145,7 +152,7 @@ def test_a_world_without_chance_has_no_error_but_that_of_the_order_one_over_n_an
 
 
 def test_the_trivial_world_is_solved_with_hardly_any_violation():
-    value, _, violation = late_averages(DOPEPlus(known_safe()), "bandit", 400)
+    value, _, violation = late_averages(DOPEPlus(safe=known_safe()), "bandit", 400)
     assert value > 0.9 * BEST
     assert violation < 0.02
 
@@ -154,7 +161,7 @@ def test_the_trivial_world_is_solved_with_hardly_any_violation():
     ("learner", "setting", "why"),
     [
         (DOPEPlus(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
-        (DOPEPlus(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
+        (DOPEPlus(safe=FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

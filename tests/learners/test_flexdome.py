@@ -1,22 +1,25 @@
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts
-from policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
 
-from omdpd.beliefs.bonuses import BernsteinBonus
 from omdpd.learners.flexdome import FlexDOME
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts
+from tests.references.policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
 SCALES = (0.2, 0.0, 0.0)
 
 
-def test_episodes_go_line_by_line_and_the_dual_sees_the_margin():
+@pytest.mark.parametrize("power", [1 / 6, 1 / 8])
+def test_episodes_go_line_by_line_and_the_dual_sees_the_margin(power):
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
-    learner, rng = FlexDOME(ROOM, BernsteinBonus(*SCALES), 3.0, 0.5, 0.8), np.random.default_rng(1)
+    learner, rng = (
+        FlexDOME(*SCALES, room=ROOM, eta_scale=3.0, tau_scale=0.5, margin_scale=0.8, power=power),
+        np.random.default_rng(1),
+    )
     setting = cmdp.setting(K, "bandit")
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
     pi, lam = np.full((H, S, A), 1 / A), np.zeros(I)
@@ -27,8 +30,8 @@ def test_episodes_go_line_by_line_and_the_dual_sees_the_margin():
         counts.add(met)
         state = learner.update(state, met)
         r, d, p = bonus_tables(counts, K, SCALES)
-        tau = 0.5 * (k + 1) ** (-1 / 6)
-        eta, eps = min(3.0 * (k + 1) ** (-2 / 3), 1 / tau), 0.5 * ROOM * 0.8 * (k + 1) ** (-1 / 6)
+        tau = 0.5 * (k + 1) ** -power
+        eta, eps = min(3.0 * (k + 1) ** (-2 / 3), 1 / tau), 0.5 * ROOM * 0.8 * (k + 1) ** -power
         Q, _ = evaluate(pi, p, r, tau, 0.0, cut_of_entropy(tau, A))
         cost = np.zeros(I)
         for i in range(I):
@@ -43,7 +46,7 @@ def test_episodes_go_line_by_line_and_the_dual_sees_the_margin():
     ("learner", "setting", "word"),
     [
         (FlexDOME(), Setting(H, S, A), "room"),
-        (FlexDOME(ROOM), Setting(H, S, A, feedback="full"), "'bandit'"),
+        (FlexDOME(room=ROOM), Setting(H, S, A, feedback="full"), "'bandit'"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

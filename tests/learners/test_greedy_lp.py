@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp, random_policy, revealed
-from plain_loop import PlainCounts, cautious_tables, dot, kernel_of
-from reference_programs import dual_value
-from trivial_world import BEST, late_averages
 
-from omdpd.beliefs.confidence import EmpiricalEstimator
 from omdpd.learners.greedy_lp import GreedyLP
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, forward, random_cmdp, random_policy, revealed
+from tests.references.plain_loop import PlainCounts, cautious_tables, dot, kernel_of
+from tests.references.reference_programs import dual_value
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -57,4 +56,4 @@ def test_the_trivial_world_is_solved():
 
 def test_a_negative_margin_is_refused():
     with pytest.raises(InvalidInputError, match="kappa is -1"):
-        GreedyLP(EmpiricalEstimator(kappa=-1.0)).init(Setting(H, S, A))
+        GreedyLP(kappa=-1.0).init(Setting(H, S, A))

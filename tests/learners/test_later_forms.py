@@ -6,9 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts
-from reference_programs import extended_value
 
 from omdpd.learners.bvops import BVOPS
 from omdpd.learners.cpdpo import CPDPO
@@ -21,6 +18,9 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.regions import Box
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts
+from tests.references.reference_programs import extended_value
 
 H, S, A, K = 4, 3, 2, 40
 
@@ -101,7 +101,7 @@ def test_hoeffding_s_box_does_not_look_at_the_estimate():
     p = np.where(m > 0, plain.moves / np.maximum(m, 1), 1 / S)
     reach = 0.05 * np.sqrt(2 * Lp / np.maximum(m, 1))
     lower, upper = np.where(m > 0, np.maximum(p - reach, 0), 0.0), np.where(m > 0, np.minimum(p + reach, 1), 1.0)
-    box, mine = Box(*tighten(lower, upper)), learner._believed(states[-1])
+    box, mine = Box(*tighten(lower, upper)), learner.believed(states[-1])
     assert np.allclose(mine.region.lower, box.lower)
     assert np.allclose(mine.region.upper, box.upper)
     value, _ = extended_value(box, cmdp.initial, mine.reward, mine.cost)
@@ -125,9 +125,9 @@ def test_the_dial_trades_regret_for_violation_through_the_growth_rate():
 
 
 def test_a_tightened_dual_sees_a_dearer_cost():
-    plain, tight = OptPrimalDual(0.5), OptPrimalDual(0.5, tightening=0.7)
+    plain, tight = OptPrimalDual(room=0.5), OptPrimalDual(room=0.5, tightening=0.7)
     cmdp, _, met = played(plain, 1)
     begun = replace(plain.init(cmdp.setting(K, "bandit")), lam=np.array([5.0]))  # far from both ends of [0, H / room]
     less, more = plain.update(begun, met[0]).lam[0], tight.update(begun, met[0]).lam[0]
     assert 0.0 < less < more < H / 0.5
-    assert more - less == pytest.approx(begun.dual_rate * 0.7 * H / math.sqrt(K))
+    assert more - less == pytest.approx(plain.rates(begun.setting, 0).rate * 0.7 * H / math.sqrt(K))

@@ -3,8 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_box, random_cmdp, random_policy, revealed
-from plain_loop import PlainCounts, Solves, dot, kernel_of, optimistic_tables, theory_tables
 
 from omdpd.beliefs.confidence import BoxEstimator
 from omdpd.experiments.seeds import run
@@ -14,6 +12,8 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.regions import Kernel
 from omdpd.storage.packing import pack, unpack
+from tests.references.instances import bandit, forward, random_box, random_cmdp, random_policy, revealed
+from tests.references.plain_loop import PlainCounts, Solves, dot, kernel_of, optimistic_tables, theory_tables
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

@@ -2,13 +2,13 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts, kernel_of, logarithms
-from trivial_world import BEST, late_averages
 
 from omdpd.learners.opdop import OPDOP
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts, kernel_of, logarithms
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A = 4, 3, 2
 K = 60

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-from augmented_qp import by_general_solver, objective
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts, optimistic_tables
-from trivial_world import BEST, late_averages
 
 from omdpd.learners.optaug import OptAug
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
+from tests.references.augmented_qp import by_general_solver, objective
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts, optimistic_tables
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A = 4, 3, 2
 K = 50
@@ -54,7 +54,7 @@ def test_the_penalty_grows_and_stops():
     learner = OptAug()
     state = learner.init(Setting(H, S, A))
     assert learner.report(state).step_size == 1.0
-    assert OptAug(max_penalty=7.0)._penalty(99) == 7.0
+    assert OptAug(max_penalty=7.0).penalty(99) == 7.0
 
 
 @pytest.mark.parametrize(

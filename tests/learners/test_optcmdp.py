@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp, random_policy, revealed
-from plain_loop import PlainCounts, dot, optimistic_tables, remember
-from reference_programs import extended_value
 
 from omdpd.learners.optcmdp import OptCMDP
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
+from tests.references.instances import bandit, forward, random_cmdp, random_policy, revealed
+from tests.references.plain_loop import PlainCounts, dot, optimistic_tables, remember
+from tests.references.reference_programs import extended_value
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp
-from plain_loop import PlainCounts
-from policy_by_hand import bonus_tables
-from reference_programs import dual_value, least_worst_excess
-from trivial_world import BEST, late_averages
 
 from omdpd.learners.optcmdp_bonus import OptCMDPBonus
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, forward, random_cmdp
+from tests.references.plain_loop import PlainCounts
+from tests.references.policy_by_hand import bonus_tables
+from tests.references.reference_programs import dual_value, least_worst_excess
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

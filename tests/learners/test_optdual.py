@@ -2,15 +2,15 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp
-from plain_loop import PlainCounts, optimistic_tables
-from reference_programs import extended_value
-from trivial_world import BEST, late_averages
 
 from omdpd.learners.optdual import OptDual
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
+from tests.references.instances import bandit, forward, random_cmdp
+from tests.references.plain_loop import PlainCounts, optimistic_tables
+from tests.references.reference_programs import extended_value
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -18,7 +18,7 @@ K, ROOM = 50, 0.5
 
 def test_episodes_go_line_by_line():
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.6)
-    learner, rng = OptDual(ROOM), np.random.default_rng(1)
+    learner, rng = OptDual(room=ROOM), np.random.default_rng(1)
     setting = cmdp.setting(K, "bandit")
     state, counts, lam = learner.init(setting), PlainCounts(H, S, A, I), np.zeros(I)
     rate = (H / ROOM) / (H * math.sqrt(I * K))
@@ -41,7 +41,7 @@ def test_episodes_go_line_by_line():
 
 
 def test_the_trivial_world_is_solved_on_average():
-    value, excess, _ = late_averages(OptDual(0.6), "bandit", 800)
+    value, excess, _ = late_averages(OptDual(room=0.6), "bandit", 800)
     assert value > 0.9 * BEST
     assert excess < 0.1
 
@@ -50,8 +50,8 @@ def test_the_trivial_world_is_solved_on_average():
     ("learner", "setting", "word"),
     [
         (OptDual(), Setting(H, S, A, n_episodes=K), "room"),
-        (OptDual(ROOM), Setting(H, S, A), "n_episodes"),
-        (OptDual(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
+        (OptDual(room=ROOM), Setting(H, S, A), "n_episodes"),
+        (OptDual(room=ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

@@ -2,16 +2,16 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp
-from plain_loop import PlainCounts, dot, kernel_of
-from reference_programs import dual_value
-from trivial_world import BEST, known_safe, late_averages
 
 from omdpd.learners.needs import SafePolicy
 from omdpd.learners.optpess_lp import OptPessLP
 from omdpd.play.scene import known_safe_policy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, forward, random_cmdp
+from tests.references.plain_loop import PlainCounts, dot, kernel_of
+from tests.references.reference_programs import dual_value
+from tests.references.trivial_world import BEST, known_safe, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 60
@@ -25,7 +25,7 @@ CASES = [((0.2, 0.0, 0.005), 1), ((0.3, 0.01, 0.002), I), ((1.0, 1.0, 1.0), 1)]
 def test_every_plan_is_the_safe_policy_or_an_optimum_of_the_pessimistic_program(scales, n_constraints):
     cmdp = random_cmdp(np.random.default_rng(2), H, S, A, n_constraints, budget=0.7)
     safe = known_safe_policy("OptPessLP", cmdp)
-    learner = OptPessLP(safe, *scales)
+    learner = OptPessLP(*scales, safe=safe)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(3)
     state, counts = learner.init(setting), PlainCounts(H, S, A, n_constraints)
@@ -59,7 +59,7 @@ def test_every_plan_is_the_safe_policy_or_an_optimum_of_the_pessimistic_program(
 
 
 def test_the_trivial_world_is_solved_with_hardly_any_violation():
-    value, _, violation = late_averages(OptPessLP(known_safe()), "bandit", 400)
+    value, _, violation = late_averages(OptPessLP(safe=known_safe()), "bandit", 400)
     assert value > 0.9 * BEST
     assert violation < 0.02
 
@@ -68,7 +68,7 @@ def test_the_trivial_world_is_solved_with_hardly_any_violation():
     ("learner", "setting", "why"),
     [
         (OptPessLP(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
-        (OptPessLP(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
+        (OptPessLP(safe=FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):
@@ -78,5 +78,5 @@ def test_what_it_cannot_serve_is_refused(learner, setting, why):
 
 @pytest.mark.slow
 def test_regret_per_episode_falls_with_the_number_of_episodes():
-    values = [late_averages(OptPessLP(known_safe()), "bandit", episodes)[0] for episodes in (100, 3200)]
+    values = [late_averages(OptPessLP(safe=known_safe()), "bandit", episodes)[0] for episodes in (100, 3200)]
     assert BEST - values[1] < 0.5 * (BEST - values[0])

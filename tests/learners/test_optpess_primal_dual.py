@@ -2,13 +2,13 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts, kernel_of
-from trivial_world import BEST, late_averages
 
 from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts, kernel_of
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 60

@@ -2,15 +2,14 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts
-from policy_by_hand import bonus_tables, evaluate, exponential
-from trivial_world import BEST, late_averages
 
-from omdpd.beliefs.bonuses import BernsteinBonus
 from omdpd.learners.optprimaldual import OptPrimalDual
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts
+from tests.references.policy_by_hand import bonus_tables, evaluate, exponential
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -20,7 +19,7 @@ SCALES = (0.2, 0.0, 0.0)
 
 def test_episodes_go_line_by_line():
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
-    learner = OptPrimalDual(ROOM, BernsteinBonus(*SCALES), primal_scale=30.0, dual_scale=2.0)
+    learner = OptPrimalDual(*SCALES, room=ROOM, primal_scale=30.0, dual_scale=2.0)
     rng = np.random.default_rng(1)
     setting = cmdp.setting(K, "bandit")
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
@@ -44,23 +43,23 @@ def test_episodes_go_line_by_line():
 
 
 def test_the_trivial_world_is_solved_on_average():
-    value, excess, _ = late_averages(OptPrimalDual(0.6), "bandit", 1500)
+    value, excess, _ = late_averages(OptPrimalDual(room=0.6), "bandit", 1500)
     assert value > 0.9 * BEST
     assert excess < 0.2
 
 
 def test_theory_has_the_papers_steps():
-    state = OptPrimalDual.theory(ROOM).init(Setting(H, S, A, n_episodes=K))
-    assert state.primal_rate == pytest.approx(math.sqrt(2 * math.log(A) / K) / (H * (1 + H / ROOM)))
-    assert state.dual_rate == pytest.approx(1 / (ROOM * math.sqrt(K)))
+    rates = OptPrimalDual.theory(ROOM).rates(Setting(H, S, A, n_episodes=K), 0)
+    assert rates.eta == pytest.approx(math.sqrt(2 * math.log(A) / K) / (H * (1 + H / ROOM)))
+    assert rates.rate == pytest.approx(1 / (ROOM * math.sqrt(K)))
 
 
 @pytest.mark.parametrize(
     ("learner", "setting", "word"),
     [
         (OptPrimalDual(), Setting(H, S, A, n_episodes=K), "room"),
-        (OptPrimalDual(ROOM), Setting(H, S, A), "n_episodes"),
-        (OptPrimalDual(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
+        (OptPrimalDual(room=ROOM), Setting(H, S, A), "n_episodes"),
+        (OptPrimalDual(room=ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

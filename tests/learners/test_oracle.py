@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp
-from plain_loop import dot
-from reference_programs import dual_value
-from trivial_world import BEST, late_averages, trivial_world
 
 from omdpd.learners.oracle import Oracle
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, forward, random_cmdp
+from tests.references.plain_loop import dot
+from tests.references.reference_programs import dual_value
+from tests.references.trivial_world import BEST, late_averages, trivial_world
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -40,10 +40,9 @@ def test_the_trivial_world_is_solved_from_the_start():
     assert excess <= 1e-7
 
 
-def test_the_model_may_be_lists_of_successors(monkeypatch):
+def test_the_model_may_be_lists_of_successors():
     cmdp = random_cmdp(np.random.default_rng(3), H, S, A, I, budget=0.1)
     dense = Oracle(cmdp.transition, cmdp.reward, cmdp.excess).init(cmdp.setting(K, "bandit"))
-    monkeypatch.setattr("omdpd.solvers.planning.MAX_ENTRIES", 0)
     listed = Oracle(cmdp.laws.listed(), cmdp.reward, cmdp.excess).init(cmdp.setting(K, "bandit"))
     q, p = (forward(state.policy, cmdp.transition, cmdp.initial) for state in (listed, dense))
     assert dot(q, cmdp.reward) == pytest.approx(dot(p, cmdp.reward), abs=1e-8)

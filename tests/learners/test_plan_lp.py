@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp, revealed
-from opened import opened
-from plain_beliefs import Past, bonus, standard_error
 
 from omdpd.learners.plan_lp import UNMET, PlanLP
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.programs import best_policy
+from tests.references.instances import bandit, forward, random_cmdp, revealed
+from tests.references.opened import opened
+from tests.references.plain_beliefs import Past, bonus, standard_error
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 

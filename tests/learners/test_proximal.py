@@ -3,8 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp, random_kernel, random_policy, revealed
-from plain_loop import cautious_tables, follow_proximal, optimistic_tables
 
 from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator, KnownModel
 from omdpd.learners.proximal import ProximalOMDPD, Stepping, Weighting
@@ -12,6 +10,8 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import Setting
 from omdpd.solvers.programs import best_policy
+from tests.references.instances import bandit, forward, random_cmdp, random_kernel, random_policy, revealed
+from tests.references.plain_loop import cautious_tables, follow_proximal, optimistic_tables
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 PRESETS = {

@@ -6,12 +6,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from expanded import expanded, expanded_kernel
-from instances import bandit, revealed
 
+from omdpd.learners import tables_or_graph
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
-from omdpd.learners.proximal_steps import MAX_TABLE
 from omdpd.play.guards import check_footprint
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError
@@ -26,6 +24,8 @@ from omdpd.storage.packing import pack, unpack
 from omdpd.testing import check_learner
 from omdpd.testing.common import frozen_copy
 from omdpd.worlds import WORLDS
+from tests.references.expanded import expanded, expanded_kernel
+from tests.references.instances import bandit, revealed
 
 H, S, A, I = 5, 9, 3, 2  # noqa: E741
 PRESETS = {
@@ -157,9 +157,65 @@ def test_a_session_on_disk_goes_on_with_the_same_policy(tmp_path):
         assert np.array_equal(session.policy(), kept)
 
 
+def goes_over_at(monkeypatch, share):
+    """Let every problem begin on the graph, and go over to tables at this share of all entries."""
+    monkeypatch.setattr(tables_or_graph, "SMALL", 0)
+    monkeypatch.setattr(tables_or_graph, "DENSE", share)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("kind", ["bandit", "full"])
+def test_a_run_goes_over_to_tables_where_the_laws_turn_out_dense(monkeypatch, name, kind):
+    monkeypatch.setattr(graph_steps, "graph_step", partial(graph_steps.graph_step, tolerance=1e-12))
+    cmdp, stays = sparse_cmdp(), PRESETS[name]
+    states, feedback = states_of(stays, cmdp, kind, 16)
+    at = [state.believed.region.entries[-1] / (H * S * A * S) for state in states]
+    goes_over_at(monkeypatch, at[8])
+    learner = replace(stays, layout=None)
+    found = [learner.init(cmdp.setting(60, kind))]
+    for met in feedback:
+        found.append(learner.update(found[-1], met))
+    shares = np.array(at) > at[8]
+    assert [not isinstance(state.believed.region, Graph) for state in found] == shares.tolist()
+    for on_graph, state in zip(states, found, strict=True):
+        q = state.q if state.q.ndim == 3 else expanded(state.q, state.believed.region, (H, S, A))
+        assert np.abs(expanded(on_graph.q, on_graph.believed.region, (H, S, A)) - q).max() < 1e-5
+        assert np.allclose(on_graph.V, state.V, rtol=0.0, atol=1e-6)
+    told, wanted = learner.report(found[-1]), stays.report(states[-1])
+    assert (told.log.solves, told.log.failures) == (wanted.log.solves, 0)
+    assert told.promise.value == pytest.approx(wanted.promise.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_state_in_tables_says_what_it_said_on_the_graph(name):
+    learner, cmdp = PRESETS[name], sparse_cmdp()
+    for kind in ("bandit", "full"):
+        states, _ = states_of(learner, cmdp, kind, 9)
+        graph, tables = states[-1], learner.in_tables(states[-1])
+        p, stated = tables.believed.region.transition, expanded_kernel(graph.believed.region, (H, S, A))
+        reached = np.flatnonzero(cmdp.initial)  # nothing starts in the other states
+        assert np.allclose(p[1:], stated[1:], rtol=0.0, atol=1e-12)
+        assert np.allclose(p[0, reached], stated[0, reached], rtol=0.0, atol=1e-12)
+        assert np.allclose(learner.policy(tables), learner.policy(graph), rtol=0.0, atol=1e-12)
+        assert tables.counts.visits.sum() == graph.counts.visits.sum() == 9 * H
+        assert tables.counts.reward_sum.sum() == pytest.approx(graph.counts.reward_sum.sum())
+        assert learner.regret_bound(tables) == pytest.approx(learner.regret_bound(graph))
+        (ours,), (theirs,) = ([each.certificate for each in [learner.report(state)]] for state in (tables, graph))
+        assert (ours is None) == (theirs is None)
+
+
+def test_the_middle_begins_on_the_graph_and_may_come_to_need_tables():
+    small, middle, large = Setting(10, 30, 5), Setting(20, 100, 5), Setting(100, 2500, 4)
+    learner = ProximalOMDPD.standard()
+    begun = [tables_or_graph.begins_as(learner.estimator, each) for each in (small, middle, large)]
+    assert begun == ["dense", "graph", "graph"]
+    assert [learner.keeps_tables(each) for each in (small, middle, large)] == [True, True, False]
+    assert isinstance(learner.init(middle).believed.region, Graph)
+
+
 def test_a_large_problem_is_laid_out_on_a_graph_and_a_small_one_on_tables():
-    small, large = Setting(10, 100, 4), Setting(100, 2500, 4, initial=np.eye(2500)[0], n_episodes=50)
-    assert 10 * 100 * 4 * 100 <= MAX_TABLE < 100 * 2500 * 4 * 2500
+    small, large = Setting(10, 40, 4), Setting(100, 2500, 4, initial=np.eye(2500)[0], n_episodes=50)
+    assert 10 * 40 * 4 * 40 <= tables_or_graph.SMALL < tables_or_graph.MAX_TABLE < 100 * 2500 * 4 * 2500
     learner = ProximalOMDPD.standard()
     assert learner.keeps_tables(small)
     assert not learner.keeps_tables(large)

@@ -6,11 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp, random_policy, revealed
 from numba import njit
-from opened import opened
-from plain_beliefs import Past, standard_error
-from plain_loop import Solves
 
 from omdpd.beliefs.confidence import KnownModel
 from omdpd.beliefs.margins import Caution
@@ -24,6 +20,10 @@ from omdpd.learners.surrogate import Stepping, Weighting
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.storage.packing import pack, unpack
+from tests.references.instances import bandit, random_cmdp, random_policy, revealed
+from tests.references.opened import opened
+from tests.references.plain_beliefs import Past, standard_error
+from tests.references.plain_loop import Solves
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 

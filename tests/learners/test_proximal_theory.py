@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp, random_policy, revealed
-from opened import opened, with_number
 
 from omdpd.beliefs.confidence import EmpiricalEstimator, KnownModel
 from omdpd.learners.proximal import ProximalOMDPD
@@ -16,6 +14,8 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.mirror import Hinges, mirror_step
 from omdpd.solvers.programs import best_policy
 from omdpd.solvers.regions import Kernel
+from tests.references.instances import bandit, forward, random_cmdp, random_policy, revealed
+from tests.references.opened import opened, with_number
 
 H, S, A = 4, 3, 2
 K = 120

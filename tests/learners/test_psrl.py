@@ -1,8 +1,5 @@
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from reference_programs import dual_value
-from trivial_world import BEST, late_averages
 
 from omdpd.experiments.one_run import advance, run
 from omdpd.experiments.registry import Registry
@@ -11,6 +8,9 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.flow import value_of_policy
 from omdpd.storage.run_folder import RunFolder
+from tests.references.instances import bandit, random_cmdp
+from tests.references.reference_programs import dual_value
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I, K = 4, 3, 2, 2, 40  # noqa: E741
 
@@ -23,12 +23,12 @@ def test_every_plan_is_an_optimum_under_the_model_that_was_drawn():
     solved = 0
     for k in range(15):
         model = learner.drawn(setting, state.counts, k)
-        assert np.allclose(model.transition.sum(-1), 1.0)
-        value, _ = dual_value(model.transition, setting.mu, model.reward, model.cost)
+        assert np.allclose(model.box.lower.sum(-1), 1.0)
+        value, _ = dual_value(model.box.lower, setting.mu, model.reward, model.cost)
         if value is not None:
             solved += 1
             policy = learner.policy(state)
-            assert value_of_policy(policy, model.transition, setting.mu, model.reward) == pytest.approx(value, abs=1e-6)
+            assert value_of_policy(policy, model.box.lower, setting.mu, model.reward) == pytest.approx(value, abs=1e-6)
         state = learner.update(state, bandit(rng, cmdp, learner.policy(state)))
     assert solved > 0
 
@@ -41,7 +41,7 @@ def test_draws_follow_the_data_and_the_seed_of_the_setting():
         np.full((H, S, A), 1e8), 1e8 * cmdp.transition, 1e8 * cmdp.reward, 1e8 * cmdp.excess
     )  # fmt: skip
     drawn = learner.drawn(setting, many, 5)
-    assert np.allclose(drawn.transition, cmdp.transition, atol=1e-3)
+    assert np.allclose(drawn.box.lower, cmdp.transition, atol=1e-3)
     assert np.allclose(drawn.reward, cmdp.reward, atol=1e-3)
     assert np.allclose(drawn.cost, cmdp.excess, atol=1e-3)
     other = learner.drawn(Setting(H, S, A, I, n_episodes=K, seed=4), many, 5)

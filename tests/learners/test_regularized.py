@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts
-from policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
-from trivial_world import BEST, late_averages
 
-from omdpd.beliefs.bonuses import BernsteinBonus
 from omdpd.learners.regularized import RegularizedPrimalDual
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts
+from tests.references.policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -18,7 +17,7 @@ SCALES = (0.2, 0.0, 0.0)
 
 def test_episodes_go_line_by_line():
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
-    learner = RegularizedPrimalDual(ROOM, BernsteinBonus(*SCALES), eta_scale=3.0, tau_scale=0.5)
+    learner = RegularizedPrimalDual(*SCALES, room=ROOM, eta_scale=3.0, tau_scale=0.5)
     rng = np.random.default_rng(1)
     setting = cmdp.setting(K, "bandit")
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
@@ -43,7 +42,7 @@ def test_episodes_go_line_by_line():
 
 
 def test_the_trivial_world_is_solved():
-    value, _, violation = late_averages(RegularizedPrimalDual(0.6), "bandit", 2000)
+    value, _, violation = late_averages(RegularizedPrimalDual(room=0.6), "bandit", 2000)
     assert value > 0.85 * BEST
     assert violation < 0.2
 
@@ -52,9 +51,9 @@ def test_the_trivial_world_is_solved():
     ("learner", "setting", "word"),
     [
         (RegularizedPrimalDual(), Setting(H, S, A, n_episodes=K), "room"),
-        (RegularizedPrimalDual(ROOM), Setting(H, S, A), "n_episodes"),
-        (RegularizedPrimalDual(ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
-        (RegularizedPrimalDual(ROOM, eta_scale=100.0, tau_scale=1.0), Setting(H, S, A, n_episodes=K), "eta tau"),
+        (RegularizedPrimalDual(room=ROOM), Setting(H, S, A), "n_episodes"),
+        (RegularizedPrimalDual(room=ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
+        (RegularizedPrimalDual(room=ROOM, eta_scale=100.0, tau_scale=1.0), Setting(H, S, A, n_episodes=K), "eta tau"),
     ],
 )
 def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):

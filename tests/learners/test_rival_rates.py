@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 
 from omdpd.play.judging import comparator
-from omdpd.play.scene import informed
+from omdpd.play.scene import with_known_facts
 from omdpd.play.simulate import play_episode
 from omdpd.solvers.compiled.flow import occupancy_of_policy
+from tests.references.named import LEARNERS, NATURES, WORLDS
 
 K = 4000
 SEEDS = (11, 12, 13)
@@ -20,7 +20,7 @@ def growth(name, nature, settings):
         cmdp = WORLDS["random_dirichlet"]().build(np.random.default_rng(seed))
         chosen = NATURES[nature]().build(cmdp, seed)
         best = comparator(cmdp, chosen, range(4 if chosen.repeats else 1)).value
-        learner = informed(LEARNERS[name](**settings).build(), cmdp, chosen.feedback)
+        learner = with_known_facts(LEARNERS[name](**settings).build(), cmdp, chosen.feedback)
         state, rng = learner.init(cmdp.setting(K, chosen.feedback)), np.random.default_rng((seed, 1))
         regret = strong = weak = 0.0
         for k in range(K):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from omdpd.learners import LEARNERS
+from omdpd.learners.settings import GIVEN, settings_of
 
 # A few values of every kind that settings take; some pair of them differs from any default.
 TRIALS: tuple[Any, ...] = (True, False, 0.25, 0.75, 3, 5, 2.5, "uniform", "least-cost", "kl", "graph", None)
@@ -18,6 +18,8 @@ TRIALS: tuple[Any, ...] = (True, False, 0.25, 0.75, 3, 5, 2.5, "uniform", "least
 def leaves(thing: object, path: str = "") -> Iterator[tuple[str, object]]:
     """Every plain value inside a learner, by the type that holds it."""
     for field in fields(thing) if is_dataclass(thing) else ():
+        if GIVEN in field.metadata:  # Python or a run fills it
+            continue
         value = getattr(thing, field.name)
         if is_dataclass(value) and not isinstance(value, type):
             yield from leaves(value, f"{type(value).__name__}.")
@@ -27,7 +29,7 @@ def leaves(thing: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 def reached(factory: Callable[..., Any]) -> set[str]:
     """The fields that change with some setting, alone or beside a switch that is turned."""
-    parameters = inspect.signature(factory).parameters
+    parameters = settings_of(factory)
     switches = [{}, *({name: True} for name, p in parameters.items() if p.annotation in ("bool", bool))]
     found: set[str] = set()
     for switch in switches:

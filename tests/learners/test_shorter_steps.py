@@ -4,12 +4,9 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp
-from opened import opened
 
 from omdpd.beliefs.confidence import EmpiricalEstimator
 from omdpd.learners import proximal_steps
@@ -17,6 +14,8 @@ from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.standard import learn
 from omdpd.learners.surrogate import Weighting
 from omdpd.solvers.mirror import Status, mirror_step
+from tests.references.instances import bandit, forward, random_cmdp
+from tests.references.opened import opened
 
 H, S, A = 4, 3, 2
 
@@ -74,9 +73,7 @@ def check_standard(solvable):
 
 def test_the_standard_learner_shortens_its_steps_in_the_same_way():
     """Without the compiler, where the solver within its one compiled step can be another."""
-    environment = os.environ | {
-        "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)]),
-    }  # fmt: skip
-    program = "import test_shorter_steps as t; t.check_standard(10.0); t.check_standard(100.0)"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    program = "from tests.learners import test_shorter_steps as t; t.check_standard(10.0); t.check_standard(100.0)"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -2,12 +2,12 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp, revealed
-from plain_loop import PlainCounts, Solves, dot, optimistic_tables
 
 from omdpd.learners.sinha_vaze import SinhaVaze
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, forward, random_cmdp, revealed
+from tests.references.plain_loop import PlainCounts, Solves, dot, optimistic_tables
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50

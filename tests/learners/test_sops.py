@@ -2,17 +2,17 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, forward, random_cmdp
-from kl_reference import check_kl_step
-from plain_loop import PlainCounts, dot, kernel_of, logarithms, optimistic_tables
-from trivial_world import BEST, known_safe, late_averages
-from upper_occupancy import most_mass, most_value
 
 from omdpd.learners.needs import SafePolicy
 from omdpd.learners.sops import SOPS
 from omdpd.play.scene import known_safe_policy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, forward, random_cmdp
+from tests.references.kl_reference import check_kl_step
+from tests.references.plain_loop import PlainCounts, dot, kernel_of, logarithms, optimistic_tables
+from tests.references.trivial_world import BEST, known_safe, late_averages
+from tests.references.upper_occupancy import most_mass, most_value
 
 H, S, A = 4, 3, 2
 K = 40
@@ -22,7 +22,7 @@ K = 40
 def test_the_mixture_is_worked_out_again_line_by_line(gamma_scale):
     cmdp = random_cmdp(np.random.default_rng(3), H, S, A, 1, budget=0.5)
     safe = known_safe_policy("SOPS", cmdp)
-    learner = SOPS(safe, gamma_scale=gamma_scale)
+    learner = SOPS(safe=safe, gamma_scale=gamma_scale)
     setting = cmdp.setting(K, "bandit")
     rng = np.random.default_rng(1)
     state, counts = learner.init(setting), PlainCounts(H, S, A, 1)
@@ -67,7 +67,7 @@ def test_an_empty_safe_set_means_the_safe_policy():
     """Every pair is seen to cost 1, whatever was promised: then only the safe policy is left."""
     cmdp = random_cmdp(np.random.default_rng(0), H, 1, 1, 1)
     safe = SafePolicy(np.ones((H, 1, 1)), np.array([-0.5]))
-    learner = SOPS(safe)
+    learner = SOPS(safe=safe)
     state = learner.init(cmdp.setting(K, "bandit"))
     met = bandit(np.random.default_rng(1), cmdp, learner.policy(state))
     met = type(met)(met.trajectory, met.rewards, np.ones((1, H)))
@@ -78,7 +78,7 @@ def test_an_empty_safe_set_means_the_safe_policy():
 
 
 def test_the_trivial_world_is_solved_without_violation():
-    value, _, violation = late_averages(SOPS(known_safe()), "bandit", 400)
+    value, _, violation = late_averages(SOPS(safe=known_safe()), "bandit", 400)
     assert value > 0.85 * BEST
     assert violation < 1e-6
 
@@ -92,10 +92,10 @@ FINE = SafePolicy(np.full((H, S, A), 1 / A), np.array([-0.25]))
     ("learner", "setting", "why"),
     [
         (SOPS(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
-        (SOPS(UNSAFE), Setting(H, S, A, n_episodes=K), "costs 0.25 above its budget"),
-        (SOPS(MISFIT), Setting(H, S, A, n_episodes=K), "the setting asks"),
-        (SOPS(FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (SOPS(FINE), Setting(H, S, A), "set n_episodes"),
+        (SOPS(safe=UNSAFE), Setting(H, S, A, n_episodes=K), "costs 0.25 above its budget"),
+        (SOPS(safe=MISFIT), Setting(H, S, A, n_episodes=K), "the setting asks"),
+        (SOPS(safe=FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
+        (SOPS(safe=FINE), Setting(H, S, A), "set n_episodes"),
     ],
 )
 def test_what_it_cannot_serve_is_refused(learner, setting, why):

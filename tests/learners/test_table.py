@@ -5,16 +5,15 @@ name hashes them), and with every switch turned.  It is never written again, but
 purpose: runs are stored with their settings, so that only new ones get the new default, under another name.
 """
 
-import inspect
 import json
 import re
 import subprocess
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Literal, Union, get_args, get_origin, get_type_hints
+from typing import Literal, Union, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ import omdpd.learners
 from omdpd.beliefs.confidence import BoxEstimator
 from omdpd.learners import LEARNERS, OMDPD, ProximalOMDPD
 from omdpd.learners.omdpd import DIVERGENCES, HINTS, AsPrinted, DivergenceName, HintName
+from omdpd.learners.settings import settings_of, types_of
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.mirror import Divergence
 
@@ -38,14 +38,14 @@ SIMPLE = (float, int, bool, str, NoneType)
 
 def parameters(factory):
     """The parameters of a factory by name, with the types that their annotations resolve to."""
-    hints = get_type_hints(factory.__init__ if inspect.isclass(factory) else factory)
-    return {name: (found, hints[name]) for name, found in inspect.signature(factory).parameters.items()}
+    hints = types_of(factory)
+    return {name: (found, hints[name]) for name, found in settings_of(factory).items()}
 
 
 def plain(value, recorded):
     """What was recorded of a value: the class of a dataclass and the fields that it had, anything else as it is."""
     if is_dataclass(value) and isinstance(recorded, dict):
-        names = {field.name for field in fields(value)} & set(recorded)
+        names = set(recorded) - {"class"}
         return {"class": type(value).__name__} | {name: plain(getattr(value, name), recorded[name]) for name in names}
     return value.value if isinstance(value, Enum) else value
 
@@ -78,7 +78,10 @@ def test_every_setting_has_a_default_and_a_type_that_a_file_can_spell(name):
 @pytest.mark.parametrize("entry", BUILT, ids=lambda entry: f"{entry['name']}-{','.join(entry['settings'])}")
 def test_a_factory_builds_what_version_0_1_built(entry):
     learner = LEARNERS[entry["name"]](**entry["settings"])
-    assert plain(learner, entry["built"]) == entry["built"]
+    found = plain(learner, entry["built"])
+    if getattr(learner, "safe", ...) is None:  # which of them a run tells it is a setting of its own by now
+        found["safe"] = learner.safe_policy
+    assert found == entry["built"]
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -2,12 +2,12 @@ import math
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from trivial_world import BEST, late_averages
 
 from omdpd.learners.triple_q import TripleQ
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A = 4, 3, 2
 K = 60

@@ -2,14 +2,14 @@ import math
 
 import numpy as np
 import pytest
-from instances import forward, random_cmdp, revealed
-from kl_reference import check_kl_step
-from plain_loop import PlainCounts, dot, optimistic_tables
-from trivial_world import BEST, late_averages
 
 from omdpd.learners.ucpd import UCPD
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import forward, random_cmdp, revealed
+from tests.references.kl_reference import check_kl_step
+from tests.references.plain_loop import PlainCounts, dot, optimistic_tables
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 30

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from plain_loop import PlainCounts
-from policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
-from trivial_world import BEST, late_averages
 
-from omdpd.beliefs.bonuses import BernsteinBonus, IteratedLogBonus
+from omdpd.beliefs.bonuses import IteratedLogBonus
 from omdpd.learners.uopt_rpgpd import UOptRPGPD
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.plain_loop import PlainCounts
+from tests.references.policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
+from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -18,7 +18,7 @@ SCALES = (0.2, 0.0, 0.0)
 
 def test_episodes_go_line_by_line():
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
-    learner, rng = UOptRPGPD(BernsteinBonus(*SCALES)), np.random.default_rng(1)
+    learner, rng = UOptRPGPD(*SCALES), np.random.default_rng(1)
     setting = cmdp.setting(K, "bandit")
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
     pi, lam = np.full((H, S, A), 1 / A), np.zeros(I)

@@ -1,22 +1,23 @@
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from kl_reference import check_kl_step
-from plain_loop import PlainCounts, optimistic_tables
-from reference_programs import extended_value
-from upper_occupancy import most_mass
 
 from omdpd.learners.exploration import exploring_step
 from omdpd.learners.wcops import WCOPS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
+from tests.references.instances import bandit, random_cmdp
+from tests.references.kl_reference import check_kl_step
+from tests.references.plain_loop import PlainCounts, optimistic_tables
+from tests.references.reference_programs import extended_value
+from tests.references.upper_occupancy import most_mass
 
 H, S, A, I, K = 4, 3, 2, 2, 40  # noqa: E741
 
 
-def test_steps_are_projections_on_the_safe_set_of_weighted_costs():
+@pytest.mark.parametrize("gamma", [None, 0.3])
+def test_steps_are_projections_on_the_safe_set_of_weighted_costs(gamma):
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.4)
-    learner, setting, rng = WCOPS(power=0.6), cmdp.setting(K, "bandit"), np.random.default_rng(1)
+    learner, setting, rng = WCOPS(power=0.6, gamma_scale=gamma), cmdp.setting(K, "bandit"), np.random.default_rng(1)
     state, counts = learner.init(setting), PlainCounts(H, S, A, I)
     box, q, eta = optimistic_tables(counts, K)[4], state.q, exploring_step(setting, K, 0.01)
     history = {}
@@ -26,7 +27,7 @@ def test_steps_are_projections_on_the_safe_set_of_weighted_costs():
         met = bandit(rng, cmdp, policy)
         loss = np.zeros((H, S, A))
         for h, (s, a) in enumerate(zip(met.trajectory.states, met.trajectory.actions, strict=True)):
-            loss[h, s, a] = (1 - met.rewards[h]) / (most_mass(policy, box, setting.mu, h, s, a) + eta)
+            loss[h, s, a] = (1 - met.rewards[h]) / (most_mass(policy, box, setting.mu, h, s, a) + (gamma or 1.0) * eta)
             history.setdefault((h, s, a), []).append(met.costs[:, h])
         counts.add(met)
         box = optimistic_tables(counts, K)[4]

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from instances import forward, random_cmdp
 
 from omdpd.natures.anchor import SLACK, Anchor
 from omdpd.solvers.compiled.flow import greedy_policy
+from tests.references.instances import forward, random_cmdp
 
 H, S, A = 4, 3, 2
 

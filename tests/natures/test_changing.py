@@ -4,9 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from instances import forward, random_policy
-from named import NATURES, WORLDS
-from reference_programs import dual_value
 
 from omdpd.experiments.seeds import run
 from omdpd.learners.omdpd import OMDPD
@@ -14,9 +11,12 @@ from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.uniform import Uniform
 from omdpd.natures import NATURES as FACTORIES
-from omdpd.natures.unrevealed import Unrevealed
+from omdpd.natures import pool
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
+from tests.references.instances import forward, random_policy
+from tests.references.named import NATURES, WORLDS
+from tests.references.reference_programs import dual_value
 
 CHANGING = ("switching_rewards", "drifting_rewards", "adaptive_rewards")
 
@@ -139,7 +139,7 @@ def test_no_learner_keeps_both_promises_where_an_adversary_looks_like_chance(lea
     """docs/theory.md, 10: (1 + room) regret, if the coin is chance, + 2 violation, if it is not, are K but for luck."""
     K = 400
     cmdp = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[-room, 0.0]], budget=0.0, horizon=1)
-    coin = Unrevealed(cmdp, 0, np.array([-room, 1.0, -room, -1.0]).reshape(2, 1, 1, 1, 2), "random")
+    coin = pool.unrevealed(cmdp, 0, np.array([-room, 1.0, -room, -1.0]).reshape(2, 1, 1, 1, 2), "random")
     found = run(cmdp, learner, coin, K)
     regret = K - found.rows[-1].value_sum  # where the mean cost is zero, to take the risk is safe and earns 1
     assert (1.0 + room) * regret + 2.0 * found.scores.violation >= K - 3.0 * math.sqrt(K)

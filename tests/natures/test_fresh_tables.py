@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from instances import forward, random_cmdp, random_policy
 
 from omdpd.natures import anchored, independent
 from omdpd.natures.anchor import Anchor
 from omdpd.play.judging import comparator
+from tests.references.instances import forward, random_cmdp, random_policy
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 NOWHERE = np.zeros((H, S, A))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from omdpd import ProximalOMDPD, run
-from omdpd.natures import natural
+from omdpd.natures import pool
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.worlds import intrusion, random_dirichlet, streaming
@@ -19,20 +19,20 @@ def occupancy(cmdp, action):
 def test_scenarios_are_switched_as_asked():
     cmdp = streaming.make()
     q = occupancy(cmdp, 0)
-    cyclic = natural.make(cmdp, 0, "cyclic")
+    cyclic = pool.make_natural(cmdp, 0, "cyclic")
     assert [cyclic.draw(k, q).key for k in range(4)] == [0, 1, 2, 0]
-    blocks = natural.make(cmdp, 0, "blocks")
+    blocks = pool.make_natural(cmdp, 0, "blocks")
     assert [blocks.draw(k, q).key for k in (0, 49, 50, 149, 150)] == [0, 0, 1, 2, 0]
-    drawn = [natural.make(cmdp, 5).draw(k, q).key for k in range(60)]
+    drawn = [pool.make_natural(cmdp, 5).draw(k, q).key for k in range(60)]
     assert set(drawn) == {0, 1, 2}
-    assert drawn == [natural.make(cmdp, 5).draw(k, q).key for k in range(60)]
+    assert drawn == [pool.make_natural(cmdp, 5).draw(k, q).key for k in range(60)]
     assert np.array_equal(cyclic.draw(1, q).cost, cyclic.table(1))
 
 
 def test_a_hostile_nature_picks_what_costs_most():
     """An intruder who is never stopped ends up deep: the vault costs most.  One scanned every step stays shallow."""
     cmdp = intrusion.make()
-    hostile = natural.make_hostile(cmdp, 0)
+    hostile = pool.make_hostile(cmdp, 0)
     excess = [float(np.vdot(table[0], occupancy(cmdp, 0))) for table in cmdp.scenarios.tables]
     assert hostile.draw(0, occupancy(cmdp, 0)).key == int(np.argmax(excess))
     assert cmdp.scenarios.names[hostile.draw(0, occupancy(cmdp, 1)).key] == "the desk"
@@ -49,17 +49,17 @@ def test_a_learner_is_judged_against_the_best_policy_safe_in_every_scenario(natu
 
 def test_safety_is_judged_over_all_scenarios():
     cmdp = streaming.make()
-    assert natural.make(cmdp, 0).safety().exists
+    assert pool.make_natural(cmdp, 0).safety().exists
     tight = streaming.make(budget=5.0).with_scenarios({"always": np.ones((10, 2))})
-    assert "exceeds a budget in some scenario by at least 5" in natural.make_hostile(tight, 0).safety().why
+    assert "exceeds a budget in some scenario by at least 5" in pool.make_hostile(tight, 0).safety().why
 
 
 def test_a_world_without_scenarios_says_what_to_do():
     cmdp = random_dirichlet.make(np.random.default_rng(0))
     with pytest.raises(InvalidInputError, match="'random_dirichlet' names no scenarios of its own"):
-        natural.make(cmdp, 0)
+        pool.make_natural(cmdp, 0)
     with pytest.raises(InvalidInputError, match="switching is 'daily'"):
-        natural.make(streaming.make(), 0, "daily")
+        pool.make_natural(streaming.make(), 0, "daily")
 
 
 def test_no_scenarios_at_all_are_refused():

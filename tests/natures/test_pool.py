@@ -2,13 +2,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from instances import forward, random_cmdp, random_policy
-from reference_programs import dual_value
 
 from omdpd.natures import pool
 from omdpd.natures.anchor import Anchor
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.compiled.products import costliest
+from tests.references.instances import forward, random_cmdp, random_policy
+from tests.references.reference_programs import dual_value
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 NOWHERE = np.zeros((H, S, A))

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from instances import random_cmdp
-from reference_programs import dual_value, least_worst_excess
 
 from omdpd.natures import fixed, scaled
 from omdpd.problem.cmdp import CMDP
+from tests.references.instances import random_cmdp
+from tests.references.reference_programs import dual_value, least_worst_excess
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 NOWHERE = np.zeros((H, S, A))

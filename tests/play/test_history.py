@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from instances import random_cmdp
 
 from omdpd import InvalidInputError, ProximalOMDPD, Uniform, plot, run
 from omdpd.natures import fixed
+from tests.references.instances import random_cmdp
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 12

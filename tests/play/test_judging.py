@@ -4,20 +4,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from instances import forward, random_cmdp, random_policy
-from reference_programs import dual_value, least_total
 
+from benchmarks.ratios import paired_ratio_interval
 from omdpd.learners import ProximalOMDPD, Uniform
-from omdpd.natures import fixed, independent, natural, pool, scaled
-from omdpd.natures.pool import Adaptive, Drifting, Pool
+from omdpd.natures import fixed, independent, pool, scaled
+from omdpd.natures.pool import Drifting, Pool
 from omdpd.natures.rewards import ChangingRewards
-from omdpd.natures.unrevealed import Unrevealed
 from omdpd.play.judging import Assessment, Comparator, Totals, assess, comparator, growth_exponent, scores
-from omdpd.play.loop import first, met_comparator, play, stretches
+from omdpd.play.loop import met_comparator, play, start_of_run, stretches
 from omdpd.play.scene import Scene
 from omdpd.problem.cmdp import CMDP, Round
-from omdpd.report.statistics import paired_ratio_interval
-from omdpd.solvers.planning import room_under
+from omdpd.worlds.card import slater_gap
+from tests.references.instances import forward, random_cmdp, random_policy
+from tests.references.reference_programs import dual_value, least_total
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 
@@ -44,11 +43,11 @@ OUT_OF_REACH = {
     "scaled": lambda cmdp: scaled.make(cmdp, 3),
     "independent": lambda cmdp: independent.make(cmdp, 3),
     "pool": lambda cmdp: Pool(cmdp, 3, tables_of(cmdp)),
-    "adaptive": lambda cmdp: Adaptive(cmdp, tables_of(cmdp)),
+    "adaptive": lambda cmdp: Pool(cmdp, 3, tables_of(cmdp), "adaptive"),
     "drifting": lambda cmdp: Drifting(cmdp, tables_of(cmdp), period=7),
-    "unrevealed": lambda cmdp: Unrevealed(cmdp, 3, tables_of(cmdp)),
-    "natural": lambda cmdp: natural.make(cmdp, 3),
-    "hostile": lambda cmdp: natural.make_hostile(cmdp, 3),
+    "unrevealed": lambda cmdp: pool.unrevealed(cmdp, 3, tables_of(cmdp)),
+    "natural": lambda cmdp: pool.make_natural(cmdp, 3),
+    "hostile": lambda cmdp: pool.make_hostile(cmdp, 3),
     "rewards": lambda cmdp: ChangingRewards(np.zeros((1, H, S, A)), scaled.make(cmdp, 3), 3, "switching"),
 }
 
@@ -204,7 +203,7 @@ def test_the_violation_in_hindsight_is_the_least_sum_over_episodes_of_the_larges
     q = forward(np.full((H, S, A), 1.0 / A), cmdp.transition, cmdp.initial)  # what Uniform plays
     tables = np.array([nature.draw(k, q).cost for k in range(K)])
     scene = Scene(cmdp, nature, Uniform(), K, {})
-    end = [now for _, _, now in play(scene, first(scene), np.random.default_rng(0), lambda k: False)][-1]
+    end = [now for _, _, now in play(scene, start_of_run(scene), np.random.default_rng(0), lambda k: False)][-1]
     best = met_comparator(scene, end)
     assert best.value is None
     assert best.hindsight_violation == pytest.approx(least_total(cmdp.transition, cmdp.initial, tables), rel=1e-6)
@@ -213,20 +212,20 @@ def test_the_violation_in_hindsight_is_the_least_sum_over_episodes_of_the_larges
 def test_episodes_played_together_are_counted_one_by_one():
     cmdp, K = out_of_reach(2), 80
     found = []
-    for nature in (fixed.make_noisy(cmdp, 0), Adaptive(cmdp, tables_of(cmdp))):
+    for nature in (fixed.make_noisy(cmdp, 0), Pool(cmdp, 3, tables_of(cmdp), "adaptive")):
         scene = Scene(cmdp, nature, ProximalOMDPD.standard(), K, {})
-        *_, end = stretches(scene, first(scene), np.random.default_rng(0), lambda k: False)
-        *_, (_, _, alone) = play(scene, first(scene), np.random.default_rng(0), lambda k: False)
+        *_, end = stretches(scene, start_of_run(scene), np.random.default_rng(0), lambda k: False)
+        *_, (_, _, alone) = play(scene, start_of_run(scene), np.random.default_rng(0), lambda k: False)
         assert end.now.weights.sum() == alone.weights.sum() == K
         assert np.array_equal(end.now.weights, alone.weights)
         found.append(met_comparator(scene, end.now).hindsight_violation)
-    assert found[0] == pytest.approx(-K * room_under(cmdp.laws, cmdp.initial, cmdp.excess), rel=1e-6)
+    assert found[0] == pytest.approx(-K * slater_gap(cmdp), rel=1e-6)
 
 
 def test_a_run_from_before_counts_were_kept_does_not_know_its_violation_in_hindsight():
     cmdp = out_of_reach(1)
     scene = Scene(cmdp, fixed.make(cmdp, 0), Uniform(), 4, {})
-    *_, (_, _, end) = play(scene, replace(first(scene), weights=None), np.random.default_rng(0), lambda k: False)
+    *_, (_, _, end) = play(scene, replace(start_of_run(scene), weights=None), np.random.default_rng(0), lambda k: False)
     assert met_comparator(scene, end).hindsight_violation is None
 
 

@@ -6,18 +6,16 @@ import pytest
 from omdpd import CMDP, ProximalOMDPD, Uniform, run
 from omdpd.natures import NATURES
 from omdpd.play.episode import play_judged
-from omdpd.solvers import planning
 from omdpd.worlds import WORLDS
 
 
 @pytest.fixture
 def as_large(monkeypatch):
-    """Make every problem large from now on: views of one step, laws rolled out as lists, plans by columns."""
+    """Make every problem large from now on: views of one step, laws rolled out as lists."""
 
     def switch():
         monkeypatch.setattr("omdpd.problem.arrays.MAX_REPEATED", 8)
         monkeypatch.setattr("omdpd.play.episode.MAX_TABLE", 0)
-        monkeypatch.setattr(planning, "MAX_ENTRIES", 0)
 
     return switch
 

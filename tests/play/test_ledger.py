@@ -5,9 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from instances import random_cmdp
-from opened import with_number
-from plain_loop import PlainCounts
 
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.omdpd import OMDPD
@@ -15,12 +12,16 @@ from omdpd.learners.optcmdp import OptCMDP
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.standard.state import PLANNED
 from omdpd.natures import NATURES
-from omdpd.play.ledger import Ledger, all_within, visit_bounds, within_widths
-from omdpd.play.loop import first, play
+from omdpd.play.compiled.event import inverse_visits
+from omdpd.play.ledger import ROUNDING, Ledger, all_within, visit_bounds
+from omdpd.play.loop import play, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.problem.cmdp import CMDP
-from omdpd.solvers.compiled.event import inverse_visits
 from omdpd.solvers.compiled.flow import occupancy_of_policy
+from omdpd.theory.estimates import cost_errors, reward_errors, transition_errors
+from tests.references.instances import random_cmdp
+from tests.references.opened import with_number
+from tests.references.plain_loop import PlainCounts
 
 H, S, A, I, K = 4, 3, 2, 2, 25  # noqa: E741
 DELTA = 0.01
@@ -29,6 +30,18 @@ DELTA = 0.01
 def scene(nature="noisy", learner=None):
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.4)
     return Scene(cmdp, NATURES[nature](cmdp, 7), learner or OMDPD.tuned(), K, {})
+
+
+def within_widths(counts, cmdp, setting):
+    """Neither F^p nor F^r nor (where costs are estimated) F^d: both sides of every width."""
+    events = [reward_errors, cost_errors, transition_errors] if setting.feedback == "bandit" else [
+        reward_errors, transition_errors,
+    ]  # fmt: skip
+    for errors in events:
+        error, width = errors(counts, cmdp, setting)
+        if np.any(error > width + ROUNDING):
+            return False
+    return True
 
 
 def plain_within(counts, cmdp):
@@ -52,7 +65,7 @@ def plain_within(counts, cmdp):
 def test_sums_and_promises_are_those_of_a_plain_loop():
     played = scene()
     cmdp, learner = played.cmdp, played.learner
-    state = first(played).learner_state
+    state = start_of_run(played).learner_state
     counts, earlier = PlainCounts(H, S, A, I), PlainCounts(H, S, A, I)
     inverse = root = promised = violated = 0.0
 
@@ -67,7 +80,7 @@ def test_sums_and_promises_are_those_of_a_plain_loop():
             return learner.update(state, feedback)
 
     watched = Scene(cmdp, played.nature, Watching(), K, {})
-    for k, (_, row, now) in enumerate(play(watched, first(played), np.random.default_rng(3), lambda k: True)):
+    for k, (_, row, now) in enumerate(play(watched, start_of_run(played), np.random.default_rng(3), lambda k: True)):
         believed = learner.report(state).believed
         q = occupancy_of_policy(learner.policy(state), cmdp.transition, cmdp.initial)
         n = np.maximum(earlier.n, 1)
@@ -161,14 +174,14 @@ def test_too_many_first_visits_are_no_good_event():
 
 def test_revealed_costs_count_as_they_were_revealed():
     played = scene("pool")
-    *_, (_, row, now) = play(played, first(played), np.random.default_rng(3), lambda k: True)
+    *_, (_, row, now) = play(played, start_of_run(played), np.random.default_rng(3), lambda k: True)
     assert now.ledger.planned_violation >= 0.0
     assert row.good_event is True
 
 
 def test_a_learner_that_reports_no_plan_is_not_followed():
     played = scene(learner=OptCMDP())
-    *_, (_, row, now) = play(played, first(played), np.random.default_rng(3), lambda k: True)
+    *_, (_, row, now) = play(played, start_of_run(played), np.random.default_rng(3), lambda k: True)
     assert now.ledger is None
     assert (row.good_event, row.planned_value_sum) == (None, None)
 
@@ -179,8 +192,8 @@ def test_the_default_learner_says_what_its_plans_promised(nature, layout):
     """Against the state before every episode, with plain sums; costs that are revealed count as they were revealed."""
     played = scene(nature, ProximalOMDPD.standard(layout=layout))
     dense = scene(nature, ProximalOMDPD.standard(layout="dense"))
-    state, promised, violated = first(dense).learner_state, 0.0, 0.0
-    runs = (play(each, first(each), np.random.default_rng(3), lambda k: True) for each in (played, dense))
+    state, promised, violated = start_of_run(dense).learner_state, 0.0, 0.0
+    runs = (play(each, start_of_run(each), np.random.default_rng(3), lambda k: True) for each in (played, dense))
     for k, ((_, row, _), (_, _, now)) in enumerate(zip(*runs, strict=True)):
         q = occupancy_of_policy(dense.learner.policy(state), dense.cmdp.transition, dense.cmdp.initial)
         cost = state.believed.counted_cost if nature == "noisy" else dense.nature.draw(k, q).cost
@@ -196,10 +209,10 @@ def test_the_default_learner_says_what_its_plans_promised(nature, layout):
 
 def test_nothing_is_promised_about_rewards_that_change_or_by_a_run_of_an_earlier_version():
     moved = scene("switching_rewards", ProximalOMDPD.standard())
-    *_, (_, row, _) = play(moved, first(moved), np.random.default_rng(3), lambda k: True)
+    *_, (_, row, _) = play(moved, start_of_run(moved), np.random.default_rng(3), lambda k: True)
     assert (row.planned_value_sum, row.planned_violation_sum) == (None, None)
     played = scene(learner=ProximalOMDPD.standard())
-    start = first(played)
+    start = start_of_run(played)
     earlier = replace(start, learner_state=with_number(start.learner_state, PLANNED, np.nan))
     *_, (_, row, _) = play(played, earlier, np.random.default_rng(3), lambda k: True)
     assert row.planned_value_sum is None

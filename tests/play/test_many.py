@@ -17,24 +17,25 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numba import njit
-from opened import opened
 
 from omdpd import CMDP
 from omdpd.experiments.one_run import advance
 from omdpd.experiments.registry import Registry
+from omdpd.jit.decorators import COMPILED
+from omdpd.learners import tables_or_graph
 from omdpd.learners.protocol import restored, stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
 from omdpd.natures.fixed import Fixed
 from omdpd.natures.pool import Pool, draw_pool
 from omdpd.play import loop, many
-from omdpd.play.loop import Progress, first, play, stretches
+from omdpd.play.loop import Progress, play, start_of_run, stretches
 from omdpd.play.scene import Scene
 from omdpd.problem.cmdp import Round, Scenarios
-from omdpd.solvers.compiled.options import COMPILED
 from omdpd.storage.packing import pack, unpack
 from omdpd.storage.run_folder import RunFolder
 from omdpd.worlds import WORLDS, random_dirichlet
+from tests.references.opened import opened
 
 SEED = 5
 TOGETHER = (
@@ -102,7 +103,7 @@ def some(k: int) -> bool:
 
 
 @contextmanager
-def a_machine(long: int = loop.LONG) -> Iterator[list[int]]:
+def a_machine(long: int = loop.MAX_BATCH) -> Iterator[list[int]]:
     """One on which so many episodes are played together, however slow it is; it notes those that the verbs play."""
     judged, by_verbs = loop.play_judged, []
 
@@ -111,8 +112,8 @@ def a_machine(long: int = loop.LONG) -> Iterator[list[int]]:
         return judged(*given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "BLINK", 1e9)
-        patch.setattr(loop, "LONG", long)
+        patch.setattr(loop, "BATCH_SECONDS", 1e9)
+        patch.setattr(loop, "MAX_BATCH", long)
         patch.setattr(loop, "play_judged", noted)
         yield by_verbs
 
@@ -122,16 +123,16 @@ def stored_and_read(scene: Scene, now: Progress) -> Progress:
     return Progress(kept, now.totals, now.keys, now.seconds, weights=now.weights)
 
 
-def same(scene: Scene, stops: tuple[int, ...] = (), long: int = loop.LONG) -> int:
+def same(scene: Scene, stops: tuple[int, ...] = (), long: int = loop.MAX_BATCH) -> int:
     """Hold a scene played together, and stored at every stop, to what the verbs make of it; how many they had to play.
 
     Those are one for every time that a memory grows, and all of them where rounds are not known ahead.
     """
     rng, values, rows = np.random.default_rng(SEED), [], []
-    for value, row, whole in play(scene, first(scene), rng, some):  # noqa: B007
+    for value, row, whole in play(scene, start_of_run(scene), rng, some):  # noqa: B007
         values.append(value)
         rows += [] if row is None else [row]
-    other, told, more, kept, now = np.random.default_rng(SEED), [], [], [], first(scene)
+    other, told, more, kept, now = np.random.default_rng(SEED), [], [], [], start_of_run(scene)
     with a_machine(long) as by_verbs:
         for stop in sorted({*stops, scene.episodes}):
             for played in stretches(scene, now, other, some, (stop,)):
@@ -152,8 +153,8 @@ def same(scene: Scene, stops: tuple[int, ...] = (), long: int = loop.LONG) -> in
 
 
 def times_grown(scene: Scene) -> int:
-    *_, (_, _, end) = play(scene, first(scene), np.random.default_rng(SEED), bool)
-    return round(math.log2(end.learner_state.room / first(scene).learner_state.room))
+    *_, (_, _, end) = play(scene, start_of_run(scene), np.random.default_rng(SEED), bool)
+    return round(math.log2(end.learner_state.room / start_of_run(scene).learner_state.room))
 
 
 @settings(max_examples=60 if COMPILED else 2)
@@ -187,7 +188,7 @@ def test_verbs_and_loop_play_the_same_run(
 def test_those_runs_have_margins_below_zero_and_memories_that_grow_and_overflow() -> None:
     scene = scene_of(world(3, 2, 2), "impossible", 150)
     assert same(scene) == 0
-    *_, (_, _, end) = play(scene, first(scene), np.random.default_rng(SEED), bool)
+    *_, (_, _, end) = play(scene, start_of_run(scene), np.random.default_rng(SEED), bool)
     assert opened(end.learner_state).share < 0.0
     assert times_grown(scene_of(world(), "independent", 40, memory=20)) == 2
     assert times_grown(scene_of(world(), "independent", 40, memory=8)) == 0
@@ -237,7 +238,7 @@ def test_a_run_that_is_stopped_again_and_again_is_the_run_that_was_not(tmp_path:
 
 
 UNSOLVED = """
-import test_many
+from tests.play import test_many
 from omdpd.learners.standard import learn
 
 solve, failed = learn.solve_step, []
@@ -257,8 +258,7 @@ print(len(set(failed)))
 
 
 def test_a_step_that_cannot_be_solved_is_shortened_in_the_same_way() -> None:
-    paths = [*sys.path, str(Path(__file__).parent)]
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", UNSOLVED], env=environment, capture_output=True, text=True, check=False
     )
@@ -290,7 +290,7 @@ def test_a_step_that_cannot_learn_leaves_its_episodes_to_the_verbs_and_its_excep
     scene = scene_of(world(), "noisy", 40)
     scene = replace(scene, learner=Moody(**vars(scene.learner)))
     with a_machine() as by_verbs:
-        episodes = stretches(scene, first(scene), np.random.default_rng(SEED), some)
+        episodes = stretches(scene, start_of_run(scene), np.random.default_rng(SEED), some)
         kept = [(now, packed(now)) for now in (next(episodes).now for _ in range(5))]
         with pytest.raises(ValueError, match="enough of this"):
             kept += [(played.now, packed(played.now)) for played in episodes]
@@ -309,6 +309,12 @@ class Stubborn(ProximalOMDPD):
 def test_a_subclass_with_a_verb_of_its_own_is_played_by_its_verbs() -> None:
     scene = scene_of(world(), "noisy", 20)
     assert same(replace(scene, learner=Stubborn(**vars(scene.learner)))) == 20
+
+
+def test_episodes_are_played_together_once_beliefs_have_gone_over_to_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables_or_graph, "SMALL", 0)
+    monkeypatch.setattr(tables_or_graph, "DENSE", 0.1)
+    assert 1 < same(scene_of(world(), "noisy", 60)) < 60
 
 
 def test_metrics_of_the_user_s_and_graphs_are_left_to_the_verbs() -> None:

@@ -1,9 +1,6 @@
 import msgspec
 import numpy as np
 import pytest
-from instances import random_cmdp
-from named import LEARNERS
-from trivial_world import COST, HORIZON, trivial_world
 
 from omdpd.beliefs.confidence import KnownModel
 from omdpd.experiments.registry import Registry
@@ -19,11 +16,14 @@ from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.sops import SOPS
 from omdpd.learners.triple_q import TripleQ
 from omdpd.learners.ucpd import UCPD
-from omdpd.play.scene import informed, known_safe_policy
+from omdpd.play.scene import known_safe_policy, with_known_facts
 from omdpd.play.simulate import play_episode
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.storage.packing import pack, unpack
+from tests.references.instances import random_cmdp
+from tests.references.named import LEARNERS
+from tests.references.trivial_world import COST, HORIZON, trivial_world
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
@@ -31,7 +31,7 @@ def test_every_learner_is_told_what_it_needs_and_its_state_survives_a_file(name)
     cmdp = trivial_world()
     spec = LEARNERS[name]()
     kind = spec.build().card.feedback[0]
-    learner = informed(spec.build(), cmdp, kind)
+    learner = with_known_facts(spec.build(), cmdp, kind)
     state = learner.init(cmdp.setting(50, kind))
     rng = np.random.default_rng(0)
     for _ in range(3):
@@ -70,18 +70,18 @@ def test_with_several_constraints_the_largest_excess_is_least():
 def test_a_policy_without_room_is_refused():
     cmdp = trivial_world()
     with pytest.raises(InvalidInputError, match="the uniform policy leaves no room below constraint 0"):
-        informed(LEARNERS["SOPS"](safe_policy="uniform").build(), cmdp, "bandit")
+        with_known_facts(LEARNERS["SOPS"](safe_policy="uniform").build(), cmdp, "bandit")
     hopeless = CMDP.from_arrays(cmdp.transition, cmdp.reward, np.ones((1, *cmdp.shape)), HORIZON)
     with pytest.raises(InvalidInputError, match="even the policy of least cost leaves no room"):
-        informed(LEARNERS["OPDOP"]().build(), hopeless, "bandit")
-    assert informed(LEARNERS["OPDOP"](room=0.5).build(), hopeless, "bandit").room == 0.5
+        with_known_facts(LEARNERS["OPDOP"]().build(), hopeless, "bandit")
+    assert with_known_facts(LEARNERS["OPDOP"](room=0.5).build(), hopeless, "bandit").room == 0.5
 
 
 def test_the_wrong_feedback_is_refused():
     with pytest.raises(InvalidInputError, match="SOPS needs feedback 'bandit', but this nature gives 'full'"):
-        informed(LEARNERS["SOPS"]().build(), trivial_world(), "full")
+        with_known_facts(LEARNERS["SOPS"]().build(), trivial_world(), "full")
     with pytest.raises(InvalidInputError, match="picks its tables"):
-        informed(LEARNERS["Oracle"]().build(), trivial_world(), "full")
+        with_known_facts(LEARNERS["Oracle"]().build(), trivial_world(), "full")
 
 
 def test_published_constants_are_presets():
@@ -106,11 +106,11 @@ def test_a_learner_that_is_to_know_the_model_is_given_it_and_refuses_to_start_wi
     cmdp = trivial_world()
     with pytest.raises(InvalidInputError, match="must be given the model"):
         waiting.init(cmdp.setting(50, "bandit"))
-    known = informed(waiting, cmdp, "bandit").estimator
+    known = with_known_facts(waiting, cmdp, "bandit").estimator
     assert isinstance(known, KnownModel)
     for found, truth in ((known.transition, cmdp.transition), (known.reward, cmdp.reward), (known.cost, cmdp.excess)):
         assert np.array_equal(found, truth)
-    assert informed(waiting, cmdp, "full").estimator.cost is None
+    assert with_known_facts(waiting, cmdp, "full").estimator.cost is None
     for kind in ("bandit", "full"):
-        learner = informed(waiting, cmdp, kind)
+        learner = with_known_facts(waiting, cmdp, kind)
         assert learner.init(cmdp.setting(50, kind)).q.shape == cmdp.shape

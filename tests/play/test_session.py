@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp, revealed
 
 from omdpd import OMDPD, BanditFeedback, InvalidInputError, ProximalOMDPD, Session, Setting, Trajectory
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.protocol import Card, Report
+from tests.references.instances import bandit, random_cmdp, revealed
 
 H, S, A = 4, 3, 2
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from instances import forward, random_cmdp, random_policy
 
 from omdpd.play.simulate import observe, play_episode
 from omdpd.problem.cmdp import Round
 from omdpd.problem.setting import BanditFeedback, FullFeedback
+from tests.references.instances import forward, random_cmdp, random_policy
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,7 +22,7 @@ from omdpd import CMDP
 from omdpd.beliefs.rows import table_drift
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
-from omdpd.play.loop import first, play, stretches
+from omdpd.play.loop import play, start_of_run, stretches
 from omdpd.play.scene import Scene
 
 # Rooms that are closed to the truth.
@@ -85,7 +84,7 @@ def watch() -> None:
                 hidden |= {f"table {k}": table for k, table in enumerate(scene.nature.tables)}
             for way in (play, stretches):
                 with watching(hidden) as (calls, leaks):
-                    list(islice(way(scene, first(scene), np.random.default_rng(1), bool), EPISODES))
+                    list(islice(way(scene, start_of_run(scene), np.random.default_rng(1), bool), EPISODES))
                 assert not leaks, leaks[:5]
                 assert {name.split(".")[1] for name in calls} == {"beliefs", "learners"}, "they were looked at"
                 compiled = "omdpd.learners.standard.learn" in calls
@@ -98,11 +97,8 @@ def watch() -> None:
 
 
 def test_no_function_of_a_learner_is_ever_given_the_truth() -> None:
-    paths = [*sys.path, str(Path(__file__).parent)]
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [sys.executable, "-c", "import test_truth; test_truth.watch()"], env=environment, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    program = "from tests.play import test_truth; test_truth.watch()"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.fail(done.stderr)

@@ -246,9 +246,7 @@ def test_a_forgotten_budget_is_asked_for():
     coin = (3, 2, 1), lambda s, a: [(1.0, s)], lambda s, a: 0.0, lambda s, a: 0.0
     for build in (
         lambda: CMDP.from_arrays(p, r, c),
-        lambda: CMDP.from_arrays(p, r, c, budget=None),
         lambda: CMDP.from_functions(*coin),
-        lambda: CMDP.from_arrays(p, r, c, 0.0).with_budget(None),
     ):
         with pytest.raises(InvalidInputError, match="budget is missing: give what an episode may cost in expectation"):
             build()

@@ -1,4 +1,4 @@
-"""Record the seeded numbers that `test_numbers.py` compares with: ``python tests/recorded/record.py [LEARNER ...]``.
+"""Record the seeded numbers that `test_numbers.py` compares with: ``python -m tests.recorded.record [LEARNER ...]``.
 
 One entry per learner and nature: a short run on a world of the paper's size.  Run it only when a change of these
 numbers is intended, and read the difference before keeping it.  With names only those learners' numbers are renewed.
@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from named import LEARNERS, NATURES, WORLDS
 
 from omdpd import run
 from omdpd.experiments.spec import left_out
-from omdpd.play.scene import informed
+from omdpd.play.scene import with_known_facts
 from omdpd.problem.arrays import InvalidInputError
+from tests.references.named import LEARNERS, NATURES, WORLDS
 
 FILE = Path(__file__).with_name("numbers.json")
 EPISODES = 60
@@ -39,7 +39,7 @@ def cases():
         for nature in (spec() for spec in RECORDED_NATURES):
             spec = LEARNERS[learner]()
             try:
-                informed(spec.build(), cmdp, nature.build(cmdp, SEED).feedback)
+                with_known_facts(spec.build(), cmdp, nature.build(cmdp, SEED).feedback)
             except InvalidInputError:
                 continue
             if not left_out(nature, spec):
@@ -51,7 +51,7 @@ def numbers(learner: str, nature: str) -> dict[str, float | None]:
     """Final numbers of the run."""
     cmdp = world()
     kind = NATURES[nature]().build(cmdp, SEED).feedback
-    history = run(cmdp, informed(LEARNERS[learner]().build(), cmdp, kind), nature, EPISODES, SEED)
+    history = run(cmdp, with_known_facts(LEARNERS[learner]().build(), cmdp, kind), nature, EPISODES, SEED)
     found = {
         "regret": history.scores.regret,
         "violation": history.scores.violation,

@@ -1,6 +1,6 @@
 """Runs of the default learner that version 0.2 left at several episodes, and what it made of the next sixty.
 
-Its code wrote `stored/standard-0.2` once, with ``python tests/recorded/standard_0_2.py``; later code keeps states of
+Its code wrote `stored/standard-0.2` once, with ``python -m tests.recorded.standard_0_2``; later code keeps states of
 another form, and only reads them.
 """
 
@@ -18,7 +18,7 @@ from omdpd import CMDP
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures.fixed import Fixed
 from omdpd.natures.pool import Pool, draw_pool
-from omdpd.play.loop import Progress, first, play
+from omdpd.play.loop import Progress, play, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.storage.packing import pack
 
@@ -68,7 +68,7 @@ def main() -> None:
     """Write the files: all numbers of a state as one array, so that they are small."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, scene in scenes().items():
-        told, every, now, rng = {}, {}, first(scene), np.random.default_rng(SEED)
+        told, every, now, rng = {}, {}, start_of_run(scene), np.random.default_rng(SEED)
         for k in LEFT_AT:
             for _, _, after in islice(play(scene, now, rng, bool), k - now.k):
                 now = after

@@ -8,7 +8,8 @@ above it shows up as a different run, not as a slightly different number.
 import json
 
 import pytest
-from record import FILE, cases, numbers
+
+from tests.recorded.record import FILE, cases, numbers
 
 TOLERANCE = 1e-6
 RECORDED = json.loads(FILE.read_text()) if FILE.exists() else {}

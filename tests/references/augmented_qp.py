@@ -2,8 +2,9 @@
 
 import numpy as np
 import piqp
-from general_qp import _flow_of_box
 from scipy import sparse
+
+from tests.references.general_qp import _flow_of_box
 
 
 def by_general_solver(box, mu, r, tables, lam, eta):

@@ -1,34 +1,36 @@
-"""Real clusters on the loopback address, started from their own command lines; `end_all` ends them."""
+"""A real Dask cluster on the loopback address, started from its own command line; `end_all` ends it."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-import socket
 import sys
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import Popen
 from typing import NamedTuple
 
-from real_commands import committed, omdpd, start, start_program, wait_until, write_experiment
-
-from chaos import compare
+from benchmarks.chaos import compare
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.files import load_experiment
+from tests.references.real_commands import (
+    PATIENCE,
+    committed,
+    omdpd,
+    start,
+    start_program,
+    wait_until,
+    write_experiment,
+)
 
 BIN = Path(sys.executable).parent
-# Ray's own token is for clusters that others can reach; this one listens on the loopback address only.
-RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 COMMIT = {"OMDPD_COMMIT_SECONDS": "0.1"}
 
 
 class Cluster(NamedTuple):
-    """Where a cluster answers, the process that leads it (scheduler, head), and those of its other parts."""
+    """Where a cluster answers, the process that leads it (the scheduler), and those of its other parts."""
 
     address: str
     leader: Popen
@@ -51,34 +53,14 @@ def dask_cluster(folder):
         log.close()
 
 
-@contextmanager
-def ray_cluster(folder):
-    """A head with one processor, and a second node with another."""
-    port = free_port()
-    # Sockets live in there, whose paths must be short.
-    scratch = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))
-    log = open(folder / "ray.log", "w")  # noqa: SIM115
-    words = [BIN / "ray", "start", "--node-ip-address", "127.0.0.1", "--num-cpus", "1", "--block"]
-    small = ["--object-store-memory", "100000000"]
-    head = ["--head", "--port", port, "--include-dashboard", "false", "--temp-dir", scratch]
-    leader = start_program([*words, *small, *head], RAY | COMMIT, stdout=log)
-    try:
-        wait_until(lambda: listens(port))
-        second = start_program([*words, *small, "--address", f"127.0.0.1:{port}"], RAY | COMMIT, stdout=log)
-        yield Cluster(f"127.0.0.1:{port}", leader, [second])
-    finally:
-        log.close()
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
 def sweep_with_a_loss(folder, place, address, lose, *options):
     """Run a sweep on a cluster, lose a part of it after the first commits, and compare with runs in this process."""
     file, out = write_experiment(folder, episodes=1200, seeds=4), folder / "out"
     words = ("run", file, "--out", out, "--on", place, "--address", address, *options)
-    process = start(*words, commit_seconds=0.1, environment=RAY)
+    process = start(*words, commit_seconds=0.1)
     wait_until(lambda: committed(out) or process.poll() is not None)
     lose()
-    said, _ = process.communicate(timeout=240)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert "Traceback" not in said
     run_experiment(load_experiment(file), folder / "calm", InProcess())
@@ -90,10 +72,10 @@ def sweep_without_a_leader(folder, place, cluster):
     """Run a sweep on a cluster, kill what leads it after the first commits; the same command goes on elsewhere."""
     file, out = write_experiment(folder, episodes=1200, seeds=4), folder / "out"
     words = ("run", file, "--out", out)
-    process = start(*words, "--on", place, "--address", cluster.address, commit_seconds=0.1, environment=RAY)
+    process = start(*words, "--on", place, "--address", cluster.address, commit_seconds=0.1)
     wait_until(lambda: committed(out) or process.poll() is not None)
     os.killpg(cluster.leader.pid, signal.SIGKILL)
-    said, _ = process.communicate(timeout=240)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in said
     assert not list(out.glob("runs/*/error.json"))
     code, more = omdpd(*words, "--jobs", 1)
@@ -101,14 +83,3 @@ def sweep_without_a_leader(folder, place, cluster):
     run_experiment(load_experiment(file), folder / "calm", InProcess())
     assert compare(folder / "calm", out) == 4
     return process.returncode, said
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as caller:
-        return caller.connect_ex(("127.0.0.1", port)) == 0

@@ -36,8 +36,9 @@ def _variances(H, S, A, p, q, chosen, cost, noise, own, common, found):
 @njit
 def _reward(H, S, A, p, own, common, visits, mean, errors, numbers, cost_noise, prices, tables, out):
     expected = rows.Expected(mean, errors[0], errors[1], numbers[0], numbers[1], numbers[2], numbers[3])
+    seen = rows.Own(visits, mean, tables[:0], rows.Tables(H, S, A, p), 0.0, 1.0, 0.0)  # that nobody asks
     rows.write_reward(
-        rows.Tables(H, S, A, p), rows.Errors(own, common), visits, expected, cost_noise, rows.Charged(prices, tables),
+        rows.Tables(H, S, A, p), rows.Errors(own, common), seen, expected, cost_noise, rows.Charged(prices, tables),
         numbers[4], out,
     )  # fmt: skip
 

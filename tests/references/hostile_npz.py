@@ -225,7 +225,7 @@ def _tables() -> Iterator[Hostile]:
             yield Hostile(f"{name} {str(value)[:25]!r} {np.shape(value)}", lambda n=name, v=value: npz(**{n: v}))
         yield Hostile(f"no {name}", lambda n=name: npz(**{n: None}))
     for name in ("budget", "initial"):
-        for value in ([1.0] * 7, np.nan, np.inf, [[1.0]], "1", 1e308, [], [-1.0, 2.0], np.array(1j)):
+        for value in ([1.0] * 7, np.nan, -np.inf, [[1.0]], "1", 1e308, [], [-1.0, 2.0], np.array(1j)):
             yield Hostile(f"{name} {value!r}", lambda n=name, v=value: npz(**{n: v}))
     for value in (0.0, [], np.zeros((1, 1, 3, 2, 2)), np.full((1, 1, 3, 2, 2), np.nan), np.zeros((1, 9, 3, 2, 2))):
         yield Hostile(f"scenarios {np.shape(value)}", lambda v=value: npz(scenarios=v))
@@ -240,7 +240,7 @@ def _headers() -> Iterator[Hostile]:
     texts: tuple[str | bytes, ...] = (
         "horizon", "horizon = ", "= 3", "[a]\nb = 1", "[[states]]\na = 1", deep, "a." * 5000 + "b = 1", b"\xff\xfe",
         "\0", "x" * 2_000_000, "horizon = 4\nhorizon = 5", "format = 2\nhorizon = 3", 'format = "1"\nhorizon = 3',
-        "horizon = 3\nbudget = [nan]", "horizon = 3\nbudget = [inf]", f"horizon = 3\nbudget = [{'9' * 400}]",
+        "horizon = 3\nbudget = [nan]", "horizon = 3\nbudget = [-inf]", f"horizon = 3\nbudget = [{'9' * 400}]",
         "horizon = 3\nbudget = [1e308]", "horizon = 3\nbudget = [true]", "horizon = 3\nbudget = [[1.0]]",
         "horizon = 3\nbudget = []", "horizon = 3\nbudget = [1.0, 2.0, 3.0]", "horizon = 3\nbudget = [2020-01-01]",
         "horizon = 3\ncost_scale = [nan]", "horizon = 3\ncost_scale = [inf]", "horizon = 3\ncost_scale = [0.0]",

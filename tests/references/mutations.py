@@ -215,11 +215,11 @@ def manifest_spoilers() -> dict[str, Any]:
         return spoil
 
     keys = ("format", "run", "number", "episodes", "columns", "rows", "values", "state", "tree")
-    paths = ("../../secret", "/etc/passwd", "..", "", "state-000001.npz\0", "rows-1.parquet", "commit.json")
+    paths = ("../../secret", "/etc/passwd", "..", "", "state-000001.npz\0", "rows-1.npz", "commit.json")
     return (
         {f"without {key}": without(key) for key in keys}
         | {f"{key} is text": changed(**{key: "x"}) for key in keys if key != "tree"}
-        | {f"format {n}": changed(format=n) for n in (0, 1, 4, 999, -1, None, "2", True)}
+        | {f"format {n}": changed(format=n) for n in (0, 1, 5, 999, -1, None, "2", True)}
         | {f"episodes {n}": changed(episodes=n) for n in (-1, 1.5, 10**30)}
         | {"another run": changed(run="0" * 20), "unsealed": lambda c: json.dumps(json.loads(c), indent=2).encode()}
         | {"unknown key": changed(extra=1), "number 0": changed(number=0), "tree is a number": changed(tree=1)}
@@ -245,11 +245,7 @@ def npz_spoilers() -> dict[str, Any]:
         "not an array": lambda c: _zip({"a0.npy": b"hello"}),
         "wrong version": lambda c: _zip({"a0.npy": b"\x93NUMPY\x09\x00" + b"\0" * 100}),
         "no arrays": lambda c: _zip({}),
-        "bad checksum inside": lambda c: (
-            c.replace(b"\x00\x00\xf0\x3f", b"\x01\x00\xf0\x3f", 1)
-            if b"\x00\x00\xf0\x3f" in c
-            else c[:200] + bytes([c[200] ^ 1]) + c[201:]
-        ),
+        "bad checksum inside": lambda c: _changed(c, c.index(b"PK\x01\x02") - 1),  # the last byte of an array
     }
 
 
@@ -262,9 +258,13 @@ def parquet_spoilers() -> dict[str, Any]:
         "footer zeroed": lambda c: c[:-40] + b"\0" * 40,
         "text": lambda c: b"hello",
         "magic alone": lambda c: b"PAR1PAR1",
-        "too many rows": lambda c: _parquet(pa.table({"value": np.zeros(1_000_000)})),
+        "too many rows": lambda c: parquet_of(rows=1_000_000),
         "pages spoilt": lambda c: c[:20] + bytes(b ^ 0xFF for b in c[20:60]) + c[60:],
     }
+
+
+def _changed(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
 def _npz(**arrays: Any) -> bytes:
@@ -301,9 +301,11 @@ def _npy_header(shape: str) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(padded).to_bytes(2, "little") + padded
 
 
-def _parquet(table: pa.Table) -> bytes:
+def parquet_of(rows: int) -> bytes:
+    """A table of rows as earlier versions wrote it."""
     stream = io.BytesIO()
-    pq.write_table(table, stream)
+    columns = {"episode": np.arange(rows), "value": np.linspace(0.0, 1.0, rows)}
+    pq.write_table(pa.table(columns), stream, compression="zstd", use_dictionary=False)
     return stream.getvalue()
 
 

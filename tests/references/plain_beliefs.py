@@ -142,8 +142,11 @@ def noise_share(sums, squares, n):
     return min((0.25 + found) / (0.25 + coin), 1)
 
 
-def bonus(beliefs, n, prices, tables):
-    """The bonus on r - sum_j price_j d_j: on a row's own, and on what follows it as far as prices are high."""
+def bonus(beliefs, n, prices, tables, past=None, persistence=0.0):
+    """The bonus on r - sum_j price_j d_j: on a row's own, and on what follows it as far as prices are high.
+
+    With persistence at least what the row's own past says, with a bonus that grows where it is seldom visited.
+    """
     r, hope, floor = beliefs.reward, beliefs.hope, beliefs.floor
     c = sum((x**2 * d.noise / d.size for x, d in zip(prices, beliefs.costs, strict=False)), np.zeros(n.shape))
     known = 1 / (r.own + r.common)
@@ -161,8 +164,24 @@ def bonus(beliefs, n, prices, tables):
         value = 0.5 * np.sqrt(variance[h] + spread) + hope * np.minimum(0.5 / n_r[h], 1)
         value = value + np.minimum(0.5 / n_p[h], 1) * (V.max() - mean)
         b[h] = row[h] + min(1, sum(prices)) * np.maximum(value - row[h], 0)
+        if persistence > 0:
+            due = np.log(np.maximum(n[0].sum() / (2 * n.size * np.maximum(n[h], 0.5)), 1))
+            extra = (
+                persistence * (1 + 2 * sum(prices if beliefs.costs else ())) / 2 * np.sqrt(due / np.maximum(n[h], 0.5))
+            )
+            b[h] = np.where(due > 0, np.maximum(b[h], own_word(beliefs, past, h, V, prices, tables) + extra), b[h])
         V = (earned[h] + b[h] + mean).max(-1)
     return b
+
+
+def own_word(beliefs, past, h, V, prices, tables):
+    """What the rows of step h have seen themselves of r - sum_j price_j d_j + V, beyond what is believed of them."""
+    n = np.maximum(past.visits[h], 1)
+    p = beliefs.p[h] if h + 1 < len(past.visits) else 0 * beliefs.p[h]
+    more = past.reward_sum[h] / n - beliefs.reward.mean[h] + past.transitions[h] @ V / n - p @ V
+    for i, price in enumerate(prices if beliefs.costs else ()):
+        more = more + price * (tables[i][h] - past.cost_sum[i][h] / n)
+    return np.where(past.visits[h] > 0, more, 0.0)
 
 
 def standard_error(beliefs, q, d, observed=None):

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from general_qp import general_step
-from instances import forward, kernel_inside, random_policy
 
 from omdpd.problem.setting import FullFeedback
 from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.regions import Box, Kernel
+from tests.references.general_qp import general_step
+from tests.references.instances import forward, kernel_inside, random_policy
 
 DELTA = 0.01
 # The general solver stops at 1e-11; relative to the size of the objective its answer is good to this.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from plain_loop import kernel_of, logarithms
+
+from tests.references.plain_loop import kernel_of, logarithms
 
 
 def evaluate(policy, p, table, tau=0.0, least=-np.inf, most=np.inf):

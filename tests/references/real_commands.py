@@ -11,8 +11,9 @@ from contextlib import suppress
 
 from omdpd.experiments.writer import COMMIT_VARIABLE
 
-# The first command after an installation compiles the kernels, which takes a while on a busy machine.
-PATIENCE = 240.0
+# Seconds after which something is taken to wait for ever.  The first command after an installation compiles kernels,
+# which is minutes of work, and others may have most of the machine: nothing that comes to an end may fail by this.
+PATIENCE = 1200.0
 
 TEXT = """\
 episodes = {episodes}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from instances import random_cmdp
 
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
-from omdpd.play.loop import first, play, stretches
+from omdpd.play.loop import play, start_of_run, stretches
 from omdpd.play.scene import Scene
+from tests.references.instances import random_cmdp
 
 EPISODES = 12
 # Nature, layout, S, A and the number of constraints; H = 4, so that all sizes differ.
@@ -30,14 +30,14 @@ def scene_of(name):
 def by_verbs(name):
     """The true values of the episodes, and the last policy."""
     scene = scene_of(name)
-    played = list(play(scene, first(scene), np.random.default_rng(23), lambda k: True))
+    played = list(play(scene, start_of_run(scene), np.random.default_rng(23), lambda k: True))
     return [value for value, _, _ in played], rows_of(row for _, row, _ in played), last_policy(scene, played[-1][-1])
 
 
 def many_at_a_time(name):
     """The same, in batches where there are any."""
     scene = scene_of(name)
-    played = list(stretches(scene, first(scene), np.random.default_rng(23), lambda k: True))
+    played = list(stretches(scene, start_of_run(scene), np.random.default_rng(23), lambda k: True))
     values = [value for each in played for value in each.values]
     return values, rows_of(row for each in played for row in each.rows), last_policy(scene, played[-1].now)
 

@@ -6,13 +6,13 @@ import shutil
 
 import numpy as np
 import pytest
-from named import LEARNERS, NATURES, WORLDS
-from studies import play
 
 from omdpd import CMDP, save_problem
 from omdpd.experiments.files import pinned
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment
+from tests.references.named import LEARNERS, NATURES, WORLDS
+from tests.references.studies import play
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -29,7 +29,7 @@ def browser():
     """Debian's Chromium, driven by Playwright."""
     playwright = pytest.importorskip("playwright.sync_api", reason="the page is not tested: pip install playwright")
     if CHROMIUM is None:
-        pytest.skip("the page is not tested: there is no chromium here (apt-get install chromium)")
+        pytest.skip("the page is not tested: there is no chromium here (make browser)")
     with playwright.sync_playwright() as driver:
         started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield started
@@ -37,7 +37,7 @@ def browser():
 
 
 # How long a browser may take for anything, in milliseconds: only so that a fault does not last for ever.
-PATIENCE = 240_000
+PATIENCE = 3_600_000
 
 
 class Tab:

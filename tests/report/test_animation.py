@@ -2,12 +2,12 @@ import shutil
 
 import pytest
 from PIL import Image
-from test_page import address, move
-from test_study import runs_of
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.animation import animated_runs, write_gif, write_player
 from omdpd.report.study import load_study
+from tests.report.test_page import address, move
+from tests.report.test_study import runs_of
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def test_a_gif_has_a_picture_for_every_kept_policy(study_folder, tmp_path):
     view = animated_runs(study)[0]
     with Image.open(write_gif(study, view, tmp_path / "x.gif", step=1)) as picture:
         assert picture.format == "GIF"
-        assert 2 <= picture.n_frames <= len(view.policies()["episodes"])
+        assert 2 <= picture.n_frames <= len(view.snapshots()["episodes"])
 
 
 def test_what_cannot_be_animated_is_refused(grid_folder, tmp_path):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from omdpd.report.canvas import new_figure, plain_log_ticks, plain_ticks
+from benchmarks.studies.drawing import plain_log_ticks
+from omdpd.report.canvas import new_figure, plain_ticks
 
 
 def test_a_figure_is_its_picture() -> None:

@@ -2,7 +2,7 @@
 
 import shutil
 
-from real_commands import omdpd
+from tests.references.real_commands import omdpd
 
 TINY = """\
 episodes = 6

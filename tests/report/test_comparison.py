@@ -1,14 +1,17 @@
 """Statistics of a comparison, against plain computations."""
 
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from trivial_world import trivial_world
 
 import omdpd
+from omdpd.learners import Uniform
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.cmdp import CMDP
 from omdpd.report.comparison import bca_interval, differences, ranks, sign_flip_p, tidy_csv
+from tests.references.trivial_world import trivial_world
 
 
 def record(learner, seed, regret, violation):
@@ -109,3 +112,31 @@ def test_a_name_that_is_none_is_refused_whatever_stands_beside_it(problem, learn
 
 def test_the_flips_of_twelve_seeds_are_counted_not_drawn():
     assert sign_flip_p(np.arange(1.0, 13.0)) == 2.0 ** (1 - 12)
+
+
+@dataclass(frozen=True)
+class Always(Uniform):
+    """One action, whatever happens."""
+
+    action: int = 0
+
+    def policy(self, state):
+        H, S, A = state.shape
+        return np.broadcast_to(np.eye(A)[self.action], (H, S, A)).copy()
+
+
+def test_ranks_do_not_depend_on_the_units_of_rewards():
+    """One earns a little more and violates: dear rewards must not make its violation vanish."""
+    p, cost = np.ones((1, 2, 1)), [[0.0, 1.0]]
+    players = {"works": Always(1), "rests": Always(0)}
+    found = [
+        omdpd.compare(
+            CMDP.from_arrays(p, [[0.0, 0.1 * unit]], cost, 0.5, horizon=2, reward_range=(0.0, unit)),
+            players, seeds=2, episodes=5, nature="fixed",
+        )
+        for unit in (1.0, 1000.0)
+    ]  # fmt: skip
+    small, large = ([(rank.learner, rank.value) for rank in each.ranks()] for each in found)
+    assert [name for name, _ in large] == ["rests", "works"]
+    assert [value for _, value in large] == pytest.approx([value for _, value in small])
+    assert found[1].records[1]["regret"] == pytest.approx(1000.0 * found[0].records[1]["regret"])

@@ -5,18 +5,18 @@ import os
 import shutil
 
 import pytest
-from named import LEARNERS, NATURES, WORLDS
-from studies import play
-from test_study import respelled, runs_of
 
-from forged_folders import ESCAPE, failures
-from forger import Forger
+from benchmarks.forged_folders import ESCAPE, failures
+from benchmarks.forger import Forger
 from omdpd.cli import main
 from omdpd.experiments.spec import Experiment
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.stored import all_runs, read_run, stored_runs
 from omdpd.report.study import load_study
 from omdpd.report.verify import verify_tree
+from tests.references.named import LEARNERS, NATURES, WORLDS
+from tests.references.studies import play
+from tests.report.test_study import respelled, runs_of
 
 KINDS = (
     "spec.toml", "commit.json", "summary.json", "provenance.json", "rows-*", "values-*", "state-*", "policies-*",

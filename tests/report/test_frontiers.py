@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from omdpd.report.figures import STYLES
-from omdpd.report.frontiers import REST, draw_frontiers
+from omdpd.report.planes import REST, draw_frontiers
 
 
 def tries_of(number):

@@ -6,13 +6,13 @@ import json
 import shutil
 
 import pytest
-from named import LEARNERS, NATURES, WORLDS
-from studies import play
-from test_study import HOSTILE, partial, runs_of
 
 from omdpd.experiments.spec import Experiment
 from omdpd.report.html import write_page
 from omdpd.report.study import load_study, write_report
+from tests.references.named import LEARNERS, NATURES, WORLDS
+from tests.references.studies import play
+from tests.report.test_study import HOSTILE, partial, runs_of
 
 SECTIONS = (
     "asked", "progress", "curves", "bursts", "plane", "health", "errors", "policy", "occupancy", "visits",

@@ -6,11 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from named import LEARNERS, NATURES, WORLDS
 from rich.console import Console
 from scipy import stats
 from scipy.special import stdtrit
-from studies import play
 
 from omdpd.experiments.spec import Experiment
 from omdpd.report.curves import band, load_curves
@@ -19,6 +17,8 @@ from omdpd.report.statistics import Growth, half_width, power_of, student_quanti
 from omdpd.report.study import load_study
 from omdpd.report.tables import exponent_cell, formatted, print_table
 from omdpd.storage.run_folder import RunFolder
+from tests.references.named import LEARNERS, NATURES, WORLDS
+from tests.references.studies import play
 
 # A small world for as many episodes as an exponent asks for.
 WORLD, EPISODES = WORLDS["random_dirichlet"](n_states=3, n_actions=2, horizon=3), 1000

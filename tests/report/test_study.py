@@ -16,7 +16,7 @@ from omdpd.report.html import data_text, page
 from omdpd.report.statistics import holm, paired_test
 from omdpd.report.stored import stored_runs
 from omdpd.report.study import KNOWN_AT_THE_END, NOT_SAFE, load_study
-from omdpd.report.thinning import bucket_maxima, kept_places, shares, written
+from omdpd.report.thinning import bucket_maxima, kept_places, rounded_for_json, shares
 from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import sealed_toml
 
@@ -60,7 +60,7 @@ def test_stretches_that_were_not_played_are_empty():
 
 
 def test_numbers_are_written_with_five_digits_and_nothing_where_they_are_undefined():
-    assert written([[0.123456, np.nan], [1.0, np.inf]]) == [[0.12346, None], [1.0, None]]
+    assert rounded_for_json([[0.123456, np.nan], [1.0, np.inf]]) == [[0.12346, None], [1.0, None]]
 
 
 def test_shares_come_back_to_a_hundred_thousandth():

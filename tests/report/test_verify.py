@@ -5,15 +5,12 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import typer
-from named import LEARNERS, NATURES, WORLDS
 from typer.testing import CliRunner
-from work import calls_of
 
 from omdpd.cli import experiments
-from omdpd.cli.verify import verify
+from omdpd.cli.report import verify
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.one_run import run as play
@@ -23,6 +20,8 @@ from omdpd.report.results import load_runs
 from omdpd.report.verify import verify_tree
 from omdpd.storage.manifest import Commit
 from omdpd.storage.run_folder import RunFolder
+from tests.references.named import LEARNERS, NATURES, WORLDS
+from tests.references.work import calls_of
 
 EXPERIMENT = Experiment((WORLDS["cyclic"](),), (NATURES["noisy"](),), (LEARNERS["Uniform"](),), 5, seeds=2)
 
@@ -106,9 +105,7 @@ def test_rows_that_do_not_fit_their_values_are_seen(results):
     path = sorted((results / "runs").iterdir())[0]
     record = RunFolder(path, path.name)
     summary, done = record.summary, record.last_commit()
-    rows = record.rows()
-    rows = rows.set_column(rows.column_names.index("value"), "value", pa.array(np.zeros(5)))
-    values = pa.table({"value": record.values()})
+    rows, values = record.rows() | {"value": np.zeros(5)}, record.values()
     (path / "commit.json").unlink()
     record.commit(rows, values, Commit(5, done.tree, done.arrays))
     record.finish(summary)

@@ -8,14 +8,13 @@ import socket
 import threading
 from contextlib import suppress
 
-import pyarrow as pa
 import pytest
-from real_commands import PATIENCE, end_all, start, start_program
-from test_study import runs_of
 
 from omdpd.report.study import Study
 from omdpd.storage.manifest import Commit
 from omdpd.storage.run_folder import RunFolder
+from tests.references.real_commands import PATIENCE, end_all, start, start_program
+from tests.report.test_study import runs_of
 
 pytest.importorskip("starlette", reason="the live page is not tested: pip install starlette uvicorn")
 pytest.importorskip("uvicorn", reason="the live page is not tested: pip install starlette uvicorn")
@@ -71,8 +70,8 @@ def write_commit(run, whole, episodes):
     rows, values, last = whole
     record = RunFolder(run, run.name)
     before = record.episodes
-    part = pa.table({"value": values[before:episodes]})
-    record.commit(rows.slice(before, episodes - before), part, Commit(episodes, last.tree, last.arrays))
+    part = {name: column[before:episodes] for name, column in rows.items()}
+    record.commit(part, values[before:episodes], Commit(episodes, last.tree, last.arrays))
 
 
 def row_of(page, run):
@@ -145,7 +144,7 @@ def bounded(study_folder, monkeypatch):
         thread.start()
 
         def connect(sent):
-            opened.append(socket.create_connection(listener.getsockname(), timeout=30))
+            opened.append(socket.create_connection(listener.getsockname(), timeout=PATIENCE))
             opened[-1].sendall(sent)
             return opened[-1]
 

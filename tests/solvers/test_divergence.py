@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from instances import forward, kernel_inside, random_box, random_kernel, random_law, random_policy
-from kl_reference import check_kl_step, divergence, kl_step
 
 from omdpd.solvers.mirror import Divergence, Hinges, Status, constrained_step, mirror_step, smoothed
 from omdpd.solvers.regions import Kernel
+from tests.references.instances import forward, kernel_inside, random_box, random_kernel, random_law, random_policy
+from tests.references.kl_reference import check_kl_step, divergence, kl_step
 
 H, S, A = 3, 3, 2
 

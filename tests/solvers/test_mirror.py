@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from general_qp import general_step
-from instances import forward, random_box, random_law, random_policy
-from reference_programs import extended_value
 
 from omdpd.solvers.compiled.flow import greedy_policy
 from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step, step_size
 from omdpd.solvers.regions import Box, Kernel
+from tests.references.general_qp import general_step
+from tests.references.instances import forward, random_box, random_law, random_policy
+from tests.references.reference_programs import extended_value
 
 H, S, A = 4, 3, 2
 # The general solver is asked for 1e-11; its objectives are good to about this.

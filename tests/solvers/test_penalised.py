@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from augmented_qp import by_general_solver, objective
-from instances import random_box, random_law
 
 from omdpd.solvers.penalised import penalised_plan
+from tests.references.augmented_qp import by_general_solver, objective
+from tests.references.instances import random_box, random_law
 
 H, S, A, I = 3, 4, 2, 2  # noqa: E741
 

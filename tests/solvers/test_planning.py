@@ -2,17 +2,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from named import WORLDS
-from sparse_program import sparse_optimum
+from scipy.optimize import linprog
 
 from omdpd.problem.arrays import inner
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers import planning
 from omdpd.solvers.columns import Problem, safest_mixture
-from omdpd.solvers.planning import best_plan_against, plan_by_columns, room_under, safest_plan
-from omdpd.solvers.programs import best_policy, safest_policy
+from omdpd.solvers.compiled.shares import best_shares
+from omdpd.solvers.planning import best_plan, best_plan_against, safest_plan
+from omdpd.solvers.programs import best_policy
 from omdpd.solvers.sweeps import occupancy_under, residual_under
 from omdpd.worlds import garnet
+from tests.references.named import WORLDS
+from tests.references.reference_programs import least_worst_excess
+from tests.references.sparse_program import sparse_optimum
 
 
 def instance(seed, n_tables, n_states=6, horizon=4):
@@ -37,7 +40,7 @@ def check_plan(cmdp, plan, tables):
 @given(st.integers(0, 10**6), st.integers(1, 6))
 def test_columns_find_what_the_program_finds(seed, n_tables):
     cmdp = instance(seed, n_tables)
-    found = plan_by_columns(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
+    found = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
     wanted = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
     assert found.feasible == wanted.feasible
     if found.feasible:
@@ -51,12 +54,12 @@ def test_columns_find_what_the_program_finds(seed, n_tables):
 @pytest.mark.parametrize("name", list(WORLDS))
 def test_on_every_world_columns_and_an_independent_program_agree(name):
     cmdp = WORLDS[name]().build(np.random.default_rng(0))
-    plan = plan_by_columns(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
+    plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
     check_plan(cmdp, plan, cmdp.excess)
     assert plan.value == pytest.approx(sparse_optimum(cmdp, cmdp.excess), abs=1e-8)
     if cmdp.scenarios is not None:
         rows = cmdp.scenarios.rows
-        plan = plan_by_columns(cmdp.laws, cmdp.initial, cmdp.reward, rows)
+        plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, rows)
         assert plan.feasible
         check_plan(cmdp, plan, rows)
         assert plan.value == pytest.approx(sparse_optimum(cmdp, rows), abs=1e-8)
@@ -69,21 +72,45 @@ def test_the_safest_mixture_is_the_programs_and_carries_its_proof(seed, n_tables
     problem = Problem.of(cmdp.laws.listed(), cmdp.initial, cmdp.reward, cmdp.excess)
     mixture = safest_mixture(problem)
     worst = mixture.costs.max()
-    policy = safest_policy(cmdp.transition, cmdp.initial, cmdp.excess)
-    wanted = inner(cmdp.excess, occupancy_under(cmdp.laws, policy, cmdp.initial)).max()
-    assert worst == pytest.approx(wanted, abs=1e-8)
+    # The reference counts no excess below zero, so every table is lifted by 2 per step, and the answer brought down.
+    lifted = least_worst_excess(cmdp.transition, cmdp.initial, cmdp.excess + 2.0)
+    assert worst == pytest.approx(lifted - 2.0 * cmdp.shape[0], abs=1e-8)
     assert -1e-11 <= worst - mixture.bound <= 1e-8
 
 
-def test_large_problems_do_not_write_their_program_out(monkeypatch):
-    cmdp = instance(8, 2)
-    small = room_under(cmdp.laws, cmdp.initial, cmdp.excess), safest_plan(cmdp.laws, cmdp.initial, cmdp.excess[:1])
-    monkeypatch.setattr(planning, "MAX_ENTRIES", 0)
-    monkeypatch.setattr(planning, "best_policy", None)
-    monkeypatch.setattr(planning, "safest_policy", None)
-    assert room_under(cmdp.laws, cmdp.initial, cmdp.excess) == pytest.approx(small[0], abs=1e-8)
-    assert np.array_equal(safest_plan(cmdp.laws, cmdp.initial, cmdp.excess[:1]), small[1])
-    assert planning.best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess).bound is not None
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 15), st.booleans())
+def test_shares_are_those_of_a_linear_program(seed, m, n, tied):
+    rng = np.random.default_rng(seed)
+    values, costs = rng.random(n), rng.uniform(-1.0, 1.0, (m, n))
+    if tied:
+        values, costs = rng.integers(0, 2, n).astype(float), rng.integers(-1, 2, (m, n)).astype(float)
+    shares, prices, level = best_shares(values, costs, 1000)
+    assert shares.min() >= 0.0
+    assert prices.min() >= 0.0
+    assert shares.sum() == pytest.approx(1.0, abs=1e-14)
+    rows = {"A_ub": costs, "b_ub": np.zeros(m), "A_eq": np.ones((1, n)), "b_eq": [1.0]}
+    wanted = linprog(-values, **rows)
+    if wanted.status == 0:
+        assert level == 0.0
+        assert (costs @ shares).max() <= 1e-12
+        assert values @ shares == pytest.approx(-wanted.fun, abs=1e-9)
+        assert (values - prices @ costs).max() == pytest.approx(values @ shares, abs=1e-9)
+    else:
+        assert level == pytest.approx((costs @ shares).max(), abs=1e-12)
+        assert (prices @ costs).min() == pytest.approx(level, abs=1e-12)
+        assert prices.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_constraints", [1, 2])
+@pytest.mark.parametrize("n_states", [500, 2000])
+def test_a_large_problem_is_solved_in_at_most_forty_sweeps(monkeypatch, n_constraints, n_states):
+    cmdp = garnet.make(np.random.default_rng(0), n_states, 5, 20, branching=5, n_constraints=n_constraints)
+    sweeps, best = [], Problem.best
+    monkeypatch.setattr(Problem, "best", lambda self, weights: sweeps.append(1) or best(self, weights))
+    solution = cmdp.solve()
+    assert solution.feasible
+    assert len(sweeps) <= 40
 
 
 def test_many_tables_become_rows_as_they_are_violated(monkeypatch):
@@ -94,7 +121,7 @@ def test_many_tables_become_rows_as_they_are_violated(monkeypatch):
     tables = (tables - inner(tables, anchor)[:, None, None, None] / cmdp.shape[0] - 0.05) / 2.0
     chunks = [tables[:15], tables[15:]]
     wanted = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward, lambda: chunks)
-    monkeypatch.setattr(planning, "MAX_ENTRIES", 0)
+    monkeypatch.setattr(planning, "MAX_ENTRIES", 10**9)  # as programs that are written out
     found = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward, lambda: chunks)
     assert found.plan.value == pytest.approx(wanted.plan.value, abs=1e-8)
     assert inner(tables, found.plan.occupancy).max() <= 2e-8
@@ -107,20 +134,20 @@ def test_a_budget_that_only_the_cheapest_policy_meets_is_met():
         -cmdp.excess, occupancy_under(cmdp.laws, safest_plan(cmdp.laws, cmdp.initial, cmdp.excess), cmdp.initial)
     )
     tight = cmdp.excess - least[0] / cmdp.shape[0]
-    plan = plan_by_columns(cmdp.laws, cmdp.initial, cmdp.reward, tight)
+    plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, tight)
     assert plan.feasible
     assert abs(inner(tight, plan.occupancy)[0]) < 1e-9
 
 
 def test_without_tables_the_plan_is_greedy():
     cmdp = instance(2, 1)
-    plan = plan_by_columns(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess[:0])
+    plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess[:0])
     assert plan.feasible
     assert plan.bound == pytest.approx(plan.value, abs=1e-13)
 
 
 def test_a_thousand_states_with_three_constraints_are_planned_with_a_proof():
     cmdp = garnet.make(np.random.default_rng(0), 1000, 4, 20, branching=3, n_constraints=3)
-    plan = planning.best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
+    plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
     check_plan(cmdp, plan, cmdp.excess)
     assert inner(cmdp.excess, plan.occupancy).max() > -1e-9

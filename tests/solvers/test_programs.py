@@ -1,18 +1,18 @@
 import numpy as np
 import pytest
-from instances import SIZES, kernel_inside, random_box, random_kernel, random_law
-from reference_programs import dual_value, extended_value, least_worst_excess
 from scipy.optimize import linprog
 
+from omdpd.problem.laws import DenseLaws
 from omdpd.solvers.compiled.flow import flow_residual, greedy_policy, occupancy_of_policy
+from omdpd.solvers.planning import best_plan_against, safest_plan
 from omdpd.solvers.programs import (
     best_policy,
-    best_policy_against,
     least_total_violation,
     optimistic_plan,
     plan_under,
-    safest_policy,
 )
+from tests.references.instances import SIZES, kernel_inside, random_box, random_kernel, random_law
+from tests.references.reference_programs import dual_value, extended_value, least_worst_excess
 
 H, S, A, I = SIZES  # noqa: E741
 # What two simplex runs of accuracy 1e-9 may differ by in an objective of size H.
@@ -173,7 +173,7 @@ def test_a_warm_basis_changes_the_time_and_not_the_answer(change):
 def test_adding_rows_as_they_are_violated_equals_the_full_program(seed):
     p, mu, r, tables = feasible_problem(seed, n_tables=120)
     full = best_policy(p, mu, r, tables)
-    against = best_policy_against(p, mu, r, lambda: iter(np.split(tables, 4)))
+    against = best_plan_against(DenseLaws(H, p), mu, r, lambda: iter(np.split(tables, 4)))
     assert against.plan.feasible
     assert against.plan.value == pytest.approx(full.value, abs=CLOSE)
     assert np.tensordot(tables, against.plan.occupancy, axes=3).max() <= CLOSE
@@ -184,7 +184,7 @@ def test_adding_rows_as_they_are_violated_equals_the_full_program(seed):
 
 def test_row_generation_finds_out_that_no_policy_serves_every_table():
     p, mu, r, tables = problem(2, n_tables=60)
-    against = best_policy_against(p, mu, r, lambda: iter(np.split(tables, 3)))
+    against = best_plan_against(DenseLaws(H, p), mu, r, lambda: iter(np.split(tables, 3)))
     assert not against.plan.feasible
     assert against.plan.violation == pytest.approx(least_worst_excess(p, mu, tables), abs=CLOSE)
 
@@ -205,7 +205,7 @@ def test_named_tables_become_rows_when_they_are_violated_and_stay_rows_afterward
 @pytest.mark.parametrize("n_tables", [1, 3])
 def test_the_safest_policy_has_the_least_worst_excess(n_tables):
     p, mu, _, tables = problem(4, n_tables=n_tables)
-    q = occupancy_of_policy(safest_policy(p, mu, tables), p, mu)
+    q = occupancy_of_policy(safest_plan(DenseLaws(H, p), mu, tables), p, mu)
     # The reference counts no excess below zero, so every table is lifted by 2 per step, and the answer brought down.
     expected = least_worst_excess(p, mu, tables + 2.0) - 2.0 * H
     assert np.tensordot(tables, q, axes=3).max() == pytest.approx(expected, abs=CLOSE)

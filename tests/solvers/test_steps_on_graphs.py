@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from graphs import plain_graph
 
-from fuzz_graphs import check_on_graph, draw_on_graph, objective_on_graph, run_on_graph
+from benchmarks.fuzz_graphs import check_on_graph, draw_on_graph, objective_on_graph, run_on_graph
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.solvers.compiled.graph_step.solve import SOLVED
-from omdpd.solvers.graph_step import TOLERANCE, graph_step
+from omdpd.solvers.graph_step import GRAPH_TOLERANCE, graph_step
 from omdpd.solvers.mirror import Divergence, Hinges, Status, mirror_step
 from omdpd.solvers.regions import Kernel, bounds_of
+from tests.references.graphs import plain_graph
 
 H, S, A = 4, 5, 3
 
@@ -37,7 +37,7 @@ def test_a_step_on_a_graph_is_the_step_on_its_kernel(step):
     dense = mirror_step(Kernel(p), mu, q, loss, 0.7, Hinges(d, np.array([2.0, 3.0])))
     found = on_graph(step)
     assert found.status is Status.SOLVED
-    assert found.relative_gap <= TOLERANCE
+    assert found.relative_gap <= GRAPH_TOLERANCE
     assert found.residual <= 1e-15
     far = np.linalg.norm(found.occupancy - dense.occupancy.ravel())
     assert far <= np.sqrt(2 * found.gap) + np.sqrt(2 * dense.gap) + 1e-12

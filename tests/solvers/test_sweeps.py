@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omdpd.play.simulate import trajectory_under
 from omdpd.problem.laws import DenseLaws
 from omdpd.solvers.sweeps import (
     best_value_under,
     greedy_under,
     occupancy_under,
     residual_under,
-    trajectory_under,
     value_under,
 )
 

@@ -16,6 +16,7 @@ from omdpd.storage.atomic import RecordError, make_folder, read_bounded, write_a
 from omdpd.storage.locks import Lock
 from omdpd.worlds import cyclic
 from omdpd.worlds.files import save_problem
+from tests.references.real_commands import PATIENCE
 
 
 def test_a_new_folder_and_its_parents_are_synced_from_the_top_down(tmp_path, monkeypatch):
@@ -126,7 +127,7 @@ print(run(spec, Path(sys.argv[1]))["episodes"])
 
 def test_a_short_run_fits_into_three_gigabytes_of_address_space(tmp_path):
     words = [sys.executable, "-c", RUN, str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.stdout == "3\n", done.stderr
 
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 import numpy as np
 import numpy.typing as npt
 import pytest
-from instances import bandit, random_cmdp, revealed
-from named import LEARNERS
 from typing_extensions import TypeAliasType
 
 from omdpd.learners.protocol import stored_classes
-from omdpd.play.scene import informed
+from omdpd.play.scene import with_known_facts
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.storage.packing import classes_of, pack, unpack
+from tests.references.instances import bandit, random_cmdp, revealed
+from tests.references.named import LEARNERS
 
 H, S, A = 4, 3, 2
 
@@ -118,7 +118,7 @@ def test_what_is_no_plain_data_is_not_packed(value):
 def test_every_learners_state_comes_back_to_the_last_bit(name, kind):
     cmdp, rng = random_cmdp(np.random.default_rng(0), H, S, A, budget=0.4), np.random.default_rng(1)
     try:
-        learner = informed(LEARNERS[name]().build(), cmdp, kind)
+        learner = with_known_facts(LEARNERS[name]().build(), cmdp, kind)
     except InvalidInputError:
         assert kind not in LEARNERS[name]().build().card.feedback or name == "Oracle"
         return

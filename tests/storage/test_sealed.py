@@ -5,14 +5,13 @@ import random
 import shutil
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.manifest import Commit
 from omdpd.storage.run_folder import RunFolder
 
-FILES = ("spec.toml", "provenance.json", "commit.json", "summary.json", "rows-000001.parquet", "values-000001.parquet",
+FILES = ("spec.toml", "provenance.json", "commit.json", "summary.json", "rows-000001.npz", "values-000001.npz",
          "state-000001.npz")  # fmt: skip
 
 
@@ -20,8 +19,8 @@ def finished(path, run="one", seed=1):
     """A small finished run."""
     folder = RunFolder(path, run)
     folder.create(f"seed = {seed}\n", {})
-    rows = pa.table({"episode": pa.array([1, 2], pa.int64()), "value": pa.array([0.5, seed], pa.float64())})
-    values = pa.table({"value": pa.array([0.5, 0.25], pa.float64())})
+    rows = {"episode": np.array([1, 2]), "value": np.array([0.5, seed])}
+    values = np.array([0.5, 0.25])
     folder.commit(rows, values, Commit(2, {"rng": {"state": 2**100 + seed}}, {"a0": np.arange(3.0) + seed}))
     folder.finish({"regret": 1.5, "run": run})
     return folder
@@ -108,8 +107,8 @@ def test_folders_that_were_exchanged_are_refused(tmp_path):
 
 def test_a_summary_of_an_earlier_commit_is_refused(folder):
     kept = (folder.path / "summary.json").read_bytes()
-    rows = pa.table({"episode": pa.array([3], pa.int64()), "value": pa.array([0.5], pa.float64())})
-    folder.commit(rows, pa.table({"value": pa.array([0.5])}), Commit(3, {}, {"a0": np.zeros(1)}))
+    rows = {"episode": np.array([3]), "value": np.array([0.5])}
+    folder.commit(rows, np.array([0.5]), Commit(3, {}, {"a0": np.zeros(1)}))
     (folder.path / "summary.json").write_bytes(kept)
     with pytest.raises(RecordError, match=r"sums up something else than commit\.json"):
         _ = folder.summary
@@ -134,9 +133,9 @@ def test_a_reader_tries_again_while_somebody_else_replaces_the_files(tmp_path, m
         found = real(self)
         if not calls:
             calls.append(1)
-            rows = pa.table({"episode": pa.array([3], pa.int64()), "value": pa.array([0.5], pa.float64())})
+            rows = {"episode": np.array([3]), "value": np.array([0.5])}
             monkeypatch.setattr(RunFolder, "manifest", real)
-            self.commit(rows, pa.table({"value": pa.array([0.5])}), Commit(3, {}, {"a0": np.zeros(1)}))
+            self.commit(rows, np.array([0.5]), Commit(3, {}, {"a0": np.zeros(1)}))
         return found
 
     monkeypatch.setattr(RunFolder, "manifest", manifest)

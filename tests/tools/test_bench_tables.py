@@ -2,8 +2,8 @@
 
 import pytest
 
-from agreement import rows
-from bench_tables import WHICH, digits
+from tools.agreement import rows
+from tools.bench_tables import WHICH, digits
 
 
 def timing(solver, milliseconds, ratio, kind="kernel, 1 hinge"):

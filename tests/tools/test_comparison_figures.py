@@ -1,11 +1,11 @@
-"""The tables of the comparison are read from what `omdpd compare` left; figures beside the page change if asked for."""
+"""The tables of the comparison come from what `omdpd lab compare` left; figures beside the page change if asked for."""
 
 import sys
 
 import pytest
 
-import comparison
-from agreement import rows
+from tools import comparison
+from tools.agreement import rows
 
 
 @pytest.fixture

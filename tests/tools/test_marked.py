@@ -2,7 +2,7 @@
 
 import pytest
 
-from marked import fill, filled, places
+from tools.marked import fill, filled, places
 
 PAGE = """# Title
 

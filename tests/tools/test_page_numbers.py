@@ -2,13 +2,14 @@
 
 import ast
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from agreement import agree, disagreements
-from marked import places
-from page_numbers import (
+from tools.agreement import agree, disagreements
+from tools.marked import places
+from tools.page_numbers import (
     ROOT,
     Entry,
     Reduced,
@@ -63,7 +64,7 @@ def test_every_study_is_an_entry_that_fills_its_page():
     for data in (ROOT / "docs" / "studies" / "data").glob("*.json"):
         (entry,) = (entry for entry in ENTRIES if entry.name == f"study-{data.stem}")
         assert entry.page == f"docs/studies/{data.stem}.md"
-        assert entry.table == f"python tools/study_page.py {entry.results} {entry.page}"
+        assert entry.table == f"python -m benchmarks.studies.pages {entry.results} {entry.page}"
 
 
 def imported(file):
@@ -88,13 +89,18 @@ def test_what_a_learner_or_nature_among_the_inputs_imports_is_an_input_too(entry
 @pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
 def test_the_programs_that_make_numbers_are_among_their_inputs(entry):
     commands = [entry.command, *([entry.table] if entry.table else [])]
-    programs = {word for command in commands for word in command.split() if word.endswith(".py")}
-    assert programs <= set(entry.inputs)
+    modules = [module for command in commands for module in re.findall(r"-m ((?:tools|benchmarks)\.[\w.]+)", command)]
+    programs = [ROOT / module.replace(".", "/") for module in modules]
+    files = [program if program.is_dir() else program.with_suffix(".py") for program in programs]
+    covered = [ROOT / path for path in entry.inputs]
+    # Of a package of programs the files that matter are named.
+    named = [any(file.is_relative_to(path) or path.is_relative_to(file) for path in covered) for file in files]
+    assert entry.dated or all(named)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=name_of)
 def test_a_command_that_goes_on_where_it_stopped_names_its_folder(entry):
-    resumes = entry.command.startswith(("omdpd compare", "omdpd study", "omdpd suite"))
+    resumes = entry.command.startswith(("omdpd lab compare", "python -m benchmarks.studies", "omdpd lab suite"))
     assert (entry.results is not None) == resumes
     assert not entry.command.startswith("omdpd paper") or "--fresh" in entry.command
 
@@ -108,10 +114,11 @@ def test_nothing_is_kept_of_what_the_manifest_does_not_name():
 
 def test_every_input_exists():
     for entry in ENTRIES:
-        assert entry.inputs
+        assert entry.inputs or entry.dated, entry.name
         assert all((ROOT / path).exists() for path in entry.inputs), entry.name
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("together", TOGETHER.values(), ids=lambda found: found[0].name)
 def test_a_reduced_rerun_agrees_with_what_is_kept(together):
     ran = {}  # tables of one command are made of one run
@@ -120,8 +127,19 @@ def test_a_reduced_rerun_agrees_with_what_is_kept(together):
         assert entry.reduced.disagreements(kept, entry.reduced.rerun(ran=ran)) == [], entry.name
 
 
-def test_every_table_that_a_command_fills_has_a_reduced_rerun():
-    assert [entry.name for entry in PLACED if entry.reduced is None] == []
+def test_every_table_has_a_reduced_rerun_unless_it_is_of_times():
+    assert [entry.name for entry in PLACED if (entry.reduced is None) != entry.dated] == []
+    kept = {"README.md", "docs/paper.md", "docs/comparison.md", "docs/suite.md", "docs/sizes.md"}
+    assert not any(entry.dated for entry in PLACED if entry.page in kept)
+
+
+def test_times_of_a_day_are_never_called_old(repository):
+    manifest = repository / "docs" / "numbers.toml"
+    manifest.write_text(manifest.read_text().replace('inputs = ["input.txt"]', "dated = true"))
+    (entry,) = entries(repository)
+    renew(entry, repository)
+    (repository / "input.txt").write_text("other")
+    assert list(notices(repository)) == []
 
 
 def test_no_two_reduced_reruns_write_to_one_place():
@@ -197,9 +215,6 @@ def test_a_notice_says_what_a_reduced_rerun_is_worth(repository):
     manifest.write_text(manifest.read_text() + 'rows = ["x"]\n')
     ((_, sentence),) = notices(repository)
     assert sentence.endswith("; a reduced rerun in the tests agrees with its rows x and its columns b, c within 2 %")
-    manifest.write_text(manifest.read_text() + 'of = "the optima"\n')
-    ((_, sentence),) = notices(repository)
-    assert sentence.endswith("; a reduced rerun in the tests agrees with the optima within 2 %")
 
 
 def test_a_fingerprint_depends_on_names_and_contents(tmp_path):

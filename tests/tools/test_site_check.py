@@ -2,7 +2,7 @@
 
 import pytest
 
-from site_check import FAULTS, main
+from tools.site_check import FAULTS, main
 
 
 @pytest.mark.parametrize("fragment", FAULTS)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from agreement import rows
 from omdpd.report.results import grouped
-from suite_table import Late, cell, counts, growth, late_of, main, whole
-from tables import number
+from tools.agreement import rows
+from tools.suite_table import Late, cell, counts, growth, late_of, main, whole
+from tools.tables import number
 
 
 def runs(early, late, n=2):

@@ -9,6 +9,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.whole
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "slurm"
 N_JOBS = 3
 

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
-from instances import random_cmdp
 
 from omdpd import CMDP, InvalidInputError, ProximalOMDPD, Uniform, run
 from omdpd.experiments import executor, load_experiment, run_experiment
 from omdpd.experiments.executors import InProcess
 from omdpd.gym import learn
+from tests.references.instances import random_cmdp
 
 EXPERIMENT = """
 episodes = 5

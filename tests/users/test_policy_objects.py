@@ -202,9 +202,9 @@ def test_a_stored_run_gives_its_last_policy_and_those_on_the_way(tmp_path):
     assert np.allclose(found.policy, 0.5)
     assert list(found.policies) == [1, 2, 3, 4, 5, 6]
     assert found.policy.labels.actions == WORLDS["streaming"]().labels.actions
-    assert found.rows.num_rows == found.summary["episodes"] == 6
-    assert repr(found) == "LoadedRun(Uniform, streaming, fixed, seed 0, finished: 6 of 6 episodes)"
-    assert repr(load_run(found.stored.folder.path)) == repr(found)
+    assert found.rows.n_rows == found.summary["episodes"] == 6
+    assert repr(found) == "StoredRun(Uniform, streaming, fixed, seed 0, finished: 6 of 6 episodes)"
+    assert repr(load_run(found.path)) == repr(found)
     assert "6 of 6" in found._repr_html_()
 
 

@@ -6,7 +6,7 @@ import pytest
 import omdpd.learners
 from omdpd import CMDP, InvalidInputError, SafePolicy, Session, Setting, run
 from omdpd.learners import DOPE, SOPS, DOPEPlus, EpisodeSafe, OptPessLP
-from omdpd.play.scene import informed
+from omdpd.play.scene import with_known_facts
 
 H, S, A = 3, 2, 2
 REST = np.tile([1.0, 0.0], (H, S, 1))
@@ -27,10 +27,10 @@ def test_it_is_public_and_takes_lists_and_a_single_number():
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_a_run_takes_its_cost_in_the_units_of_the_problem(learner):
-    given = informed(learner(safe=SafePolicy(REST, 150.0)), WORLD, "bandit")
-    own = informed(learner(), WORLD, "bandit")  # the policy of least cost, which is to rest
+    given = with_known_facts(learner(safe=SafePolicy(REST, 150.0)), WORLD, "bandit")
+    own = with_known_facts(learner(), WORLD, "bandit")  # the policy of least cost, which is to rest
     assert given.safe.cost == pytest.approx(own.safe.cost)
-    again = informed(given, WORLD, "bandit")
+    again = with_known_facts(given, WORLD, "bandit")
     assert np.array_equal(again.safe.cost, given.safe.cost)
     assert len(run(WORLD, learner(safe=SafePolicy(REST, 150.0)), n_episodes=2).rows) == 2
 
@@ -46,7 +46,7 @@ def test_a_session_takes_its_cost_in_the_units_of_the_setting(learner):
 
 def test_a_session_begun_with_the_scaled_cost_goes_on_with_either(tmp_path):
     for safe in (SafePolicy(REST, -1.5, scaled=True), SafePolicy(REST, 150.0)):
-        with Session.open(tmp_path / "kept", DOPE(safe), SETTING) as session:
+        with Session.open(tmp_path / "kept", DOPE(safe=safe), SETTING) as session:
             assert session.learner.safe.cost.tolist() == [-1.5]
 
 
@@ -65,7 +65,7 @@ def test_a_session_begun_with_the_scaled_cost_goes_on_with_either(tmp_path):
 )
 def test_one_that_cannot_be_is_refused_in_the_users_units(safe, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
-        Session(DOPE(safe), SETTING)
+        Session(DOPE(safe=safe), SETTING)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from instances import random_cmdp
 
 from omdpd import CMDP, InvalidInputError, Policy, ProximalOMDPD, Uniform, plot, run
 from omdpd.learners.dope import DOPE
@@ -13,6 +12,8 @@ from omdpd.learners.opdop import OPDOP
 from omdpd.learners.oracle import Oracle
 from omdpd.learners.sops import SOPS
 from omdpd.play import progress
+from tests.references.instances import random_cmdp
+from tests.references.real_commands import PATIENCE
 
 H, S, A, K = 3, 4, 2, 12
 
@@ -71,7 +72,7 @@ print(len(run(cmdp, Uniform(), n_episodes=2, seeds=2, jobs=2)))
 def test_a_script_without_a_main_guard_is_told_what_to_do(tmp_path):
     (tmp_path / "mine.py").write_text(SCRIPT)
     done = subprocess.run(
-        [sys.executable, tmp_path / "mine.py"], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, tmp_path / "mine.py"], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert done.returncode != 0
     assert "put it under `if __name__ ==" in done.stderr

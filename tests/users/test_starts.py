@@ -1,36 +1,59 @@
 """A user with logs from before, and one whose weeks begin where the last one ended."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp, revealed
 
 from omdpd import (
     BanditFeedback,
     InvalidInputError,
+    Log,
     OptCMDP,
+    Policy,
     ProximalOMDPD,
+    SafePolicy,
+    SafeStart,
     Session,
     Setting,
     Trajectory,
     Uniform,
-    episodes_of_counts,
+    run,
 )
-from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.evidence import Past
+from omdpd.learners.dope import DOPE
+from omdpd.learners.dope_plus import DOPEPlus
+from omdpd.learners.episode_safe import EpisodeSafe
 from omdpd.learners.greedy_lp import GreedyLP
+from omdpd.learners.optpess_lp import OptPessLP
 from omdpd.learners.oracle import Oracle
 from omdpd.learners.triple_q import TripleQ
+from omdpd.storage.atomic import RecordError
+from omdpd.storage.journal import verify_session
+from tests.references.instances import bandit, random_cmdp, revealed
 
 H, S, A = 4, 3, 2
 
 
-def world():
-    return random_cmdp(np.random.default_rng(0), H, S, A, budget=0.4)
+# With this budget the uniform policy, which costs about 0, is clearly safe.
+ROOMY = 0.8
 
 
-def logs(n, kind="bandit"):
+def world(budget=0.4):
+    return random_cmdp(np.random.default_rng(0), H, S, A, budget=budget)
+
+
+def roomy():
+    return world(ROOMY)
+
+
+def roomy_logs(n, kind="bandit"):
+    return logs(n, kind, roomy())
+
+
+def logs(n, kind="bandit", cmdp=None):
     """Episodes of the uniform policy, which somebody played before."""
-    cmdp, rng = world(), np.random.default_rng(1)
+    cmdp, rng = cmdp or world(), np.random.default_rng(1)
     uniform = np.full((H, S, A), 1.0 / A)
     if kind == "bandit":
         return [bandit(rng, cmdp, uniform) for _ in range(n)]
@@ -43,7 +66,7 @@ def logs(n, kind="bandit"):
 def test_the_first_policy_is_planned_with_what_was_logged(learner):
     cmdp = world()
     cold = Session(learner, cmdp.setting(400, "bandit"))
-    warm = Session(learner, cmdp.setting(400, "bandit"), logged=logs(400))
+    warm = Session(learner, cmdp.setting(400, "bandit"), logged=logs(400), start="explore")
     best = cmdp.solve().value
     gaps = [best - session.policy().evaluate(cmdp).value for session in (cold, warm)]
     assert warm.episodes == 0
@@ -53,7 +76,7 @@ def test_the_first_policy_is_planned_with_what_was_logged(learner):
 def test_logged_episodes_are_counted_with_all_that_is_kept_of_them():
     """A learner that counts the logs one by one as it plays ends with the same counts and the same evidence."""
     learner, setting = ProximalOMDPD.standard(), world().setting(100, "bandit")
-    warm = Session(learner, setting, logged=logs(30))
+    warm = Session(learner, setting, logged=logs(30), start="explore")
     state = learner.init(setting)
     for feedback in logs(30):
         state = learner.update(state, feedback)
@@ -67,36 +90,128 @@ def test_logged_episodes_are_counted_with_all_that_is_kept_of_them():
 @pytest.mark.parametrize("learner", [TripleQ(), Uniform()])
 def test_a_learner_without_counts_learns_from_every_logged_episode(learner):
     setting = world().setting(100, "bandit")
-    warm, state = Session(learner, setting, logged=logs(5)), learner.init(setting)
+    warm, state = Session(learner, setting, logged=logs(5), start="explore"), learner.init(setting)
     for feedback in logs(5):
         state = learner.update(state, feedback)
     assert np.array_equal(warm.policy(), learner.policy(state))
 
 
 def test_logs_with_whole_cost_tables_will_do():
-    warm = Session(ProximalOMDPD.cautious(), world().setting(100, "full"), logged=logs(50, "full"))
+    warm = Session(ProximalOMDPD.cautious(), world().setting(100, "full"), logged=logs(50, "full"), start="explore")
     assert warm._state.counts.visits.sum() == 50 * H
 
 
 def test_a_wrong_log_is_refused_by_its_entry():
     path = Trajectory([0, 1, 9, 0], [0, 0, 0, 0])
     with pytest.raises(InvalidInputError, match=r"states\[2\] = 9 is not between 0 and 2"):
-        Session(Uniform(), world().setting(100, "bandit"), logged=[BanditFeedback(path, np.zeros(H), np.zeros((1, H)))])
+        Session(
+            Uniform(),
+            world().setting(100, "bandit"),
+            logged=[BanditFeedback(path, np.zeros(H), np.zeros((1, H)))],
+            start="explore",
+        )
 
 
 def test_a_warm_session_lasts_and_other_logs_are_refused(tmp_path):
     setting = world().setting(100, "bandit")
     more = logs(23)[20:]
-    memory = Session(ProximalOMDPD.standard(), setting, logged=logs(20))
+    memory = Session(ProximalOMDPD.standard(), setting, logged=logs(20), start="explore")
     for feedback in more:
         memory.update(feedback)
-        with Session.open(tmp_path, ProximalOMDPD.standard(), setting, 2, logged=logs(20)) as session:
+        with Session.open(tmp_path, ProximalOMDPD.standard(), setting, 2, logged=logs(20), start="explore") as session:
             session.update(feedback)
-    with Session.open(tmp_path, ProximalOMDPD.standard(), setting, 2, logged=logs(20)) as session:
+    with Session.open(tmp_path, ProximalOMDPD.standard(), setting, 2, logged=logs(20), start="explore") as session:
         assert session.episodes == 3
         assert np.array_equal(session.policy(), memory.policy())
     with pytest.raises(InvalidInputError, match="another learner or setting"):
-        Session.open(tmp_path, ProximalOMDPD.standard(), setting, logged=logs(19))
+        Session.open(tmp_path, ProximalOMDPD.standard(), setting, logged=logs(19), start="explore")
+
+
+def test_a_session_is_opened_again_without_the_logs_it_started_from(tmp_path):
+    cmdp = roomy()
+    for name, learner, start, kind in (
+        ("safe", None, "safe", "bandit"),
+        ("dope", DOPE(stationary=True), "safe", "bandit"),
+        ("explore", ProximalOMDPD.cautious(), "explore", "full"),
+    ):
+        setting, more = cmdp.setting(100, kind), roomy_logs(63, kind)[60:]
+        memory = Session(learner, setting, logged=roomy_logs(60, kind), start=start)
+        with Session.open(tmp_path / name, learner, setting, 2, logged=roomy_logs(60, kind), start=start) as session:
+            session.update(more[0])
+        memory.update(more[0])
+        for feedback in more[1:]:
+            memory.update(feedback)
+            with Session.open(tmp_path / name, learner, setting, 2) as session:
+                assert type(session.learner) is type(memory.learner)
+                session.update(feedback)
+                assert np.array_equal(session.policy(), memory.policy())
+        with pytest.raises(RecordError, match=r"setting.n_episodes is 100, not 99$"):
+            Session.open(tmp_path / name, learner, cmdp.setting(99, kind))
+        assert verify_session(tmp_path / name) == 3
+        kept = tmp_path / name / "logged.npz"
+        kept.write_bytes(kept.read_bytes()[:-1] + b"x")
+        with pytest.raises(RecordError, match=r"logged\.npz is damaged: its checksum"):
+            Session.open(tmp_path / name, learner, setting)
+        with pytest.raises(RecordError, match=r"logged\.npz is damaged: its checksum"):
+            verify_session(tmp_path / name)
+
+
+def test_a_crash_after_the_logs_were_kept_leaves_a_folder_that_can_be_begun_in(tmp_path):
+    (tmp_path / "logged.npz").write_bytes(b"half of somebody's start")
+    with Session.open(tmp_path, None, roomy().setting(100, "bandit"), logged=roomy_logs(60)) as session:
+        policy = session.policy()
+    with Session.open(tmp_path, None, roomy().setting(100, "bandit")) as session:
+        assert np.array_equal(session.policy(), policy)
+
+
+def test_logs_start_safely_unless_told_otherwise():
+    cmdp = roomy()
+    setting = cmdp.setting(100, "bandit")
+    with pytest.raises(InvalidInputError, match=r"GreedyLP may try first .* leave the learner out \(None\)"):
+        Session(GreedyLP(), setting, logged=roomy_logs(60))
+    with pytest.raises(InvalidInputError, match="start is 'bold', but must be 'safe' or 'explore'"):
+        Session(None, setting, logged=roomy_logs(60), start="bold")
+    assert isinstance(Session(None, setting, logged=roomy_logs(60)).learner, SafeStart)
+    assert isinstance(Session(None, setting, logged=roomy_logs(60), start="explore").learner, ProximalOMDPD)
+
+
+@pytest.mark.parametrize("kind", [DOPE, DOPEPlus, OptPessLP, EpisodeSafe])
+def test_learners_around_a_safe_policy_take_one_that_logs_certify(kind):
+    """The uniform policy logged: what it costs is known from outside, and the certificate is above it."""
+    cmdp = roomy()
+    setting = cmdp.setting(100, "bandit")
+    session = Session(kind(stationary=True), setting, logged=roomy_logs(200))
+    safe = session.learner.safe
+    true = Policy(safe.policy).evaluate(cmdp)
+    assert safe.room > 0.0
+    assert (true.excess / cmdp.cost_scale <= safe.cost).all()
+    with pytest.raises(InvalidInputError, match="5 logged episodes with the costs that were met are too few"):
+        Session(kind(), setting, logged=roomy_logs(5))
+    own = kind(safe=SafePolicy(safe.policy, safe.cost, scaled=True))
+    assert np.array_equal(Session(own, setting, logged=roomy_logs(200)).learner.safe.policy, safe.policy)
+    tight = replace(setting, budget=[-1.0], cost_scale=[2.0])
+    with pytest.raises(InvalidInputError, match="the 200 logged episodes certify none"):
+        Session(kind(), tight, logged=[in_units(each) for each in roomy_logs(200)])
+
+
+def in_units(feedback):
+    """The same episode with costs as they are met, where the budget of an episode was that of `roomy`."""
+    return replace(feedback, costs=feedback.costs + ROOMY / H)
+
+
+def test_a_run_starts_from_logs_in_the_units_of_the_problem():
+    cmdp = roomy()
+    log = Log.from_episodes([in_units(each) for each in roomy_logs(60)])
+    history = run(cmdp, None, "fixed", 3, logged=log)
+    assert history.label == "SafeStart"
+    session = Session(None, cmdp.setting(3, "bandit"), logged=roomy_logs(60))
+    first = session.policy().evaluate(cmdp)
+    assert history.values[0] == pytest.approx(first.value, rel=1e-3)
+    assert run(cmdp, None, "fixed", 3, logged=log, start="explore").label == "ProximalOMDPD"
+    several = run(cmdp, DOPE(), "fixed", 2, logged=log, seeds=2)
+    assert [each.label for each in several] == ["DOPE", "DOPE"]
+    with pytest.raises(InvalidInputError, match="say start='explore'"):
+        run(cmdp, ProximalOMDPD.standard(), "fixed", 3, logged=log)
 
 
 # Two places that an episode never leaves.  Working earns 1 anywhere and costs 1 in the first place; resting is free.
@@ -124,7 +239,7 @@ def work_in_the_first_place(session):
 
 
 def test_every_week_is_planned_from_where_it_begins():
-    session = Session(GreedyLP(), two_places(), logged=every_episode())
+    session = Session(GreedyLP(), two_places(), logged=every_episode(), start="explore")
     # Half of the weeks begin in the first place: there one step of work costs one half on average.
     assert work_in_the_first_place(session) == pytest.approx(1.0, abs=SHRUNK)
     session.update(an_episode(0, (1, 0)), initial=[1.0, 0.0])  # this one does: work half a step
@@ -157,77 +272,3 @@ def test_a_start_that_is_no_law_or_that_a_learner_cannot_take_is_refused():
     known = Session(Oracle(cmdp.transition, cmdp.reward, cmdp.excess), cmdp.setting(10, "bandit"))
     with pytest.raises(InvalidInputError, match="Oracle does not keep its setting in its state"):
         known.update(logs(1)[0], initial=[1.0, 0.0, 0.0])
-
-
-def counts_of(logged):
-    counts = Counts.empty(world().setting(100, "bandit"))
-    for feedback in logged:
-        counts = counts.add(feedback)
-    return counts
-
-
-def from_counts(counts, setting=None, **changed):
-    tables = {name: getattr(counts, name) for name in ("visits", "transitions", "reward_sum", "cost_sum")} | changed
-    return episodes_of_counts(setting or world().setting(100, "bandit"), **tables)
-
-
-def test_episodes_of_counts_leave_these_counts():
-    counts = counts_of(logs(40))
-    again = counts_of(from_counts(counts))
-    for name in vars(counts):
-        assert np.allclose(getattr(again, name), getattr(counts, name), rtol=0.0, atol=1e-9), name
-
-
-def test_the_first_policy_is_planned_with_counts_alone():
-    cmdp, learner = world(), ProximalOMDPD.standard()
-    setting = cmdp.setting(400, "bandit")
-    cold, warm = Session(learner, setting), Session(learner, setting, logged=from_counts(counts_of(logs(400))))
-    best = cmdp.solve().value
-    gaps = [abs(best - session.policy().evaluate(cmdp).value) for session in (cold, warm)]
-    assert gaps[1] < 0.5 * gaps[0]
-
-
-def test_counts_are_in_the_units_of_the_setting():
-    setting = Setting(2, 1, 1, budget=10.0, cost_scale=20.0, reward_range=(-100.0, 300.0))
-    visits = np.full((2, 1, 1), 4.0)
-    moves = np.array([[[[4.0]]], [[[0.0]]]])
-    logged = episodes_of_counts(setting, visits, moves, 50.0 * visits, 3.0 * visits)
-    assert sum(each.rewards for each in logged) == pytest.approx([200.0, 200.0])
-    assert sum(each.costs for each in logged).ravel() == pytest.approx([12.0, 12.0])
-    Session(ProximalOMDPD.cautious(), setting, logged=logged)
-
-
-@pytest.mark.parametrize(
-    ("name", "place", "value", "sentence"),
-    [
-        ("visits", (0, 0, 0), 0.5, r"visits\[0, 0, 0\].*is no count"),
-        ("visits", (0, 0, 0), 99.0, r"visits\[0, 0, 0\].*another number of times followed by a next state"),
-        ("visits", (H - 1, 0, 0), 99.0, r"arrivals\[2, 0\].*counts must be those of whole episodes"),
-        ("reward_sum", (0, 0, 0), 999.0, r"reward_sum / visits\[0, 0, 0\].*is outside \[0, 1\]"),
-        ("transitions", (H - 1, 0, 0, 0), 1.0, r"transitions\[-1\]\[0, 0, 0\].*follows the last step"),
-    ],
-)
-def test_what_cannot_be_counts_of_episodes_is_refused_by_its_entry(name, place, value, sentence):
-    counts = counts_of(logs(40))
-    wrong = getattr(counts, name).copy()
-    wrong[place] = value
-    with pytest.raises(InvalidInputError, match=sentence):
-        from_counts(counts, **{name: wrong})
-
-
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({"cost_sum": "much"}, "cost_sum"),
-        ({"cost_sum": [[1.0], [2.0, 3.0]]}, "cost_sum"),
-        ({"seed": -1}, "seed is -1, but must be"),
-    ],
-)
-def test_what_is_no_table_or_no_seed_is_refused_in_a_sentence(changed, sentence):
-    with pytest.raises(InvalidInputError, match=sentence):
-        from_counts(counts_of(logs(3)), **changed)
-
-
-def test_counts_hold_no_cost_tables():
-    with pytest.raises(InvalidInputError, match="only a setting with bandit feedback"):
-        from_counts(counts_of(logs(3)), world().setting(100, "full"))

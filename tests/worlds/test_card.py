@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
+from benchmarks.planning_ties import KINDS, faults, tied_problem
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.worlds import cyclic, paradox, queue, streaming
-from omdpd.worlds.card import problem_card, slater_gap
-from planning_ties import KINDS, faults, tied_problem
+from omdpd.worlds.card import problem_card, safe_plan, slater_gap
 
 STAY = np.eye(2)[:, None].repeat(2, axis=1)  # two states that are never left, two actions
 
@@ -119,3 +120,34 @@ def test_a_price_without_an_upper_end_has_one_where_there_is_room():
         (constraint,) = problem_card(CMDP.from_arrays(p, [[1.0, 0.0]], [[1.0, 0.0]], budget, horizon=2)).constraints
         ends[budget] = constraint.multiplier, constraint.multiplier_high
     assert ends == {0.0: (1.0, None), 1.0: (1.0, 1.0), 2.0: (0.0, 1.0)}
+
+
+def loop(budget, **criterion):
+    """One state; working earns and costs 1 per step, and resting nothing."""
+    return CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget, **criterion)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "budget", "other"), [({"discount": 0.9}, 5.0, 2.5), ({"criterion": "average"}, 0.5, 0.25)]
+)
+def test_without_an_end_budgets_are_of_the_whole_time(criterion, budget, other):
+    cmdp = loop(budget, **criterion)
+    assert slater_gap(cmdp) == pytest.approx(budget)
+    assert problem_card(cmdp).slater_gap == pytest.approx(budget)
+    assert safe_plan(cmdp, cmdp.excess).value == pytest.approx(budget)
+    assert slater_gap(cmdp.with_budget(other)) == pytest.approx(other)
+    assert cmdp.with_budget(other).solve().value == pytest.approx(other)
+    with pytest.raises(InvalidInputError, match="this problem has no end"):
+        cmdp.with_scenarios({"other": [[0.0, 0.5]]})
+
+
+def test_a_notebook_says_how_long_a_problem_is_and_that_it_has_no_limit():
+    endless, average = loop(None, discount=0.9), loop(0.5, criterion="average")
+    for shown in (endless._repr_html_(), problem_card(endless)._repr_html_()):
+        assert "discount 0.9" in shown
+        assert "no limit" in shown
+        assert "inf" not in shown
+        assert "per episode" not in shown
+    assert "average per step" in average._repr_html_()
+    assert "no limit" in endless.solve()._repr_html_()
+    assert "budget per episode" in loop(1.0, horizon=2)._repr_html_()

@@ -3,7 +3,6 @@ import zipfile
 import numpy as np
 import pytest
 import typer
-from named import WORLDS
 from typer.testing import CliRunner
 
 from omdpd.cli import worlds as commands
@@ -11,6 +10,7 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.laws import laws_of_entries
 from omdpd.worlds.files import load_problem, save_problem
+from tests.references.named import WORLDS
 
 P = np.full((2, 2, 2), 0.5)
 TABLES = {"transition": P, "reward": [[0.0, 1.0], [0.5, 1.0]], "cost": [[0.0, 1.0], [0.0, 1.0]]}
@@ -89,6 +89,22 @@ def test_laws_of_a_large_problem_are_kept_as_lists(tmp_path, monkeypatch):
         assert np.array_equal(getattr(again, name), getattr(cmdp, name))
     assert np.array_equal(again.scenarios.tables, cmdp.scenarios.tables)
     assert again.reward.strides[0] == 0
+    assert save_problem(again, tmp_path / "again.npz").read_bytes() == file.read_bytes()
+
+
+@pytest.mark.parametrize("without_end", [{"discount": 0.9}, {"criterion": "average"}])
+def test_lists_of_a_problem_without_an_end_need_no_horizon(tmp_path, monkeypatch, without_end):
+    monkeypatch.setattr("omdpd.worlds.files.MAX_TABLE", 10)
+    s = np.arange(9)
+    laws = laws_of_entries(s, (s + 1) % 9, np.ones(9), (1, 9, 1))
+    cmdp = CMDP.from_arrays(laws, (s / 9)[:, None], (s / 9)[:, None], 0.5, **without_end)
+    file = save_problem(cmdp, tmp_path / "lists.npz")
+    with np.load(file) as stored:
+        assert "transition" not in stored
+    again = load_problem(file)
+    assert again.discount == cmdp.discount
+    for name in ("transition", "initial", "reward", "cost", "budget"):
+        assert np.array_equal(getattr(again, name), getattr(cmdp, name))
     assert save_problem(again, tmp_path / "again.npz").read_bytes() == file.read_bytes()
 
 

@@ -5,10 +5,10 @@ import resource
 
 import numpy as np
 import pytest
-from hostile_npz import hostile_files, npz
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.worlds.files import load_problem
+from tests.references.hostile_npz import hostile_files, npz
 
 FILES = hostile_files()
 # A field that no reader needs may be anything, as long as the numbers that are read are the good file's.

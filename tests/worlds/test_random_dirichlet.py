@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from reference_programs import dual_value
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.worlds import random_dirichlet
+from tests.references.reference_programs import dual_value
 
 
 def optimum_cost(cmdp, table):

@@ -23,10 +23,10 @@ from omdpd.beliefs.confidence import (
     log_term,
     log_term_transition,
 )
+from omdpd.beliefs.counting import bernstein_width, iterated_log_width
 from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, check_settings
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.policies import bernstein_width, iterated_log_width
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +87,9 @@ class BernsteinBonus:
 
 @dataclass(frozen=True)
 class IteratedLogBonus:
-    """Kitamura et al.'s uniform bonus: scale H ( phi sum_t sqrt(p) + 5 phi^2 ), valid for every k at once.
+    """Kitamura et al.'s uniform bonus: scale ( phi sum_t sqrt(p) + 5 phi^2 ), valid for every k at once.
 
-    The factor H and the terms of the reward and the cost (which are known in that paper) are ours.
+    The terms of the reward and the cost (which are known in that paper) are ours.
     """
 
     reward_scale: float = REWARD_SCALE
@@ -110,7 +110,7 @@ class IteratedLogBonus:
         counts = counts.pooled() if self.stationary else counts
         p = counts.transition_mean()
         constant = 2.0 * float(np.log(48.0 * S * S * A * H / self.delta))
-        margin = self.transition_scale * H * iterated_log_width(counts.departures, p, constant)
+        margin = self.transition_scale * iterated_log_width(counts.departures, p, constant)
         root = np.sqrt(log_term(setting, k, self.delta))
         return _optimism(counts, p, margin, self.reward_scale * root, self.cost_scale * root)
 

@@ -14,12 +14,12 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
+from omdpd.beliefs.counting import bernstein, box_bounds, empirical_tables, optimistic_tables, write_box
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.rules import episodes_for
 from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.counting import box_bounds, empirical_tables, optimistic_tables
 from omdpd.solvers.regions import Box, Kernel, Region
 
 # The probability with which a confidence set may fail; it stands in logarithms, where one usual value is like another.
@@ -170,8 +170,8 @@ class EmpiricalEstimator:
         """r~, d~, d_hat, the margin and p_hat before episode k."""
         counts = counts.pooled() if self.stationary else counts
         shape, each = counts.visits.shape, counts.cost_sum.shape
-        reward, cost, mean = np.empty(shape), np.empty(each), np.empty(each)
-        margin, kernel = np.empty(shape), np.empty(counts.transitions.shape)
+        reward, cost, mean = np.zeros(shape), np.zeros(each), np.zeros(each)
+        margin, kernel = np.zeros(shape), np.zeros(counts.transitions.shape)
         empirical_tables(
             counts.visits, counts.transitions, counts.reward_sum, counts.cost_sum, log_term(setting, k, self.delta),
             self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations,
@@ -215,10 +215,16 @@ def confidence_box(counts: Counts, scale: float, Lp: float) -> Box:
     return Box(lower, upper)
 
 
+def box_around(counts: Counts, reach: Floats) -> Box:
+    """The tightened box of half-width `reach` around p_hat; the whole simplex where nothing was seen."""
+    lower, upper = np.empty(counts.transitions.shape), np.empty(counts.transitions.shape)
+    write_box(counts.transitions, np.ascontiguousarray(np.broadcast_to(reach, lower.shape)), lower, upper)
+    return Box(lower, upper)
+
+
 def radius(p_hat: Floats, n: Floats, scale: float, Lp: float) -> Floats:
     """Bernstein's half-width for every entry of the kernel."""
-    share = Lp / np.maximum(n, 1.0)
-    return scale * (2.0 * np.sqrt(p_hat * (1.0 - p_hat) * share) + (14.0 / 3.0) * share)
+    return np.asarray(scale * bernstein(p_hat, Lp / np.maximum(n, 1.0)))
 
 
 def log_term(setting: Setting, k: int, delta: float) -> float:

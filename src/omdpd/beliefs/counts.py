@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omdpd.beliefs.counting import add_counts
 from omdpd.problem.arrays import Floats
 from omdpd.problem.records import quick
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
-from omdpd.solvers.compiled.counting import add_counts
 
 # Costs that are not summed.
 NO_COSTS = np.zeros((0, 1))

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.beliefs.counting import add_counts
 from omdpd.beliefs.counts import NO_COSTS, Counts
 from omdpd.beliefs.rules import COST_TRUSTS, REWARD_TRUSTS, TRUST, WEIGHTS, overall_mean, unit_cost
 from omdpd.beliefs.visits import Visits
+from omdpd.jit.decorators import entry, rule
+from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.records import quick
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
-from omdpd.solvers.compiled.counting import add_counts
-from omdpd.solvers.compiled.options import ENTRY, RULE
-from omdpd.solvers.compiled.pointers import assume_distinct
 
 # A predicted mean is kept this far from 0 and 1 before its logarithm is taken.
 MIN_CHANCE = 1e-3
@@ -47,13 +46,13 @@ class Gathered(NamedTuple):
     led: Floats
 
 
-@njit(**RULE)
+@rule
 def nothing_gathered(H: int, n_costs: int) -> Gathered:
     """Room for what is gathered."""
     return Gathered(np.zeros((H, H)), np.zeros((H, H)), np.zeros((n_costs, H, H)), np.zeros((H, H)))
 
 
-@njit(**RULE)
+@rule
 def add_scores(
     seen: Gathered, rewards: Floats, costs: Floats, reward_base: float, cost_bases: Floats, S: int,
     kernel_score: Floats, reward_score: Floats, cost_score: Floats,
@@ -105,7 +104,7 @@ def add_scores(
                 cost_score[i, k, j] += math.log(chance[i, j, k])
 
 
-@njit(**RULE)
+@rule
 def write_shares(n: Floats, f: Floats, total: Floats) -> None:
     """Write f_g = m / (n_g + m) of the layers that have seen something, (H, m), and sum_g f_g n_g, (m,)."""
     assume_distinct()
@@ -118,7 +117,7 @@ def write_shares(n: Floats, f: Floats, total: Floats) -> None:
                 total[k] += f[g, k] * n[g]
 
 
-@njit(**RULE)
+@rule
 def predict_mean(
     n: Floats, X: Floats, h: int, seen: float, base: float, f: Floats, total: Floats, trusts: Floats,
     level: Floats, x: Floats, chance: Floats, scores: Floats,
@@ -157,7 +156,7 @@ def predict_mean(
                 scores[k, j] += seen * math.log(x[j, k]) + (1.0 - seen) * math.log(1.0 - x[j, k])
 
 
-@njit(**RULE)
+@rule
 def predict_departure(
     n: Floats, X: Floats, h: int, S: int, f: Floats, T: Floats, level: Floats, chance: Floats, scores: Floats
 ) -> None:
@@ -196,7 +195,7 @@ class Past(NamedTuple):
     cost_score: Floats
 
 
-@njit(**RULE)
+@rule
 def add_episode(
     past: Past, S: int, A: int, states: Integers, actions: Integers, rewards: Floats, costs: Floats
 ) -> None:
@@ -231,7 +230,7 @@ def add_episode(
     add_counts(past.visits, past.transitions, past.reward_sum, past.cost_sum, S, A, states, actions, rewards, costs)
 
 
-@njit(**ENTRY)
+@entry
 def count_episode(
     past: Past, S: int, A: int, states: Integers, actions: Integers, rewards: Floats, costs: Floats
 ) -> None:
@@ -240,7 +239,7 @@ def count_episode(
 
 
 # ---------------------------------------------------------------------------------------------- counts in lists
-@njit(**ENTRY)
+@entry
 def add_list_scores(
     states: Integers, pairs: Integers, rewards: Floats, costs: Floats, keys: Integers, visits: Floats,
     reward_sum: Floats, cost_sum: Floats, moves: Integers, move_counts: Floats, S: int,
@@ -264,7 +263,7 @@ def add_list_scores(
     add_scores(seen, rewards, costs, base, bases, S, kernel_score, reward_score, cost_score)
 
 
-@njit(**RULE)
+@rule
 def write_by_step(keys: Integers, counts: Floats, group: int, found: Floats) -> None:
     """Write the counts of one group, whose keys are group H + h, by step; zero where there is none."""
     H = found.size

@@ -27,11 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omdpd.beliefs.row_layout import law_at, parents, row_policy, skeleton, successor_lists
 from omdpd.beliefs.rows import row_drift
 from omdpd.beliefs.visits import Seen, Visits
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.rows.layout import law_at, parents, row_policy, skeleton, successor_lists
 from omdpd.solvers.graph import Graph
 
 
@@ -111,6 +111,24 @@ class RowPolicy:
 def inherited(values: Floats, parent: Integers | None) -> Floats:
     """Numbers (..., R) by the rows of an older graph for the parts of them; as they are where there is no graph."""
     return values if parent is None else values[..., parent]
+
+
+def rows_of_tables(graph: Graph, n_actions: int) -> Integers:
+    """The row that stands for every pair (h, s, a), in their order; any row where an episode cannot start."""
+    H, S, A = graph.horizon, graph.n_states, n_actions
+    each, every = np.arange(S), np.arange(H * S + 1)
+    return parents(
+        every[::S].copy(), every * A, np.tile(each, H), np.tile(np.arange(A), H * S),
+        graph.layers, graph.rows, graph.states, graph.actions,
+    )  # fmt: skip
+
+
+def laws_of_rows(graph: Graph) -> Floats:
+    """The law of every row over the true states, (R, S)."""
+    laws = np.repeat(graph.spread[:, None] / graph.n_states, graph.n_states, axis=1)
+    of_row = np.repeat(np.arange(graph.n_rows), np.diff(graph.entries))
+    np.add.at(laws, (of_row, graph.states[graph.successors]), graph.probabilities)
+    return laws
 
 
 def uniform_rows(setting: Setting, graph: Graph) -> Floats:

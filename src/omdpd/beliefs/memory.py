@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import entry, rule
 from omdpd.problem.arrays import Floats
 from omdpd.problem.records import quick
-from omdpd.solvers.compiled.options import ENTRY, RULE
 from omdpd.solvers.compiled.products import largest
 
 # Two tables whose normalised entries agree to this are the same constraint.
@@ -37,13 +36,13 @@ class Kept(NamedTuple):
     tally: Floats
 
 
-@njit(**ENTRY)
+@entry
 def overflowed(capacity: float, n_labels: float) -> bool:
     """Whether more tables came than a memory holds."""
     return capacity != ENDLESS and n_labels > max(capacity, 1.0)
 
 
-@njit(**ENTRY)
+@entry
 def distance(tables: Floats, n: int, table: Floats) -> float:
     """min_j |d - d_j|_max / |d|_max over the first n tables; 0 for the zero table."""
     size, least = largest(table), np.inf
@@ -59,7 +58,7 @@ def distance(tables: Floats, n: int, table: Floats) -> float:
     return least / size
 
 
-@njit(**RULE)
+@rule
 def parallel(tables: Floats, sizes: Floats, n: int, table: Floats, size: float) -> int:
     """The place of one of the first n tables that is a positive multiple of this one; -1 if there is none."""
     for j in range(n):
@@ -73,7 +72,7 @@ def parallel(tables: Floats, sizes: Floats, n: int, table: Floats, size: float) 
     return -1
 
 
-@njit(**RULE)
+@rule
 def stays(kept: Floats, kept_size: float, table: Floats, size: float, capacity: float) -> bool:
     """Whether a kept table stays as it is when a parallel one is met: unless that is larger, or the last one counts."""
     same = not size > kept_size * (1.0 + SAME)
@@ -83,7 +82,7 @@ def stays(kept: Floats, kept_size: float, table: Floats, size: float, capacity: 
     return same
 
 
-@njit(**ENTRY)
+@entry
 def place_kept(tables: Floats, sizes: Floats, table: Floats, capacity: float) -> int:
     """The place of the table that stays when this one is met; -1 if meeting it changes what is kept."""
     size = largest(table)
@@ -91,7 +90,7 @@ def place_kept(tables: Floats, sizes: Floats, table: Floats, capacity: float) ->
     return place if place >= 0 and stays(tables[place], sizes[place], table, size, capacity) else -1
 
 
-@njit(**RULE)
+@rule
 def drop(kept: Kept, place: int) -> None:
     """Forget one table; those that came later move up."""
     n = int(kept.tally[KEPT])
@@ -102,7 +101,7 @@ def drop(kept: Kept, place: int) -> None:
     kept.tally[KEPT] = n - 1
 
 
-@njit(**ENTRY)
+@entry
 def meet(kept: Kept, table: Floats, capacity: float) -> bool:
     """Remember a table that was revealed, of two parallel ones the larger; whether other tables are kept now.
 

@@ -19,14 +19,13 @@ base.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from omdpd.beliefs.rules import TRUST, shared_mean, shared_parts
+from omdpd.jit.decorators import checked_entry, rule
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.solvers.compiled.options import RULE
 
 
-@njit(**RULE)
+@rule
 def share_table(
     sums: Floats, visits: Floats, R: int, m: float, base: float, a: float, x: Floats, own: Floats, common: Floats
 ) -> None:
@@ -50,7 +49,7 @@ def share_table(
             mean[h, r] = shared_mean(X[h, r], level[r], alone[h, r])
 
 
-@njit(**RULE)
+@rule
 def share_kernel(transitions: Floats, visits: Floats, R: int, m: float, p: Floats, own: Floats, common: Floats) -> None:
     """Write p~ (E, S), own and common: every entry as in `share_table` with base 1/S.
 
@@ -84,7 +83,7 @@ def share_kernel(transitions: Floats, visits: Floats, R: int, m: float, p: Float
             law[H - 1, r, t] = 1.0 / S
 
 
-@njit(**RULE)
+@rule
 def share_rows(
     pairs: Integers, place: Integers, ends: Integers, sums: Floats, visits: Floats, m: float, base: float, a: float,
     x: Floats, own: Floats, common: Floats,
@@ -105,7 +104,7 @@ def share_rows(
         x[e] = shared_mean(met, m * here / T, own[e])
 
 
-@njit(cache=True)
+@checked_entry
 def places(pairs: Integers, steps: Integers, ends: Integers, keys: Integers, H: int) -> Integers:
     """Where the counts of pair ``pairs[r]`` at step ``steps[r]`` are, or -1; `steps` ascend, keys mod H are steps."""
     found = np.full(pairs.size, -1)
@@ -120,13 +119,15 @@ def places(pairs: Integers, steps: Integers, ends: Integers, keys: Integers, H: 
     return found
 
 
-@njit(cache=True)
+@checked_entry
 def share_laws(
     pairs: Integers, steps: Integers, place: Integers, ends: Integers, keys: Integers, visits: Floats,
     entries: Integers, source: Integers, group_ends: Integers, groups: Integers, moves: Integers, move_counts: Floats,
     H: int, m: float,
-) -> tuple[Floats, Floats, Floats, Floats]:  # fmt: skip
-    """(probabilities, spread, own, common) of the laws of a graph: `share_kernel`, whose base is the uniform share.
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:  # fmt: skip
+    """(probabilities, spread, own, common, counts) of the laws of a graph: `share_kernel` with a uniform base.
+
+    `counts` are those of the entries.
 
     Pair i was followed in ``groups[i]:groups[i + 1]``, and group g was counted in ``group_ends[g]:group_ends[g + 1]``
     of the moves, one per step; ``source[e]`` is the group of an entry.
@@ -144,7 +145,7 @@ def share_laws(
                 while keys[k] % H < moves[e] % H:
                     k += 1
                 level[g] += m / (visits[k] + m) * move_counts[e]
-    probabilities, at = np.empty(source.size), group_ends[:-1].copy()
+    probabilities, counts, at = np.empty(source.size), np.zeros(source.size), group_ends[:-1].copy()
     spread, own, common = np.ones(pairs.size), np.full(pairs.size, 1.0 / a), np.zeros(pairs.size)
     for r in range(pairs.size):
         if steps[r] < H - 1:
@@ -157,6 +158,6 @@ def share_laws(
                 while at[g] < group_ends[g + 1] and moves[at[g]] % H < steps[r]:
                     at[g] += 1
                 here = at[g] < group_ends[g + 1] and moves[at[g]] % H == steps[r]
-                met = move_counts[at[g]] if here else 0.0
-                probabilities[e] = (met + m * level[g] / T) * own[r]
-    return probabilities, spread, own, common
+                counts[e] = move_counts[at[g]] if here else 0.0
+                probabilities[e] = (counts[e] + m * level[g] / T) * own[r]
+    return probabilities, spread, own, common, counts

@@ -14,14 +14,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
-from omdpd.beliefs.rules import cost_of_unit, noise_at_price, row_bonus, value_bonus
+from omdpd.beliefs.rules import cost_of_unit, noise_at_price, overdue, own_bonus, row_bonus, value_bonus
+from omdpd.jit.decorators import RULE, entry, rule
+from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.flow import NO_MASS
-from omdpd.solvers.compiled.options import ENTRY, RULE
-from omdpd.solvers.compiled.pointers import assume_distinct
 
 
 class Tables(NamedTuple):
@@ -64,8 +63,7 @@ def either(of_tables: Callable[..., Any], of_lists: Callable[..., Any]) -> Calla
     def pick(g: Any, *rest: Any) -> Any:
         return of_tables if g.instance_class is Tables else of_lists
 
-    options: Any = RULE
-    overload(ask, jit_options=options, strict=False)(pick)
+    overload(ask, jit_options=RULE, strict=False)(pick)
     return ask
 
 
@@ -140,7 +138,29 @@ class Charged(NamedTuple):
     tables: Floats
 
 
-@njit(**RULE)
+class Own(NamedTuple):
+    """What every row has seen itself, and how long it is asked.
+
+    Attributes
+    ----------
+    visits, rewards, costs : (E,), (E,), (n, E)
+        Visits, and sums of what was met there; no costs where tables are revealed.
+    moves
+        Counts of who followed, laid out as laws are.
+    episodes, n_rows, persistence
+        Episodes counted, HSA, and the dial of `rules.own_bonus`.
+    """
+
+    visits: Floats
+    rewards: Floats
+    costs: Floats
+    moves: Laid
+    episodes: float
+    n_rows: float
+    persistence: float
+
+
+@rule
 def write_shares_of(g: Laid, q: Floats, chosen: Floats) -> None:
     """Write the chance of every pair that a row stands for, given its state: the policy of the plan q."""
     for i in range(sizes(g)[2]):
@@ -153,7 +173,7 @@ def write_shares_of(g: Laid, q: Floats, chosen: Floats) -> None:
             chosen[e] = max(q[e], 0.0) / mass if mass > NO_MASS else 1.0 / pairs
 
 
-@njit(**RULE)
+@rule
 def write_moments(g: Laid, h: int, ahead: Floats, mean: Floats, square: Floats) -> tuple[int, int]:
     """Write mean and mean square of what is ahead of every row of layer h; its rows, first and last + 1."""
     first, last = layer(g, h + 1)
@@ -166,7 +186,7 @@ def write_moments(g: Laid, h: int, ahead: Floats, mean: Floats, square: Floats) 
     return first_row, last_row
 
 
-@njit(**RULE)
+@rule
 def cost_variance(g: Laid, q: Floats, chosen: Floats, cost: Floats, errors: Errors) -> float:
     """Variance of cost.q that is due to the kernel, to first order, C the cost-to-go of the plan q under the law:
 
@@ -191,7 +211,7 @@ def cost_variance(g: Laid, q: Floats, chosen: Floats, cost: Floats, errors: Erro
     return noise_variance(g, q, variance, errors, work[3:])
 
 
-@njit(**RULE)
+@rule
 def noise_variance(g: Laid, q: Floats, noise: Floats, errors: Errors, work: Floats) -> float:
     """Variance of x.q where row e of x is known up to noise v:
 
@@ -215,7 +235,7 @@ def noise_variance(g: Laid, q: Floats, noise: Floats, errors: Errors, work: Floa
     return total
 
 
-@njit(**RULE)
+@rule
 def write_errors(q: Floats, noise: Floats, own: Floats, common: Floats, part: Floats, root: Floats) -> None:
     """Write q^2 v own and q sqrt(v common) of every row."""
     assume_distinct()
@@ -224,7 +244,7 @@ def write_errors(q: Floats, noise: Floats, own: Floats, common: Floats, part: Fl
         root[e] = q[e] * math.sqrt(noise[e] * common[e])
 
 
-@njit(**RULE)
+@rule
 def write_cost(
     u: Floats, own: Floats, common: Floats, coin: float, price: float, cost: Floats, noise: Floats, cost_noise: Floats
 ) -> None:
@@ -235,9 +255,9 @@ def write_cost(
         cost_noise[e] += noise_at_price(price, noise[e], own[e], common[e])
 
 
-@njit(**RULE)
+@rule
 def write_reward(
-    g: Laid, errors: Errors, visits: Floats, r: Expected, cost_noise: Floats, charged: Charged, exploration: float,
+    g: Laid, errors: Errors, own: Own, r: Expected, cost_noise: Floats, charged: Charged, exploration: float,
     reward: Floats,
 ) -> None:  # fmt: skip
     """Write r~: the expected rewards r with their bonus on the Lagrangian r - sum_j price_j d_j.
@@ -245,18 +265,18 @@ def write_reward(
     With prices lam_j on the cost tables d_j a plan earns r - sum_j lam_j d_j, and what is not known of either is worth
     a try.  One optimistic pass backward, V_h = max_a (r - sum_j lam_j d_j + b + p.V_{h+1}), looks at what follows.
     """
-    E, (H, _, n_states), prices = visits.size, sizes(g), charged.prices
-    work, ahead, dear = np.empty((8, E)), np.zeros(n_states), 0.0
+    E, (H, _, n_states), prices = own.visits.size, sizes(g), charged.prices
+    work, ahead, price = np.empty((8, E)), np.zeros(n_states), 0.0
     row, variance, reach, size = work[0], work[1], work[2], work[3]
     lagrangian, mean, square, bonus = work[4], work[5], work[6], work[7]
-    write_row_bonuses(visits, r, cost_noise, row, variance, reach)
+    write_row_bonuses(own.visits, r, cost_noise, row, variance, reach)
     for e in range(E):
         size[e], lagrangian[e] = max(1.0 / (errors.own[e] + errors.common[e]), 1.0), r.mean[e]
     for j in range(prices.size):
-        dear += prices[j]
+        price += prices[j]
         for e in range(E):
             lagrangian[e] -= prices[j] * charged.tables[j, e]
-    dear = min(1.0, dear)
+    dear = min(1.0, price)
     for h in range(H - 1, -1, -1):
         first, last = layer(g, h + 1)
         highest = ahead[first] if first < last else 0.0
@@ -266,6 +286,13 @@ def write_reward(
         write_value_bonuses(
             row[a:b], variance[a:b], reach[a:b], size[a:b], mean[a:b], square[a:b], highest, dear, bonus[a:b]
         )
+        if own.persistence > 0.0 and overdue(own.episodes, 0.0, own.n_rows) > 0.0:
+            for e in range(a, b):
+                due = overdue(own.episodes, own.visits[e], own.n_rows)
+                if due > 0.0:
+                    word = own_word(own, e, charged, r.mean[e], mean[e], ahead, layer(g, h + 1))
+                    word += own_bonus(own.persistence, price if len(own.costs) > 0 else 0.0, due, own.visits[e])
+                    bonus[e] = max(bonus[e], word - r.mean[e])
         first, last = layer(g, h)
         for i in range(first, last):
             here, there = rows_of(g, i)
@@ -277,7 +304,26 @@ def write_reward(
         reward[e] = r.mean[e] + exploration * bonus[e]
 
 
-@njit(**RULE)
+@rule
+def own_word(
+    own: Own, e: int, charged: Charged, r: float, mean: float, ahead: Floats, following: tuple[int, int]
+) -> float:
+    """The reward with which a row would be worth what it has seen itself: r itself where it has seen nothing.
+
+        r^ + sum_j lam_j (d_j - d^_j) + (p^ - p).V
+
+    ^ are means of its own visits; `mean` is p.V, and `following` the states after it, first and last + 1.
+    """
+    n = own.visits[e]
+    if n == 0.0:
+        return r
+    word = look(own.moves, e, ahead, ahead[following[0] : following[1]], (0.0, 0.0))[0] + own.rewards[e]
+    for j in range(charged.prices.size if len(own.costs) > 0 else 0):
+        word += charged.prices[j] * (n * charged.tables[j, e] - own.costs[j, e])
+    return word / n - mean
+
+
+@rule
 def write_row_bonuses(
     visits: Floats, r: Expected, cost_noise: Floats, row: Floats, variance: Floats, reach: Floats
 ) -> None:
@@ -290,7 +336,7 @@ def write_row_bonuses(
         )
 
 
-@njit(**RULE)
+@rule
 def write_value_bonuses(
     row: Floats, variance: Floats, reach: Floats, size: Floats, mean: Floats, square: Floats, highest: float,
     dear: float, bonus: Floats,
@@ -301,7 +347,7 @@ def write_value_bonuses(
         bonus[e] = value_bonus(row[e], variance[e], reach[e], size[e], mean[e], square[e], highest, dear)
 
 
-@njit(**ENTRY)
+@entry
 def table_drift(p: Floats, before: Floats, H: int) -> float:
     """sum_h (H-1-h) max |p_h - p_before_h|_1, h from 0: bounds how far, in L1, any policy's occupancy moves."""
     E, S = p.shape
@@ -317,7 +363,7 @@ def table_drift(p: Floats, before: Floats, H: int) -> float:
     return total
 
 
-@njit(**ENTRY)
+@entry
 def row_drift(
     layers: Integers, rows: Integers, entries: Integers, successors: Integers, probabilities: Floats, spread: Floats,
     states: Integers, parent: Integers, old_entries: Integers, old_successors: Integers, old_probabilities: Floats,

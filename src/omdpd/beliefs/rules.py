@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import entry, glue, rule
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.options import ENTRY, RULE
 
 # With an unknown number of episodes max(k, 256) stands for K in the logarithms and in gamma: early on both would change
 # fast with k, and bonuses would grow where nothing was learnt.
 MIN_EPISODES = 256.0
 
 
-@njit(**ENTRY)
+@entry
 def episodes_for(known: float, k: float) -> float:
     """K, or max(k, 256) before one-based episode k if K is not known (0)."""
     return known if known > 0.0 else max(k, MIN_EPISODES)
@@ -41,7 +40,7 @@ POOLED = 1e12
 TIE = 1.0
 
 
-@njit(**ENTRY)
+@entry
 def best_weight(score: Floats, stationary: bool) -> float:
     """The largest m whose score is within TIE of the best; in a stationary world the steps are one.
 
@@ -59,7 +58,7 @@ def best_weight(score: Floats, stationary: bool) -> float:
     return WEIGHTS[place]
 
 
-@njit(**ENTRY)
+@entry
 def best_pair(score: Floats, stationary: bool) -> tuple[float, float]:
     """(m, trust): the largest m whose best score is within TIE of the best, then the trust with the best score."""
     best, place, trust = -np.inf, 0, 0
@@ -76,20 +75,20 @@ def best_pair(score: Floats, stationary: bool) -> tuple[float, float]:
     return POOLED if stationary else WEIGHTS[place], COST_TRUSTS[trust]
 
 
-@njit(**RULE)
+@glue
 def shared_parts(n: float, m: float, T: float) -> tuple[float, float]:
     """(own, common): the error of a row's own observations and of the level that its steps share, per unit of noise."""
     own = 1.0 / (n + m)
     return own, (m * own) ** 2 / T
 
 
-@njit(**RULE)
+@glue
 def shared_mean(total: float, level: float, own: float) -> float:
     """x~ in [0, 1] from a row's own sum and m times its level."""
     return min(max((total + level) * own, 0.0), 1.0)
 
 
-@njit(**ENTRY)
+@entry
 def overall_mean(total: float, n: float) -> float:
     """The mean of everything met, with one observation of 1/2 more."""
     return (total + 0.5) / (n + 1.0)
@@ -104,7 +103,7 @@ MIN_VARIANCE = 1e-4
 ONE_COIN = 0.25
 
 
-@njit(**ENTRY)
+@entry
 def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
     """The share of a coin's variance x(1-x) that observations in [0, 1] really have: 1 for a coin, 0 where exact.
 
@@ -120,7 +119,7 @@ def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
     return min(found / coin, 1.0)
 
 
-@njit(**ENTRY)
+@entry
 def hope_and_floor(sums: Floats, visits: Floats, coin: float) -> tuple[float, float]:
     """The largest reward that is thought likely, and the variance of a reward of which little was seen.
 
@@ -138,19 +137,19 @@ def hope_and_floor(sums: Floats, visits: Floats, coin: float) -> tuple[float, fl
     return hope, coin * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
 
 
-@njit(**RULE)
+@rule
 def unit_cost(d: float, n: float) -> float:
     """A cost, or the sum of n of them, as if its range were [0, 1]: u = (d + n) / 2."""
     return (d + n) / 2.0
 
 
-@njit(**RULE)
+@glue
 def cost_of_unit(u: float, coin: float) -> tuple[float, float]:
     """A mean cost in [-1, 1] from u in [0, 1], and the noise of one observation of it."""
     return 2.0 * u - 1.0, 4.0 * coin * u * (1.0 - u)
 
 
-@njit(**RULE)
+@glue
 def noise_at_price(price: float, noise: float, own: float, common: float) -> float:
     """What the noise of an estimated cost adds to the noise of the Lagrangian."""
     return price**2 * noise / max(1.0 / (own + common), 1.0)
@@ -167,7 +166,7 @@ HALF_SHARED = 10.0
 SECOND_CHANCE = 0.75
 
 
-@njit(**RULE)
+@glue
 def row_bonus(
     n: float, r: float, size: float, noise: float, cost_noise: float, m: float, hope: float, floor: float
 ) -> tuple[float, float, float]:
@@ -191,7 +190,7 @@ def row_bonus(
     return row, variance, hope * min(FIRST / n_r, 1.0)
 
 
-@njit(**RULE)
+@glue
 def value_bonus(
     row: float, variance: float, reach: float, size: float, mean: float, square: float, highest: float, dear: float
 ) -> float:
@@ -209,6 +208,31 @@ def value_bonus(
     return row + dear * max(value - row, 0.0)
 
 
+# ----------------------------------------------------------------------------------------------------- own word
+# The even share of a row is k / HSA visits; one that had this part of it is never asked again.
+EVEN = 0.5
+
+
+@glue
+def overdue(k: float, n: float, n_rows: float) -> float:
+    """ln+(k / (2 HSA n)): nothing at a row that had half of its even share of k episodes, else slowly more.
+
+    >>> overdue(1500.0, 10.0, 75.0), round(overdue(15000.0, 10.0, 75.0), 3)
+    (0.0, 2.303)
+    """
+    return math.log(max(EVEN * k / (n_rows * max(n, 0.5)), 1.0))
+
+
+@glue
+def own_bonus(persistence: float, price: float, due: float, n: float) -> float:
+    """persistence (1 + 2 price)/2 sqrt(due / n), where all costs that are met on the way have this price.
+
+    (1 + 2 price)/2 is half the range of r - price d.  A row that was seldom visited hides more than this with a chance
+    that falls like sqrt(2 HSA n / k).
+    """
+    return persistence * (0.5 + price) * math.sqrt(due / max(n, 0.5))
+
+
 # ------------------------------------------------------------------------------------------------------ margins
 # A margin under which no plan exists falls by this factor per episode, and otherwise grows back by that one.
 FALL, GROWTH, LEAST = 0.8, 1.1, 0.05
@@ -221,15 +245,17 @@ EXCEEDED = 1e-6
 NOVEL, FORGET = 0.25, 0.125
 # A revealed table is known exactly, and so is most of what a plan costs under it: the same dial buys more there.
 REVEALED = 1.5
+# Episodes after which standard errors of safety that change with time begin to.
+SOON = 1000.0
 
 
-@njit(**ENTRY)
+@entry
 def is_exceeded(excess: float, horizon: int) -> bool:
     """Whether a plan exceeds a row by more than a solver's rounding."""
     return excess > EXCEEDED * horizon
 
 
-@njit(**ENTRY)
+@entry
 def margin_share(share: float, exceeded: bool, revealed: bool) -> float:
     """The share of the margin after a plan: less where a lifted row was exceeded, else more, up to all of it.
 
@@ -245,19 +271,31 @@ def margin_share(share: float, exceeded: bool, revealed: bool) -> float:
     return min(GROWTH * share, 1.0)
 
 
-@njit(**ENTRY)
+@entry
 def novelty_after(novelty: float, distance: float) -> float:
     """How far revealed tables have been from the remembered ones, with one more that was so far."""
     return (1.0 - FORGET) * novelty + FORGET * distance
 
 
-@njit(**ENTRY)
+@entry
 def is_futile(overflowed: bool, novelty: float) -> bool:
     """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""
     return overflowed and novelty > NOVEL
 
 
-@njit(**ENTRY)
+@entry
+def errors_for(z: float, growth: float, k: float) -> float:
+    """z_k = z (1 + ln(1 + k/1000))^growth: the standard errors of safety after k episodes.
+
+    With growth 1/2 violation grows like a logarithm; with less than 0 the margin is spent as time passes.
+
+    >>> errors_for(1.0, 0.0, 9000.0), round(errors_for(1.0, 0.5, 9000.0), 3)
+    (1.0, 1.817)
+    """
+    return z * (1.0 + math.log(1.0 + k / SOON)) ** growth if growth != 0.0 else z
+
+
+@entry
 def margin(z: float, share: float, variance: float, horizon: int, revealed: bool) -> float:
     """What every entry of a cost table is raised by: z standard errors of the plan's cost, over H."""
     return (REVEALED * z if revealed else z) * share / horizon * math.sqrt(variance)

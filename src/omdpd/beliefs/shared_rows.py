@@ -5,14 +5,15 @@ The rules are those of tables (`rules`, `rows`); only the linear algebra differs
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from omdpd.beliefs import rules
 from omdpd.beliefs.confidence import Estimate
 from omdpd.beliefs.evidence import Scores
+from omdpd.beliefs.keys import bounds, distinct
 from omdpd.beliefs.layouts import Layout
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import TableMemory
@@ -22,6 +23,7 @@ from omdpd.beliefs.rows import (
     Errors,
     Expected,
     Lists,
+    Own,
     cost_variance,
     noise_variance,
     write_cost,
@@ -30,22 +32,23 @@ from omdpd.beliefs.rows import (
 )
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
+from omdpd.jit.decorators import entry
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.options import ENTRY
-from omdpd.solvers.compiled.rows.keys import bounds, distinct
 from omdpd.solvers.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
 class SharedRows:
-    """A kernel on a graph with the two parts of its error, and where the counts of its rows are."""
+    """A kernel on a graph with counts of moves and the two parts of its error, and where the counts of its rows are."""
 
     graph: Graph
     lists: Lists
+    moves: Lists
     errors: Errors
     place: Integers
     ends: Integers
+    episodes: float
 
     def lifted(
         self, estimator: SharingEstimator, caution: Caution, memory: tuple[TableMemory, ...], tables: Floats
@@ -55,7 +58,8 @@ class SharedRows:
             return tables
         H = self.graph.layers.size - 1
         found = plan_variances(self.lists, self.errors, caution.plan, tables)
-        lifts = [rules.margin(estimator.z, caution.share, each, H, True) for each in found]
+        z = rules.errors_for(estimator.z, estimator.z_power, self.episodes)
+        lifts = [rules.margin(z, caution.share, each, H, True) for each in found]
         return tables + np.array(lifts)[:, None]
 
 
@@ -65,7 +69,7 @@ def shared_rows(estimator: SharingEstimator, visits: Visits, scores: Scores, lay
     ends = bounds(v.rows, H, seen.pairs)
     place = places(layout.visited, layout.steps, ends, v.rows, H)
     group_ends = bounds(v.moves, H, distinct(v.moves, H))
-    probabilities, spread, own, common = share_laws(
+    probabilities, spread, own, common, counts = share_laws(
         layout.visited, layout.steps, place, ends, v.rows, v.visits, layout.entries, layout.source,
         group_ends, seen.ends, v.moves, v.move_counts, H, rules.best_weight(scores.kernel, estimator.stationary),
     )  # fmt: skip
@@ -75,7 +79,8 @@ def shared_rows(estimator: SharingEstimator, visits: Visits, scores: Scores, lay
         g.layers, g.rows, groups, S * A + S + 1, g.copies, g.entries, g.successors, g.probabilities, g.spread,
         g.members, S,
     )  # fmt: skip
-    return SharedRows(g, lists, Errors(own, common), place, ends)
+    moves = lists._replace(probabilities=counts, spread=np.zeros(spread.size))
+    return SharedRows(g, lists, moves, Errors(own, common), place, ends, float(v.visits.sum()) / H)
 
 
 def shared_row_estimate(
@@ -93,33 +98,40 @@ def shared_row_estimate(
     reward, cost, lifted = np.empty(n), np.zeros((setting.n_constraints, n)), np.zeros((setting.n_constraints, n))
     plan = np.zeros(n) if caution.plan is None else caution.plan
     believe_rows(
-        kernel.lists, kernel.errors, layout.visited, kernel.place, kernel.ends,
+        kernel.lists, kernel.moves, kernel.errors, layout.visited, kernel.place, kernel.ends,
         (v.visits, v.reward_sum, v.reward_squares, v.cost_sum[:n_costs], v.cost_squares[:n_costs]),
         (scores.reward, scores.cost, estimator.stationary), Charged(prices.each, prices.tables), plan,
-        (0.0 if caution.plan is None else estimator.z, caution.share, estimator.exploration), reward, cost, lifted,
+        (
+            0.0 if caution.plan is None else rules.errors_for(estimator.z, estimator.z_power, kernel.episodes),
+            caution.share, estimator.exploration, estimator.persistence, float(math.prod(setting.shape)),
+        ),
+        reward, cost, lifted,
     )  # fmt: skip
     return Estimate(reward, lifted, cost, np.zeros(n), kernel.graph), kernel
 
 
-@njit(**ENTRY)
+@entry
 def believe_rows(
-    g: Lists, errors: Errors, pairs: Integers, place: Integers, ends: Integers,
+    g: Lists, moves: Lists, errors: Errors, pairs: Integers, place: Integers, ends: Integers,
     counts: tuple[Floats, ...], scores: tuple[Floats, Floats, bool], charged: Charged, plan: Floats,
-    dials: tuple[float, float, float], reward: Floats, cost: Floats, lifted: Floats,
+    dials: tuple[float, float, float, float, float], reward: Floats, cost: Floats, lifted: Floats,
 ) -> None:  # fmt: skip
     """Write r~, d and d with its margin: `learners.standard.believing.believe` by rows of a graph.
 
     `counts` are visits, sums and squares of rewards and of costs, by pair and step; `dials` are z, the share of the
-    margin and the exploration.
+    margin, the exploration, the persistence and HSA.
     """
     n, reward_sum, reward_squares, cost_sum, cost_squares = counts
     reward_score, cost_score, stationary = scores
-    z, share, exploration = dials
+    z, share, exploration, persistence, n_rows = dials
     E, H = plan.size, g.layers.size - 1
     r, r_own, r_common, cost_noise = np.empty(E), np.empty(E), np.empty(E), np.zeros(E)
-    visits, chosen, sums, noise = np.zeros(E), np.empty(E), np.empty(n.size), np.empty(E)
+    chosen, sums, noise, seen = np.empty(E), np.empty(n.size), np.empty(E), np.zeros((2 + len(cost_sum), E))
     for e in range(E):
-        visits[e] = n[place[e]] if place[e] >= 0 else 0.0
+        if place[e] >= 0:
+            seen[0, e], seen[1, e] = n[place[e]], reward_sum[place[e]]
+            for i in range(len(cost_sum)):
+                seen[2 + i, e] = cost_sum[i, place[e]]
     write_shares_of(g, plan, chosen)
     for i in range(len(cost_sum)):
         for k in range(n.size):
@@ -141,10 +153,11 @@ def believe_rows(
     m = rules.best_weight(reward_score[:, 0], stationary)
     share_rows(pairs, place, ends, reward_sum, n, m, hope, rules.TRUST, r, r_own, r_common)
     expected = Expected(r, r_own, r_common, coin, m, hope, floor)
-    write_reward(g, errors, visits, expected, cost_noise, charged, exploration, reward)
+    own = Own(seen[0], seen[1], seen[2:], moves, n.sum() / H, n_rows, persistence)
+    write_reward(g, errors, own, expected, cost_noise, charged, exploration, reward)
 
 
-@njit(**ENTRY)
+@entry
 def plan_variances(g: Lists, errors: Errors, plan: Floats, tables: Floats) -> Floats:
     """The variance of what a plan costs under each of some tables (n, E) that are known, (n,)."""
     found, chosen = np.empty(len(tables)), np.empty(plan.size)
@@ -154,7 +167,7 @@ def plan_variances(g: Lists, errors: Errors, plan: Floats, tables: Floats) -> Fl
     return found
 
 
-@njit(**ENTRY)
+@entry
 def row_groups(layers: Integers, rows: Integers, states: Integers, actions: Integers, S: int, A: int) -> Integers:
     """One number for the rows of one (s, a), of one state's unseen actions, and of all other states, over layers."""
     groups = np.empty(actions.size, np.int64)

@@ -22,17 +22,27 @@ class Prices:
 class SharingEstimator:
     """p~, r~ and d~ shared between steps as far as the past supports it; `z` standard errors of safety on cost.
 
-    `exploration` multiplies the bonus; `stationary` pools the steps without asking the past.
+    `exploration` multiplies the bonus; `stationary` pools the steps without asking the past; `persistence` scales the
+    bonus with which a row that is seldom visited is asked again (0: never, as in version 0.2); with `z_growth` z grows
+    as time passes, with `z_spending` it falls (`rules.errors_for`).
     """
 
     z: float = 1.0
     exploration: float = 1.0
     stationary: bool = False
+    persistence: float = 0.0
+    z_growth: float = 0.0
+    z_spending: float = 0.0
 
     covers_truth = False
 
     def __post_init__(self) -> None:
-        check_settings(self, nonnegative=("z", "exploration"))
+        check_settings(self, nonnegative=("z", "exploration", "persistence", "z_growth", "z_spending"))
+
+    @property
+    def z_power(self) -> float:
+        """The power with which z changes as time passes."""
+        return self.z_growth - self.z_spending
 
     def check(self, setting: Setting) -> None:
         """Any setting will do."""

@@ -17,9 +17,10 @@ from typing import Literal
 
 import numpy as np
 
+from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.keys import bounds, distinct, joined
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
-from omdpd.solvers.compiled.rows.keys import bounds, distinct, joined
 
 Order = Literal["step", "pooled", "pair"]
 
@@ -81,6 +82,33 @@ class Visits:
             pairs, followed = distinct(self.rows, H), distinct(self.moves, H)
         first, last = np.zeros(H, np.int64), np.full(H, pairs.size)
         return Seen(pairs, first, last, bounds(followed, S, pairs), followed % S)
+
+    def counts(self) -> Counts:
+        """The same counts in tables; those that all steps share are put at the first one."""
+        H, S, A = self.shape
+        steps, pairs = self._places(self.rows, S * A)
+        at, moves = self._places(self.moves, S * A * S)
+        visits, led, rewards = np.zeros((H, S * A)), np.zeros((H, S * A * S)), np.zeros((H, S * A))
+        costs = np.zeros((len(self.cost_sum), H, S * A))
+        visits[steps, pairs], rewards[steps, pairs] = self.visits, self.reward_sum
+        costs[:, steps, pairs], led[at, moves] = self.cost_sum, self.move_counts
+        return Counts(
+            visits.reshape(H, S, A), led.reshape(H, S, A, S), rewards.reshape(H, S, A), costs.reshape(-1, H, S, A)
+        )
+
+    def squares(self) -> tuple[Floats, Floats]:
+        """The sums of squares of rewards (H, S, A) and of costs (I, H, S, A), in tables."""
+        H, S, A = self.shape
+        steps, pairs = self._places(self.rows, S * A)
+        rewards, costs = np.zeros((H, S * A)), np.zeros((len(self.cost_squares), H, S * A))
+        rewards[steps, pairs], costs[:, steps, pairs] = self.reward_squares, self.cost_squares
+        return rewards.reshape(H, S, A), costs.reshape(-1, H, S, A)
+
+    def _places(self, keys: Integers, n: int) -> tuple[Integers, Integers]:
+        """Step and place in a layer of n of every key."""
+        if self.order == "pair":
+            return keys % self.shape[0], keys // self.shape[0]
+        return keys // n, keys % n  # the keys of a stationary world are below n
 
     def _keys(self, feedback: Feedback) -> tuple[Integers, Integers]:
         """The rows and the moves of one episode."""

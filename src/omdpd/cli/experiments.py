@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,31 +11,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
-from omdpd.cli.dry_run import print_plan
-from omdpd.cli.playing import (
-    Address,
-    Fresh,
-    Jobs,
-    NoFigures,
-    NoSharedDisk,
-    On,
-    Plan,
-    Plugins,
-    Report,
-    Retry,
-    names_of,
-    play_experiment,
-    play_runs,
-    registry_of,
-)
+from omdpd.cli.playing import Plan, Plugins, names_of, play_experiment, play_runs, plays, registry_of
 from omdpd.cli.screen import Screen, refuse_all
+from omdpd.experiments.dry_run import forecast
 from omdpd.experiments.experiment import paper_experiment
 from omdpd.experiments.files import STARTER, load_experiment, stored_experiment
+from omdpd.experiments.one_run import RunFailedError
 from omdpd.experiments.registry import check_sources
 from omdpd.experiments.schema import experiment_schema
 from omdpd.experiments.spec import Experiment, RunSpec, shard_of
+from omdpd.play.rows import COLUMNS
+from omdpd.play.units import Units, in_user_units
 from omdpd.problem.arrays import InvalidInputError, shown
 from omdpd.problem.markup import printable
 from omdpd.report.canvas import drawn
@@ -44,7 +35,6 @@ from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, seeds_text, summaries
 from omdpd.report.stored import StoredRun, all_runs
 from omdpd.report.tables import STYLES, aligned, formatted, print_table
-from omdpd.report.units import Multiples, in_user_units
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
@@ -53,37 +43,29 @@ QUICK_EPISODES, QUICK_SEEDS = 500, 2
 MAX_SHARD = 20
 
 
+@plays()
 def paper(
+    plan: Plan,
     episodes: Annotated[int | None, typer.Option(help="Episodes K per run (3000).")] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds, each a world of its own (5).")] = None,
     first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    jobs: Jobs = 0,
     out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/paper"),
     learners: Annotated[str, typer.Option(help="Comma-separated learners; all if empty.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="2 seeds, K = 500: the same page in a minute or two.")] = False,
     any_instance: Annotated[
         bool, typer.Option("--any-instance", help="Also draw worlds whose constraint does not bind.")
     ] = False,
-    on: On = "local",
-    address: Address = None,
-    fresh: Fresh = False,
-    retry_failed: Retry = False,
-    no_shared_disk: NoSharedDisk = False,
-    report: Report = False,
-    no_figures: NoFigures = False,
     plugin: Plugins = None,
 ) -> None:
-    """Run the paper's simulation; ends with a table here and a figure on disk."""
+    """Run the paper's simulation.
+
+    Ends with a table here and a figure on disk.
+    """
     K = episodes if episodes is not None else QUICK_EPISODES if quick else 3000
     n = seeds if seeds is not None else QUICK_SEEDS if quick else 5
     experiment = paper_experiment(registry_of(plugin), K, n, first_seed, any_instance, names_of(learners) or None)
     console = Screen()
-    _play_and_print(
-        console,
-        experiment,
-        out,
-        Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures),
-    )
+    _play_and_print(console, experiment, out, plan)
     floor = floors_of(experiment)["independent"]
     console.print(
         "independent: with every entry drawn afresh no policy is safe in every episode, and the next table cannot be "
@@ -93,17 +75,11 @@ def paper(
     )
 
 
+@plays()
 def run(
+    plan: Plan,
     file: Annotated[Path, typer.Argument(help="An experiment in TOML; `omdpd new` writes a first one.")],
     out: Annotated[Path | None, typer.Option(help="Where results go (results/<name of the file>).")] = None,
-    jobs: Jobs = 0,
-    on: On = "local",
-    address: Address = None,
-    fresh: Fresh = False,
-    retry_failed: Retry = False,
-    no_shared_disk: NoSharedDisk = False,
-    report: Report = False,
-    no_figures: NoFigures = False,
     plugin: Plugins = None,
     set_: Annotated[
         list[str] | None,
@@ -114,13 +90,15 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the runs and an estimate, and stop.")] = False,
 ) -> None:
-    """Run an experiment from a file; a second call goes on where the first one stopped."""
+    """Run an experiment from a file.
+
+    A second call goes on where the first one stopped.
+    """
     experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem
     runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *_shard(shard))
-    plan = Plan(on, jobs, address, not no_shared_disk, fresh, retry_failed, report, not no_figures)
     if dry_run:
-        print_plan(Screen(), experiment, runs, folder, plan)
+        _print_forecast(Screen(), experiment, runs, folder, plan)
         return
     if shard is None:
         _play_and_print(Screen(), experiment, folder, plan)
@@ -132,7 +110,10 @@ def schema(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (the terminal).")] = None,
     plugin: Plugins = None,
 ) -> None:
-    """Print the JSON schema of an experiment's file; editors complete and check TOML with it."""
+    """Print the JSON schema of experiment files.
+
+    Editors complete and check TOML with it.
+    """
     text = json.dumps(experiment_schema(registry_of(plugin)), indent=1) + "\n"
     if out is None:
         print(text, end="")
@@ -150,7 +131,10 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path(
 
 
 def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> None:
-    """List the runs of a folder: state, progress, last numbers.  Ends with 2 if one of them is damaged."""
+    """List the runs of a folder.
+
+    State, progress and last numbers of each.  Ends with 2 if one of them is damaged.
+    """
     rows, failed, damaged = [], [], []
     for stored in all_runs(folder):
         measures = stored.measures()
@@ -172,7 +156,10 @@ def table(
     folder: Annotated[Path, typer.Argument(help="A folder of results.")],
     style: Annotated[str, typer.Option("--format", help=f"One of {', '.join(STYLES)}.")] = "terminal",
 ) -> None:
-    """Print means with intervals and growth exponents of the finished runs."""
+    """Print the means of the finished runs.
+
+    With their intervals, and how regret and violation grow.
+    """
     records = _finished(folder)
     if style == "terminal":
         print_table(Screen(), records)
@@ -214,8 +201,7 @@ def plot(
 def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan: Plan) -> None:
     """Play an experiment and print its table."""
     print_table(console, play_experiment(console, experiment, folder, plan))
-    figure = f"Figure: {folder / 'figure.png'} (also svg, pdf); " if plan.figures else ""
-    console.print(f"{figure}numbers: {folder / 'summary.csv'}, summary.json", highlight=False)
+    console.print(f"{plan.drawn(folder)}numbers: {folder / 'summary.csv'}, summary.json", highlight=False)
 
 
 def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec]) -> None:
@@ -243,6 +229,30 @@ def _shard(text: str) -> tuple[int, int]:
     return int(place), int(n)
 
 
+def _print_forecast(
+    console: Console, experiment: Experiment, runs: Sequence[RunSpec], folder: Path, plan: Plan
+) -> None:
+    """Print what is left and what it will take; runs that would fail are counted in the error that it ends with."""
+    found = forecast(
+        experiment, runs, folder, plan.fresh, plan.retry_failed,
+        lambda line: console.print(line, highlight=False, soft_wrap=True),
+    )  # fmt: skip
+    shown = Table("world", "nature", "learner", "seeds", "seconds a run", box=box.SIMPLE_HEAD, pad_edge=False)
+    for labels, n, seconds in found.kinds:
+        shown.add_row(*labels, str(n), "fails" if seconds is None else f"{seconds:.1f}")
+    console.print(shown)
+    minutes, jobs = found.seconds / 60, os.cpu_count() or 1
+    before = f"; {found.n_done} more are finished" if found.n_done else ""
+    console.print(
+        f"{found.n_left} runs, {experiment.episodes} episodes each: about {minutes:.1f} minutes of work "
+        f"({minutes / jobs:.1f} on {jobs} cores) and {found.megabytes:.1f} MB on disk{before}",
+        highlight=False,
+    )
+    if found.refused:
+        name, why = next(iter(found.refused.items()))
+        raise RunFailedError(f"{len(found.refused)} of {found.n_left} runs would fail; the first one, {name}: {why}")
+
+
 def _finished(folder: Path) -> list[dict[str, Any]]:
     """The summaries of the finished runs, in the order in which the experiment names them if it is there."""
     records = summaries(folder)
@@ -261,4 +271,5 @@ def _last_numbers(run: StoredRun, measures: Mapping[str, Any]) -> tuple[float | 
         summary = in_user_units(run.summary)
         return summary["regret"], summary["violation"]
     violation = run.read_columns().get("violation_sum")
-    return None, None if violation is None else Multiples.of(measures).cost * float(violation[-1])
+    multiple = Units.of_record(measures).multiple(COLUMNS["violation_sum"])
+    return None, None if violation is None else multiple * float(violation[-1])

@@ -1,12 +1,20 @@
-"""`omdpd learners`: every learner with what it sees, what it assumes, what it promises and where it is from."""
+"""`omdpd learners`, `warm-up`: what every learner sees, assumes and promises; and what they need, compiled ahead."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
 from rich import box
 from rich.table import Table
 
-from omdpd.cli.playing import Plugins, registry_of
+from omdpd.cli.playing import Plugins, names_of, registry_of
 from omdpd.cli.screen import Screen
+from omdpd.experiments.first_use import compile_all, compile_for, runs_of
+from omdpd.experiments.registry import Registry
+from omdpd.jit.cache import kernel_folder, where_kept
+from omdpd.jit.shipped import shipped_code
 from omdpd.learners.protocol import Card
 
 # Terminals narrower than this get the feedback under the name and the assumptions under the guarantee.
@@ -20,7 +28,10 @@ MEANING = (
 
 
 def learners(plugin: Plugins = None) -> None:
-    """List the learners: the feedback they take, what they assume, what they guarantee, and their source."""
+    """List the learners and what they guarantee.
+
+    With the feedback they take, what they assume, and their source.
+    """
     console = Screen()
     wide = console.width >= WIDE
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_lines=False)
@@ -44,3 +55,31 @@ def _wide(name: str, card: Card) -> tuple[str, ...]:
 def _narrow(name: str, card: Card) -> tuple[str, ...]:
     assumed = "" if card.assumptions == "none" else f"\n[dim]assumes {card.assumptions}[/dim]"
     return f"{name}\n[dim]{', '.join(card.feedback)}[/dim]", card.guarantee + assumed, card.source
+
+
+def warm_up(
+    learners: Annotated[str, typer.Option(help="Comma-separated learners; everything there is if empty.")] = "",
+) -> None:
+    """Compile the solvers ahead.
+
+    Once per user and version: compiled code is kept in the user's cache folder.
+    """
+    console, registry = Screen(), Registry.installed()
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False, soft_wrap=True)
+
+    names = names_of(learners)
+    if names:
+        compile_for(runs_of(registry, names), say)
+    else:
+        compile_all(registry, say)
+    say(f"Compiled code ({_megabytes(kernel_folder()):.0f} MB) is {where_kept()}.")
+    brought = shipped_code()
+    if brought is not None:
+        say(f"{_megabytes(brought.folder):.0f} MB came with the package and need not be compiled.")
+
+
+def _megabytes(folder: Path | None) -> float:
+    files = [] if folder is None else [file for file in folder.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6

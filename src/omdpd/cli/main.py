@@ -4,76 +4,65 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from typer.core import TyperGroup
 
 from omdpd import __version__
-from omdpd.cli import (
-    bounds,
-    comparing,
-    experiments,
-    first_use,
-    learners,
-    monitor,
-    report,
-    studies,
-    suites,
-    verify,
-    worlds,
-)
-from omdpd.cli.plain import plain_where_needed
+from omdpd.cli import experiments, lab, learners, plan, report, worlds
 from omdpd.cli.playing import Plugins, registry_of
-from omdpd.cli.screen import Screen, guard_screen
+from omdpd.cli.screen import Screen, guard_screen, plain_where_needed
 from omdpd.experiments.spec import Kind
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.strangers import strangers_code
 
+# The longest first line of a command's help: with the names beside it, it is never cut at 80 columns.
+LINE = 50
 TITLES: dict[str, Kind] = {"Learners": "learners", "Natures": "natures", "Worlds": "worlds"}
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Online learning in constrained Markov decision processes.",
-)
-for command in (
-    experiments.paper,
-    experiments.run,
-    experiments.new,
-    experiments.schema,
-    experiments.ls,
-    experiments.table,
-    experiments.plot,
-    verify.verify,
-    first_use.warm_up,
-    report.report,
-    report.watch,
-    report.animate,
-    learners.learners,
-    bounds.bounds,
-    monitor.monitor,
-    worlds.worlds,
-    worlds.show,
-    worlds.check,
-    worlds.solve,
-    suites.suite,
-    comparing.compare,
-    studies.study,
-):
-    # A command ends by itself: what exits inside it is somebody else's code, and would end it without a word.
-    app.command()(strangers_code("code that the command called raised", passing=(Exception,))(command))
+
+class Panels(TyperGroup):
+    """A group of commands whose help has them under the headings of `PANELS`."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write every command with the first line of its help."""
+        for title, names in PANELS.items():
+            lines = [(name, self.commands[name].get_short_help_str(LINE)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(lines)
+
+
+SETTINGS: dict[str, Any] = {
+    "add_completion": False,
+    "no_args_is_help": True,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+}
+app = typer.Typer(cls=Panels, help="Online learning in constrained Markov decision processes.", **SETTINGS)
+laboratory = typer.Typer(help="Study the learners themselves.", **SETTINGS)
+
+
+def _add(group: typer.Typer, command: Callable[..., None], name: str | None = None, hidden: bool = False) -> None:
+    """Put a command into a group; it ends by itself: what exits inside it is somebody else's code."""
+    guarded = strangers_code("code that the command called raised", passing=(Exception,))(command)
+    group.command(name, hidden=hidden)(guarded)
 
 
 def main() -> None:
-    """Entry point: every expected error ends in one sentence and exit code 2."""
+    """Entry point."""
     plain_where_needed()
     guard_screen()
     gc.freeze()  # what was imported stays: looking through it for garbage is a tenth of a short command
+    sentences_for(app)
+
+
+def sentences_for(command: Callable[[], Any]) -> None:
+    """Call a command: what it refuses ends in one sentence and exit code 2."""
     try:
-        app()
+        command()
     except InvalidInputError as error:
         print(f"omdpd: {error}", file=sys.stderr)
         sys.exit(2)
@@ -97,8 +86,6 @@ def omdpd(
     """Online learning in constrained Markov decision processes."""
 
 
-@app.command("list")
-@strangers_code("code that the command called raised", passing=(Exception,))
 def list_(plugin: Plugins = None) -> None:
     """List learners, natures and worlds, one line each."""
     console, registry = Screen(), registry_of(plugin)
@@ -107,3 +94,42 @@ def list_(plugin: Plugins = None) -> None:
         for name, made in registry.types(kind):
             shown.add_row(name, (made.__doc__ or "").split("\n")[0])
         console.print(shown)
+
+
+PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Start": {
+        "paper": experiments.paper,
+        "demo": report.demo,
+        "list": list_,
+        "learners": learners.learners,
+        "warm-up": learners.warm_up,
+    },
+    "Problems": {
+        "worlds": worlds.worlds,
+        "show": worlds.show,
+        "check": worlds.check,
+        "solve": worlds.solve,
+        "curve": worlds.curve,
+        "plan": plan.plan,
+    },
+    "Experiments": {"new": experiments.new, "run": experiments.run, "schema": experiments.schema},
+    "Results": {
+        "ls": experiments.ls,
+        "table": experiments.table,
+        "plot": experiments.plot,
+        "report": report.report,
+        "watch": report.watch,
+        "animate": report.animate,
+        "verify": report.verify,
+    },
+    "Lab": {"lab": laboratory},
+}
+for each in (lab.suite, lab.compare, lab.bounds, lab.monitor):
+    _add(laboratory, each)
+    _add(app, each, hidden=True)  # as it was called before; gone with the next version
+for panel in PANELS.values():
+    for word, door in panel.items():
+        if isinstance(door, typer.Typer):
+            app.add_typer(door, name=word)
+        else:
+            _add(app, door, word)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,30 +25,14 @@ from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.writer import commit_seconds
 from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.report.canvas import can_draw, no_figures
 from omdpd.report.figures import METADATA, draw_experiment
 from omdpd.report.results import with_early
 from omdpd.report.study import write_report
+from omdpd.storage.atomic import make_folder
 from omdpd.storage.run_folder import RunFolder
 
 Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
-Jobs = Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")]
-On = Annotated[str, typer.Option("--on", help="Where runs go: local, dask or ray.")]
-Address = Annotated[
-    str | None, typer.Option(help="A Dask scheduler (tcp://...; without one, one is started here) or a Ray cluster.")
-]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")]
-Retry = Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")]
-Report = Annotated[bool, typer.Option("--report", help="End with report.html, a page that opens from disk.")]
-NoFigures = Annotated[bool, typer.Option("--no-figures", help="Draw nothing: numbers and tables alone.")]
-NoSharedDisk = Annotated[
-    bool,
-    typer.Option(
-        "--no-shared-disk",
-        help="Workers do not see the folder of results: they play in temporary folders and send their files here. "
-        "By default workers write into that folder themselves, under the same path.",
-    ),
-]
-
 Plugins = Annotated[
     list[Path] | None,
     typer.Option("--plugin", help="A Python file with learners, worlds or natures of your own; it is run as code."),
@@ -82,16 +68,16 @@ def suitable(console: Console, experiments: Sequence[Experiment]) -> list[RunSpe
 
 @dataclass(frozen=True)
 class Plan:
-    """Where runs go and what of earlier calls is kept, as the command line says it."""
+    """Where runs go and what of earlier calls is kept, as the options of these names say it."""
 
-    on: str = "local"
     jobs: int = 0
+    on: str = "local"
     address: str | None = None
-    shared_disk: bool = True
     fresh: bool = False
     retry_failed: bool = False
+    no_shared_disk: bool = False
     report: bool = False
-    figures: bool = True
+    no_figures: bool = False
 
     def __post_init__(self) -> None:
         if self.jobs < 0:
@@ -99,13 +85,66 @@ class Plan:
         named(PLACES, self.on, "place")
         commit_seconds()  # refused here rather than in every worker
 
+    @property
+    def figures(self) -> bool:
+        """Whether to draw: not where that is not wanted, or not possible."""
+        return not self.no_figures and can_draw()
+
+    def drawn(self, folder: Path) -> str:
+        """Where the figure is, or how to get one, for the last line of a command."""
+        if self.figures:
+            return f"Figure: {folder / 'figure.png'} (also svg, pdf); "
+        return "" if self.no_figures else f"No figure: {no_figures()}; "
+
     def executor(self, n_runs: int) -> Any:
         """The workers, no more than there are runs."""
         return executor(PLACES[self.on], min(self.jobs or os.cpu_count() or 1, n_runs), self.address)
 
 
+OPTIONS: dict[str, Any] = {
+    "jobs": Annotated[int, typer.Option(help="Runs at a time; 0: one per core.")],
+    "on": Annotated[str, typer.Option("--on", help="Where runs go: local or dask.")],
+    "address": Annotated[
+        str | None, typer.Option(help="A Dask scheduler (tcp://...); without one, one is started here.")
+    ],
+    "fresh": Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")],
+    "retry_failed": Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")],
+    "no_shared_disk": Annotated[
+        bool,
+        typer.Option(
+            "--no-shared-disk",
+            help="Workers do not see the folder of results: they play in temporary folders and send their files here. "
+            "By default workers write into that folder themselves, under the same path.",
+        ),
+    ],
+    "report": Annotated[bool, typer.Option("--report", help="End with report.html, a page that opens from disk.")],
+    "no_figures": Annotated[bool, typer.Option("--no-figures", help="Draw nothing: numbers and tables alone.")],
+}
+
+
+def plays(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options, all if none is named, and let it have them as its argument `plan`."""
+
+    def parsing(command: Callable[..., None]) -> Callable[..., None]:
+        names, usual = options or tuple(OPTIONS), Plan()
+
+        @wraps(command)
+        def parsed(**words: Any) -> None:
+            command(plan=Plan(**{name: words.pop(name) for name in names}), **words)
+
+        signature, keyword = inspect.signature(command, eval_str=True), inspect.Parameter.KEYWORD_ONLY
+        own = [each.replace(kind=keyword) for each in signature.parameters.values() if each.name != "plan"]
+        more = [
+            inspect.Parameter(name, keyword, default=getattr(usual, name), annotation=OPTIONS[name]) for name in names
+        ]
+        parsed.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return parsed
+
+    return parsing
+
+
 FIGURES = tuple(f"figure.{kind}" for kind in METADATA)
-PLACES: dict[str, Place] = {"local": "local", "dask": "dask", "ray": "ray"}
+PLACES: dict[str, Place] = {"local": "local", "dask": "dask"}
 
 
 def play_experiment(
@@ -120,7 +159,7 @@ def play_experiment(
     before = _content(folder / "summary.json")
     try:
         with playing(console, wanted, folder, plan) as (workers, watch):
-            records = run_experiment(experiment, folder, workers, watch, None, plan.shared_disk, wanted)
+            records = run_experiment(experiment, folder, workers, watch, None, not plan.no_shared_disk, wanted)
         records = [with_early(record, RunFolder(folder / "runs" / record["run"], record["run"])) for record in records]
         drawn = before == _content(folder / "summary.json") and all((folder / name).exists() for name in FIGURES)
         if plan.figures and not drawn:
@@ -141,7 +180,14 @@ def play_runs(
     """Play some runs of an experiment into its folder, and sum nothing up: others may be playing the rest."""
     with playing(console, runs, folder, plan) as (workers, watch):
         write_experiment(experiment, folder)
-        return run_all(runs, folder / "runs", workers, watch, None, plan.shared_disk)
+        return run_all(runs, folder / "runs", workers, watch, None, not plan.no_shared_disk)
+
+
+def play_alone(console: Console, runs: Sequence[RunSpec], folder: Path, plan: Plan) -> list[dict[str, Any]]:
+    """Play runs that are no experiment's into a folder; their summaries."""
+    make_folder(folder)
+    with playing(console, runs, folder, plan) as (workers, watch):
+        return run_all(runs, folder / "runs", workers, watch, None, not plan.no_shared_disk)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`omdpd report`, `watch`, `animate`: look at a study, in a file or live."""
+"""`omdpd report`, `watch`, `animate`, `verify`: look at a study, in a file or live, and check its files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import typer
 from omdpd.cli.screen import refuse_all
 from omdpd.problem.arrays import InvalidInputError, not_installed
 from omdpd.report.animation import animated_runs, write_gif, write_player
+from omdpd.report.html import FOLDER
 from omdpd.report.study import load_study, refuse_no_results
+from omdpd.report.verify import verify_tree
+from omdpd.storage.atomic import write_atomically
 
 Folder = Annotated[Path, typer.Argument(help="A folder of results.")]
 # The server gives way to the runs it watches.
@@ -24,14 +27,26 @@ def report(
     folder: Folder,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write (DIR/report.html).")] = None,
 ) -> None:
-    """Write a study as one HTML page that opens from disk and makes no request.
+    """Write results as one HTML page.
 
-    Ends with 2 if a run is damaged: the page names it, and no mean on it is over such a run.
+    It opens from disk and makes no request.  Ends with 2 if a run is damaged: the page names it, and no mean on it is
+    over such a run.
     """
     study = load_study(folder)
     file = study.write(out)
     print(f"wrote {file} ({file.stat().st_size / 1e6:.1f} MB)")
     refuse_all(study.damaged())
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("demo.html"),
+) -> None:
+    """Write a page on strong and weak violation.
+
+    It has sliders, presets and questions, opens from disk and makes no request.
+    """
+    write_atomically(out, (FOLDER / "demo.html").read_bytes())
+    print(f"wrote {out}: open it in a browser")
 
 
 def watch(
@@ -48,7 +63,10 @@ def watch(
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="The folder is not there yet: wait for it.")] = False,
 ) -> None:
-    """Serve the same page live: it fills itself while runs commit, and changes nothing."""
+    """Serve the same page live.
+
+    It fills itself while runs commit, and changes nothing.
+    """
     try:
         import uvicorn
 
@@ -84,7 +102,10 @@ def animate(
     gif: Annotated[bool, typer.Option("--gif", help="Also write a GIF of the first of these runs.")] = False,
     step: Annotated[int, typer.Option(help="The step of the episode that the GIF shows, from 1.")] = 1,
 ) -> None:
-    """Write a player that shows how policy and occupancy moved over the episodes."""
+    """Write a player of how policies moved.
+
+    It shows policy and occupancy over the episodes.
+    """
     study = load_study(folder)
     views = animated_runs(study, run)
     file = folder / "animation.html" if out is None else out
@@ -93,3 +114,19 @@ def animate(
     if gif:
         print(f"wrote {write_gif(study, views[0], file.with_suffix('.gif'), step - 1)}")
     refuse_all(study.damaged())
+
+
+def verify(folder: Annotated[Path, typer.Argument(help="A folder of results, of a session, or of several.")]) -> None:
+    """Check every file of results and sessions.
+
+    Reads every run and session under a folder, and says which file is not what was written.
+    """
+    verdict = verify_tree(folder)
+    for line in verdict.wrong:
+        print(line)
+    if verdict.unsealed:
+        print(f"{verdict.unsealed} runs are of version 0.1, whose summaries and specs have no checksums")
+    found = f"{verdict.runs} runs and {verdict.sessions} sessions read"
+    print(f"{found}: {len(verdict.wrong)} wrong" if verdict.wrong else f"{found}: every file is what was written")
+    if verdict.wrong:
+        raise typer.Exit(2)

@@ -1,7 +1,11 @@
-"""Where text goes to the screen: names may be a stranger's, so nothing in them is left that a terminal would obey."""
+"""Text on its way to the screen: plain where it cannot show more, and nothing in it that a terminal would obey.
+
+Names may be a stranger's.
+"""
 
 from __future__ import annotations
 
+import codecs
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +15,10 @@ from rich.segment import Segment
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.markup import printable
+
+HANDLER = "omdpd.ascii"
+# What stands for a character that cannot be shown; "?" for all others.
+PLAIN = {"±": "+-", "…": "...", "─": "-", "━": "-", "╸": "-", "╺": "-", "│": "|"}
 
 
 class Screen(Console):
@@ -48,3 +56,17 @@ def refuse_all(sentences: Sequence[str]) -> None:
         print(f"omdpd: {line}", file=sys.stderr)
     if sentences:
         raise InvalidInputError(sentences[-1])
+
+
+def plain_where_needed() -> None:
+    """Let what is printed be replaced, rather than refused, where the output's encoding does not have it."""
+    codecs.register_error(HANDLER, _replaced)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=HANDLER)
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(PLAIN.get(symbol, "?") for symbol in error.object[error.start : error.end]), error.end

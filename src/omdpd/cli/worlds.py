@@ -1,4 +1,4 @@
-"""`omdpd worlds`, `show`, `check`, `solve`: worlds and their facts, a card and a figure, a problem of one's own."""
+"""`omdpd worlds`, `show`, `check`, `solve`, `curve`: worlds and their facts, a card, a problem of one's own."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.natures import natures_for
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
+from omdpd.report.canvas import can_draw, no_figures
 from omdpd.report.figures import write_figure
 from omdpd.report.pictures import draw_world
 from omdpd.worlds.card import facts_of, problem_card
@@ -34,7 +35,10 @@ Seed = Annotated[int, typer.Option(help="The seed that a random world is drawn w
 
 
 def worlds(plugin: Plugins = None) -> None:
-    """List the worlds with their sizes, optimum, Slater gap, multipliers and natural adversaries."""
+    """List the worlds and their optima.
+
+    With their sizes, Slater gap, multipliers and natural adversaries.
+    """
     title = "Worlds at their default settings (random ones drawn with seed 0)"
     shown = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("world", no_wrap=True)
@@ -53,7 +57,7 @@ def worlds(plugin: Plugins = None) -> None:
     for name in registry.complete("worlds"):
         adversary = _world(registry, name, 0).scenarios
         own = "" if adversary is None else f"  Its own adversary: {', '.join(adversary.names)}."
-        described = (registry.type("worlds", name).__doc__ or "").splitlines()[0]
+        described = (registry.spec_type("worlds", name).__doc__ or "").splitlines()[0]
         console.print(f"{name}: {described}{own}", highlight=False, soft_wrap=True)
     console.print(MEANING, highlight=False, soft_wrap=True)
 
@@ -74,6 +78,9 @@ def show(
     for line in card.lines():
         print(line)
     print(f"natures that suit it             {', '.join(natures_for(cmdp))}")
+    if out is None and not can_draw():
+        print(f"no figure                        {no_figures()}")
+        return
     file = Path(f"{Path(world).stem}.png") if out is None else out
     write_figure(draw_world(cmdp, card), file)
     print(f"figure                           {file}")
@@ -82,7 +89,10 @@ def show(
 def check(
     file: Annotated[Path, typer.Argument(help="A problem: an .npz file with transition, reward, cost, budget.")],
 ) -> None:
-    """Say what is wrong with a problem of your own, or print its card; exit code 1 if no policy meets its budgets."""
+    """Check a problem of your own.
+
+    Says what is wrong with it, or prints its card; exit code 1 if no policy meets its budgets.
+    """
     card = problem_card(load_problem(file))
     for line in card.lines():
         print(line)
@@ -97,7 +107,10 @@ def solve(
     seed: Seed = 0,
     plugin: Plugins = None,
 ) -> None:
-    """Solve a problem: optimum, shadow prices, policy; exit code 1 if no policy meets its budgets."""
+    """Solve a problem whose model is known.
+
+    Prints the optimum, shadow prices and policy; exit code 1 if no policy meets its budgets.
+    """
     if seed < 0:
         raise InvalidInputError("--seed must not be negative")
     solution = _world(registry_of(plugin), world, seed).solve()
@@ -109,6 +122,36 @@ def solve(
         print(f"{kind:<32} {out}")
     if not solution.feasible:
         raise typer.Exit(IMPOSSIBLE)
+
+
+def curve(
+    world: Annotated[str, typer.Argument(help="A problem file (.npz), or a world's name (see `omdpd worlds`).")],
+    constraint: Annotated[
+        str, typer.Option(help="The constraint whose budget moves: its name, or 0 for the first.")
+    ] = "0",
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Where it goes: .csv, or a figure (.png, .svg, .pdf).")
+    ] = None,
+    most: Annotated[int, typer.Option(help="Breakpoints at most; it says if there are more.")] = 1000,
+    seed: Seed = 0,
+    plugin: Plugins = None,
+) -> None:
+    """Print the best value at every budget.
+
+    Exactly, by the budget of one constraint: breakpoints, and the price between them.
+    """
+    if seed < 0:
+        raise InvalidInputError("--seed must not be negative")
+    which = int(constraint) if constraint.isdecimal() else constraint
+    found = _world(registry_of(plugin), world, seed).curve(which, most)
+    for line in found.lines():
+        print(line)
+    if out is not None:
+        if out.suffix == ".csv":
+            found.save(out)
+        else:
+            write_figure(found.plot().figure, out)
+        print(f"written to {out}")
 
 
 def _world(registry: Registry, name: str, seed: int) -> CMDP:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omdpd.experiments.one_run import RunCallback, advance, failure
-from omdpd.experiments.registry import received
+from omdpd.experiments.registry import from_wire
 from omdpd.play.scene import Metric
 from omdpd.storage.atomic import RecordError, read_bounded, write_atomically
 from omdpd.storage.manifest import PART_NAME
@@ -31,7 +31,7 @@ class Parcel:
     error: Mapping[str, Any] | None = None
 
 
-def parcel_of(record: RunFolder) -> Parcel:
+def files_of_run(record: RunFolder) -> Parcel:
     """Everything that counts in a run's folder."""
     manifest = record.manifest()
     names = (*(() if manifest is None else sorted(manifest.files)), *PLAIN_FILES)
@@ -60,7 +60,7 @@ def play_away(
     callback: RunCallback | None = None,
 ) -> Parcel:
     """Play a run for some seconds in a temporary folder: in a worker."""
-    spec = received(plain)
+    spec = from_wire(plain)
     with tempfile.TemporaryDirectory(prefix="omdpd-") as scratch:
         record = RunFolder(Path(scratch), spec.id)
         unpack_parcel(parcel, record)
@@ -69,8 +69,8 @@ def play_away(
         except (RecordError, OSError, MemoryError):
             raise
         except Exception as error:
-            return Parcel(parcel_of(record).files, failure(error))
-        return parcel_of(record)
+            return Parcel(files_of_run(record).files, failure(error))
+        return files_of_run(record)
 
 
 def _same(file: Path, content: bytes) -> bool:

@@ -1,16 +1,14 @@
-"""Where runs go: this process, several local ones, a Dask cluster or a Ray cluster.  One interface.
+"""Where runs go: this process, several local ones or a Dask cluster.  One interface.
 
 Each place is a context manager that gives a `concurrent.futures.Executor`.  Results do not depend on the place.
-Between processes Dask and Ray move arguments by pickle and run what they are sent: use clusters you trust.
+Between processes Dask moves arguments by pickle and runs what it is sent: use clusters you trust.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, InvalidStateError
 from contextlib import contextmanager, suppress
@@ -18,18 +16,16 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from omdpd.experiments.interrupts import delaying_interrupts
 from omdpd.experiments.local_processes import (
-    MAX_DEATHS,
     UNGUARDED,
     LocalProcesses,
     end_if_importing,
     settle,
-    settle_cancelled,
 )
 from omdpd.problem.arrays import InvalidInputError, not_installed, positive_integer
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Place = Literal["local", "dask", "ray"]
+Place = Literal["local", "dask"]
 
 # One thread per worker: otherwise more jobs are slower, not faster.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -57,7 +53,7 @@ class InProcess(Executor):
 
 
 class ClusterTasks(Executor):
-    """Tasks of a cluster, by its own `submit`; they fail once the cluster is `gone`: Dask and Ray would wait on."""
+    """Tasks of a cluster, by its own `submit`; they fail once the cluster is `gone`: Dask would wait on."""
 
     def __init__(self, submit: Callable[..., Future[Any]], gone: Callable[[], bool], leader: str) -> None:
         self._submit, self._gone, self._leader = submit, gone, leader
@@ -92,44 +88,18 @@ class ClusterTasks(Executor):
         return ClusterLostError(f"{self._leader} does not answer any more")
 
 
-class RayTasks:
-    """Ray tasks as futures; a task whose worker dies is tried again."""
-
-    def __init__(self) -> None:
-        import ray
-
-        self._ray = ray
-        self._refs: set[Any] = set()
-
-    def submit(self, fn: Callable[..., T], *args: Any, **kwargs: Any) -> Future[T]:
-        """Call `fn` on the cluster."""
-        remote = self._ray.remote(fn).options(num_cpus=1, max_retries=MAX_DEATHS)
-        ref = remote.remote(*args, **kwargs)
-        self._refs.add(ref)
-        future = _unwrapped(ref.future())
-        future.add_done_callback(lambda done: self._refs.discard(ref))
-        return future
-
-    def cancel(self) -> None:
-        """Cancel what is still to come."""
-        for ref in list(self._refs):
-            self._ray.cancel(ref, force=True)
-
-
 @contextmanager
 def executor(place: Place, jobs: int, address: str | None = None) -> Iterator[Executor]:
     """The executor of a place; `jobs` processes where it starts them itself, or this one instead of one."""
     jobs = positive_integer("jobs", jobs)
     if place == "local":
         if address is not None:
-            raise InvalidInputError("an address goes with --on dask or --on ray")
+            raise InvalidInputError("an address goes with --on dask")
         opened = _local(jobs)
     elif place == "dask":
         opened = _dask(jobs, address)
-    elif place == "ray":
-        opened = _ray(address)
     else:
-        raise InvalidInputError(f"there is no place {place!r}; there are local, dask, ray")
+        raise InvalidInputError(f"there is no place {place!r}; there are local, dask")
     with opened as chosen:
         yield chosen
 
@@ -193,58 +163,6 @@ def _dask(jobs: int, address: str | None) -> Iterator[Executor]:
 
 
 @contextmanager
-def _ray(address: str | None) -> Iterator[Executor]:
-    if address is None:
-        raise InvalidInputError(
-            "Ray needs an --address: every part of it listens on all interfaces of its machine, so none is started "
-            "here; start one where that is right (ray start --head), or use --on local or --on dask"
-        )
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError:
-        raise not_installed("--on ray", "ray") from None
-    try:
-        with delaying_interrupts():
-            _call(address)
-            ray.init(address=address, log_to_driver=False)
-    except (OSError, OverflowError, RuntimeError, ValueError, AssertionError, ImportError) as error:
-        raise InvalidInputError(f"no Ray cluster answers at {address}: {_one_line(error)}") from None
-    sent = RayTasks()
-    # A minute after it lost the head Ray ends the whole program: this is seen before, if the address has a port.
-    tasks = ClusterTasks(sent.submit, lambda: _nobody_answers(address), "the Ray head")
-    try:
-        yield tasks
-    except BaseException:
-        if not tasks.lost:
-            sent.cancel()
-        raise
-    finally:
-        tasks.shutdown()
-        ray.shutdown()
-
-
-def _call(address: str) -> None:
-    """See that somebody listens at host:port, because Ray itself tries for minutes; other forms are left to Ray."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host, int(port)), CALL_SECONDS).close()
-
-
-def _nobody_answers(address: str) -> bool:
-    """Whether nobody has listened there for `CALL_SECONDS`."""
-    end = time.monotonic() + CALL_SECONDS
-    while time.monotonic() < end:
-        try:
-            _call(address)
-            return False
-        except OSError:
-            time.sleep(LOOK_SECONDS)
-    return True
-
-
-@contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     """Environment variables for processes that start inside."""
     before = {name: os.environ.get(name) for name in values}
@@ -261,18 +179,3 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _unwrapped(future: Future[T]) -> Future[T]:
-    """A future that raises what the task raised, not Ray's wrapping of it."""
-    plain: Future[T] = Future()
-
-    def pass_on(done: Future[T]) -> None:
-        if done.cancelled():
-            settle_cancelled(plain)
-            return
-        error = done.exception()
-        settle(plain, getattr(error, "cause", None) or error, None if error is not None else done.result())
-
-    future.add_done_callback(pass_on)
-    return plain

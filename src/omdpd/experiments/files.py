@@ -20,9 +20,11 @@ from omdpd.experiments.spec import (
     EpisodesKnown,
     Experiment,
     Kind,
+    Logged,
     Policies,
     Record,
     RunSpec,
+    Starts,
     WorldSpec,
     entries_of,
 )
@@ -50,6 +52,8 @@ first_seed = 0
 record = "thinned"       # rows for all of up to 10000 episodes, then on a logarithmic grid; "all": every episode
 policies = "log"         # keep some 40 policies of every run for the report, at most 4 MB; "none": keep none
 episodes_known = true    # false: learners are not told K
+logged = 0               # episodes that a safe policy played before, of which learners are told
+start = "safe"           # with them: play what they certify; "explore": try first what they never tried
 
 [[worlds]]               # `omdpd worlds` lists them with their facts
 name = "random_dirichlet"
@@ -145,6 +149,8 @@ class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
     episodes_known: EpisodesKnown = msgspec.UNSET
+    logged: Logged = msgspec.UNSET
+    start: Starts = msgspec.UNSET
 
 
 def _decoded(file: Path) -> dict[str, Any]:
@@ -225,7 +231,7 @@ def _grid(kind: Kind, entry: Any, where: str, registry: Registry) -> list[dict[s
 def _list_fields(kind: Kind, entry: dict[str, Any], where: str, registry: Registry) -> set[str]:
     """The settings of a named part whose values are lists; refuses a name that nothing has."""
     try:
-        made = registry.type(kind, entry.get("name"))
+        made = registry.spec_type(kind, entry.get("name"))
     except InvalidInputError as error:
         raise type(error)(f"{where}.name: {error}") from None
     return {field.encode_name for field in msgspec.structs.fields(made) if get_origin(field.type) is tuple}

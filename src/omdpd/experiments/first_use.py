@@ -7,6 +7,9 @@ depends on it: a run has the same bits in a process that compiled as in one that
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -16,16 +19,18 @@ import numpy as np
 
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import NatureSpec, RunSpec
+from omdpd.jit.announce import ANNOUNCER, Say
+from omdpd.jit.cache import kernel_folder
+from omdpd.jit.decorators import COMPILED
+from omdpd.jit.shipped import shipped_code
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
-from omdpd.play.loop import Progress, first, met_comparator, play, stretches
+from omdpd.play.loop import Progress, met_comparator, play, start_of_run, stretches
 from omdpd.play.many import Batches
-from omdpd.play.scene import Scene, informed
+from omdpd.play.scene import Scene, with_known_facts
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.strangers import strangers_code
-from omdpd.solvers.compiled.announce import ANNOUNCER, Say
-from omdpd.solvers.compiled.options import COMPILED
 
 # Enough for a warm start and a second step.
 EPISODES = 3
@@ -48,12 +53,33 @@ def runs_of(registry: Registry, names: Sequence[str]) -> list[RunSpec]:
     """A run of every kind of these learners; one that large problems are kept by a graph for is two kinds."""
     runs = []
     for name in names:
-        fields = registry.type("learners", name).__struct_fields__
+        fields = registry.spec_type("learners", name).__struct_fields__
         for settings in ({}, {"layout": "graph"}) if "layout" in fields else ({},):
             learner = registry.spec("learners", name, settings)
             for nature in ("noisy", "pool"):  # either feedback
                 runs.append(msgspec.structs.replace(registry.run("cyclic", nature, name, 3, 0), learner=learner))
     return runs
+
+
+def compile_all(registry: Registry, say: Say) -> None:
+    """Compile what any learner needs; where nothing was compiled yet and there are two cores, half of it elsewhere."""
+    names, folder = list(registry.complete("learners")), kernel_folder()
+    new = folder is not None and shipped_code() is None and not any(folder.rglob("*.nbi"))
+    half = len(names) // 2 if new and (os.cpu_count() or 1) > 1 else len(names)
+    helper = _elsewhere(names[half:]) if half < len(names) else None
+    try:
+        compile_for(runs_of(registry, names[:half]), say)
+    finally:
+        helped = helper is None or helper.wait() == 0
+    if not helped:
+        compile_for(runs_of(registry, names[half:]), say)
+
+
+def _elsewhere(names: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Another process that compiles what some learners need."""
+    # -P: what lies in the current folder is nobody's module.
+    command = [sys.executable, "-P", "-m", "omdpd", "warm-up", "--learners", ",".join(names)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ | {"OMDPD_QUIET": "1"})
 
 
 def _kind(run: RunSpec) -> tuple[str, ...]:
@@ -64,7 +90,7 @@ def _kind(run: RunSpec) -> tuple[str, ...]:
 def _play(run: RunSpec) -> None:
     cmdp = tiny_world()
     nature = _nature(run.nature, cmdp)
-    scene = Scene(cmdp, nature, informed(run.learner.build(), cmdp, nature.feedback), EPISODES, {})
+    scene = Scene(cmdp, nature, with_known_facts(run.learner.build(), cmdp, nature.feedback), EPISODES, {})
     _play_out(play, scene)
     if Batches.of(scene) is not None:
         _play_out(stretches, scene)
@@ -72,7 +98,7 @@ def _play(run: RunSpec) -> None:
 
 def _play_out(way: Callable[..., Iterable[tuple[Any, Any, Progress]]], scene: Scene) -> None:
     """Episodes, and the comparator that a run ends with."""
-    *_, (_, _, end) = way(scene, first(scene), np.random.default_rng(0), lambda k: True)
+    *_, (_, _, end) = way(scene, start_of_run(scene), np.random.default_rng(0), lambda k: True)
     met_comparator(scene, end)
 
 

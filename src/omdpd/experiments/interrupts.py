@@ -80,7 +80,7 @@ def hearing_terminate() -> Iterator[Stop]:
 @contextmanager
 def delaying_interrupts() -> Iterator[None]:
     """Ctrl-C waits until the end; processes that are started inside are deaf to it until they `ignore_interrupts`."""
-    with _noted_until_the_end():
+    with interrupts_at_the_end():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield
@@ -89,8 +89,13 @@ def delaying_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def _noted_until_the_end() -> Iterator[None]:
-    """What comes inside is raised at the end.  (Another thread may take a signal that this one blocks.)"""
+def interrupts_at_the_end() -> Iterator[None]:
+    """Ctrl-C and SIGTERM that come inside are raised at the end.
+
+    This belongs around everything that touches futures: Python code takes their locks, and an exception that a signal
+    raises between taking one and entering its block leaves it taken for ever.  Blocking the signals is not enough:
+    another thread may take them.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

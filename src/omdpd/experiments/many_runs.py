@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from omdpd.experiments.away import parcel_of, play_away, unpack_parcel
+from omdpd.experiments.away import files_of_run, play_away, unpack_parcel
+from omdpd.experiments.interrupts import interrupts_at_the_end
 from omdpd.experiments.one_run import RunCallback, RunFailedError, failure, run_safely
-from omdpd.experiments.registry import received, sent
+from omdpd.experiments.registry import from_wire, to_wire
 from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.trouble import Trouble
 from omdpd.experiments.writer import check_metrics, commit_seconds
@@ -73,44 +76,68 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, delivery: Delivery, watch: 
     summaries: dict[str, dict[str, Any]] = {}
     errors: dict[str, BaseException] = {}
     pending: dict[Future[Any], RunSpec] = {}
+    ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
     trouble = Trouble()
+
+    def send(spec: RunSpec, error: BaseException | None = None) -> bool:
+        future = delivery.send(spec) if error is None else _sent_again(delivery, spec, error)
+        with interrupts_at_the_end():
+            pending[future] = spec
+            future.add_done_callback(ended.put)
+            return future.done()
+
     try:
         with _ticking(watch) as tell:
             for spec in specs:
-                future = delivery.send(spec)
-                pending[future] = spec
-                if future.done():
+                if send(spec):
                     tell([spec])
         while pending:
-            done, _ = wait(pending, timeout=LOOK_EVERY)
-            ended = []
-            for future in done:
-                spec = pending.pop(future)
-                try:
-                    summary = delivery.receive(spec, future.result())
-                except Exception as error:  # whatever a run raises is reported at the end
-                    record = RunFolder(folder / spec.id, spec.id)
-                    if trouble.of_the_run(record, error):
-                        errors[spec.id] = error
-                    elif trouble.send_again(spec.id, error):
-                        pending[_sent_again(delivery, spec, error)] = spec
-                        continue
+            futures = _some(ended, len(pending))  # a signal is raised here, where no lock of a future is taken
+            with interrupts_at_the_end():
+                finished: list[RunSpec] = []
+                again: list[tuple[RunSpec, BaseException | None]] = []
+                for future in futures:
+                    spec = pending.pop(future)
+                    try:
+                        summary = delivery.receive(spec, future.result())
+                    except Exception as error:  # whatever a run raises is reported at the end
+                        record = RunFolder(folder / spec.id, spec.id)
+                        if trouble.is_run_failure(record, error):
+                            errors[spec.id] = error
+                        elif trouble.send_again(spec.id, error):
+                            again.append((spec, error))
+                            continue
+                        else:
+                            raise trouble.stopped(record, error, len(summaries), len(specs)) from None
                     else:
-                        raise trouble.stopped(record, error, len(summaries), len(specs)) from None
-                else:
-                    if summary is None:
-                        pending[delivery.send(spec)] = spec
-                        continue
-                    summaries[spec.id] = summary
-                ended.append(spec)
-            watch(ended)
+                        if summary is None:
+                            again.append((spec, None))
+                            continue
+                        summaries[spec.id] = summary
+                    finished.append(spec)
+                watch(finished)
+            for spec, before in again:
+                send(spec, before)
     except BaseException:
-        for future in pending:
-            future.cancel()
+        with interrupts_at_the_end():
+            for future in pending:
+                future.cancel()
         raise
     if errors:
         raise _failed(errors, len(specs), folder)
     return [summaries[spec.id] for spec in specs]
+
+
+def _some(ended: queue.SimpleQueue[Future[Any]], most: int) -> list[Future[Any]]:
+    """The futures that end within `LOOK_EVERY` seconds; at once when `most` have ended."""
+    until = time.monotonic() + LOOK_EVERY
+    futures: list[Future[Any]] = []
+    while len(futures) < most:
+        try:
+            futures.append(ended.get(timeout=max(until - time.monotonic(), 0.0)))
+        except queue.Empty:
+            break
+    return futures
 
 
 def play_sent(
@@ -120,7 +147,7 @@ def play_sent(
     callback: RunCallback | None = None,
 ) -> dict[str, Any]:
     """Play a run that was sent as plain data: in a worker, which may lack what it needs and then says so."""
-    return run_safely(received(plain), folder, metrics, callback)
+    return run_safely(from_wire(plain), folder, metrics, callback)
 
 
 @dataclass(frozen=True)
@@ -135,7 +162,7 @@ class SharedDisk:
     def send(self, spec: RunSpec) -> Future[dict[str, Any]]:
         """Have a worker play a run into the durable folder."""
         folder = (self.folder / spec.id).absolute()
-        return self.executor.submit(play_sent, sent(spec), folder, self.metrics, self.callback)
+        return self.executor.submit(play_sent, to_wire(spec), folder, self.metrics, self.callback)
 
     def receive(self, spec: RunSpec, result: dict[str, Any]) -> dict[str, Any]:
         """The summary, which the worker returned."""
@@ -162,8 +189,8 @@ class NoSharedDisk:
             check_metrics(record, self.metrics, finished=done is not None)
             if done is None:
                 seconds = AWAY_FACTOR * commit_seconds()
-                parcel = parcel_of(record)
-                return self.executor.submit(play_away, sent(spec), parcel, self.metrics, seconds, self.callback)
+                parcel = files_of_run(record)
+                return self.executor.submit(play_away, to_wire(spec), parcel, self.metrics, seconds, self.callback)
             future.set_result(None)
         except InvalidInputError as error:
             future.set_exception(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
 from omdpd.learners.protocol import Promise, check_storable
 from omdpd.natures.protocol import changes_of
-from omdpd.play.guards import as_learner
 from omdpd.play.judging import Comparator, early_sums, scores
 from omdpd.play.ledger import promised
-from omdpd.play.loop import Progress, first, met_comparator, record_grid, seed_of, stretches
-from omdpd.play.rows import Row
-from omdpd.play.scene import Metric, Scene, informed
+from omdpd.play.loop import Progress, met_comparator, record_grid, seed_of, start_of_run, stretches
+from omdpd.play.rows import Row, regret_curve
+from omdpd.play.scene import Metric, Scene, with_known_facts
+from omdpd.play.start import Before, logged_by_a_safe_policy, starting
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.strangers import strangers_code
@@ -47,9 +47,15 @@ def scene_of(spec: RunSpec, metrics: Mapping[str, Metric] | None = None) -> Scen
     """What a spec stands for, each part from its own stream of random numbers."""
     cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
     nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
-    learner = informed(as_learner(spec.learner.build()), cmdp, nature.feedback)
-    episodes_known = spec.episodes_known is not False
-    return Scene(cmdp, nature, learner, spec.episodes, metrics or {}, seed_of(spec.stream(3)), episodes_known)
+    known, own = spec.episodes_known is not False, seed_of(spec.stream(3))
+    before = Before((), "explore" if spec.start == "explore" else "safe")
+    if spec.logged:
+        # The same nature, at other times.
+        earlier, rng = spec.nature.build(cmdp, seed_of(spec.stream(4))), np.random.default_rng(spec.stream(4))
+        before = replace(before, logged=logged_by_a_safe_policy(cmdp, earlier, spec.logged, rng))
+    learner = starting(spec.learner.build(), cmdp.setting(spec.episodes if known else None, nature.feedback), before)
+    told = with_known_facts(learner, cmdp, nature.feedback)
+    return Scene(cmdp, nature, told, spec.episodes, metrics or {}, own, known, before.logged)
 
 
 def run(
@@ -115,7 +121,7 @@ def advance(
     record.verify()
     scene = scene_of(spec, metrics)
     rng = np.random.default_rng(spec.stream(2))
-    begin = first(scene)
+    begin = start_of_run(scene)
     check_storable(scene.learner, begin.learner_state)
     now = start = resumed(record, scene.learner, begin, rng)
     kept = None if spec.policies == "none" else Snapshots.resumed(record, scene, start.k)
@@ -202,13 +208,13 @@ def measures_of(cmdp: CMDP) -> dict[str, list[float]]:
 
 def _losses(end: Progress, best: Comparator, plans: Promise | None) -> dict[str, float | bool | None]:
     """Regret and violation split into optimisation and estimation error, for learners that say what they planned."""
-    totals, value = end.totals, best.value
+    totals = end.totals
     if plans is None:
         return dict.fromkeys(
             ("optimisation_regret", "estimation_regret", "optimisation_violation", "estimation_violation")
         )
     return {
-        "optimisation_regret": None if value is None else totals.episodes * value - plans.value,
+        "optimisation_regret": regret_curve(best.value, totals.episodes, plans.value),
         "estimation_regret": plans.value - totals.value,
         "optimisation_violation": plans.violation,
         "estimation_violation": totals.violation - plans.violation,

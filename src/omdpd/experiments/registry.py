@@ -35,28 +35,33 @@ from omdpd.experiments.spec import (
     EpisodesKnown,
     Kind,
     LearnerSpec,
+    Logged,
     NatureSpec,
     Plugin,
     Policies,
     Record,
     RunSpec,
     Spec,
+    Starts,
     WorldSpec,
+    later_of,
 )
-from omdpd.learners import ALIASES, LEARNERS
+from omdpd.jit.cache import fingerprint
+from omdpd.learners import LEARNERS
+from omdpd.learners.settings import settings_of, types_of
 from omdpd.natures import NATURES
 from omdpd.problem.arrays import InvalidInputError, guess, shown
 from omdpd.problem.strangers import strangers_code
-from omdpd.solvers.compiled.cache import fingerprint
 from omdpd.storage.provenance import running_version
 from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import FORMAT
 from omdpd.worlds import WORLDS
 from omdpd.worlds.files import problem_file
+from omdpd.worlds.umb import umb_file
 
 BUILT_IN: dict[Kind, Mapping[str, Callable[..., Any]]] = {
     "learners": LEARNERS,
-    "worlds": {**WORLDS, "file": problem_file},
+    "worlds": {**WORLDS, "file": problem_file, "umb": umb_file},
     "natures": NATURES,
 }
 BASES: dict[Kind, type[Spec]] = {"learners": LearnerSpec, "worlds": WorldSpec, "natures": NatureSpec}
@@ -71,17 +76,20 @@ class UnknownNameError(InvalidInputError):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where a name's factory comes from: it is here, or a plugin file has it, or an installed package offers it.
+    """Where a name's factory comes from: our own table, a plugin file, or an installed package that offers it.
 
     (An entry point is told by its field, not by its class: a backport of `importlib.metadata` brings one of its own.)
     """
 
     factory: Callable[..., Any] | None = None
+    table: Mapping[str, Callable[..., Any]] | None = None
     plugin: Plugin | None = None
     entry: EntryPoint | None = None
 
     def load(self, kind: Kind, name: str) -> Callable[..., Any]:
         """The factory; a package that cannot be imported is refused by name."""
+        if self.table is not None:
+            return self.table[name]
         if self.entry is None:
             assert self.factory is not None
             return self.factory
@@ -101,7 +109,7 @@ class Registry:
     def installed() -> Registry:
         """Our own names and those of installed packages."""
         sources: dict[Kind, dict[str, Source]] = {
-            kind: {name: Source(factory) for name, factory in table.items()} for kind, table in BUILT_IN.items()
+            kind: {name: Source(table=table) for name in table} for kind, table in BUILT_IN.items()
         }
         for kind in KINDS:
             for entry in entry_points(group=f"omdpd.{kind}"):
@@ -129,7 +137,7 @@ class Registry:
                 known = sources[kind].get(name)
                 if known is not None and known.plugin != module.plugin:
                     raise InvalidInputError(f"{module.plugin.path} names {name!r} in {kind}, a name there is already")
-                sources[kind][name] = Source(factory, module.plugin)
+                sources[kind][name] = Source(factory, plugin=module.plugin)
         return replace(self, sources=sources)
 
     def names(self, kind: Kind) -> list[str]:
@@ -138,15 +146,14 @@ class Registry:
 
     def types(self, kind: Kind) -> Iterator[tuple[str, type[Spec]]]:
         """The names of a kind with their specs."""
-        return ((name, self.type(kind, name)) for name in self.names(kind))
+        return ((name, self.spec_type(kind, name)) for name in self.names(kind))
 
     def complete(self, kind: Kind) -> list[str]:
         """The names that need no setting."""
         return [name for name, made in self.types(kind) if not _required(made)]
 
-    def type(self, kind: Kind, name: object) -> type[Spec]:
+    def spec_type(self, kind: Kind, name: object) -> type[Spec]:
         """The type of spec that a name stands for, or a sentence with the names there are."""
-        name = self._meant(kind, name)
         if not isinstance(name, str) or name not in self.sources[kind]:
             there = ", ".join(self.sources[kind])
             meant = guess(name, self.sources[kind]) if isinstance(name, str) else ""
@@ -165,8 +172,7 @@ class Registry:
 
     def parse(self, kind: Kind, table: Mapping[str, Any]) -> Any:
         """The spec that a table of a file spells (errors of its settings are msgspec's, with their place)."""
-        table = {**table, "name": self._meant(kind, table.get("name"))}
-        made = self.type(kind, table["name"])
+        made = self.spec_type(kind, table.get("name"))
         missing = [name for name in _required(made) if name not in table]
         if missing:
             raise InvalidInputError(f"the {kind[:-1]} {table['name']!r} needs {missing[0]}")
@@ -180,25 +186,19 @@ class Registry:
             ) from None
         return spec
 
-    def _meant(self, kind: Kind, name: object) -> object:
-        """The name that another name of a learner stands for; any other name as it is."""
-        if kind == "learners" and isinstance(name, str) and name not in self.sources[kind]:
-            return ALIASES.get(name, name)
-        return name
-
 
 class WorkerMismatchError(InvalidInputError):
     """A worker has other sources, another format or another Python than whoever sends it runs."""
 
 
-def sent(spec: RunSpec) -> dict[str, Any]:
+def to_wire(spec: RunSpec) -> dict[str, Any]:
     """A run as plain data for a worker: what `received` makes the same run of."""
     plain: dict[str, Any] = msgspec.to_builtins(spec)
     plugins = [(plugin.path, plugin.sha256) for plugin in spec.plugins]
     return plain | {"plugins": plugins, "versions": _versions()}
 
 
-def received(plain: Mapping[str, Any]) -> RunSpec:
+def from_wire(plain: Mapping[str, Any]) -> RunSpec:
     """The run that was sent, or the sentence that says what this worker does not have."""
     content = dict(plain)
     _check_versions(content.pop("versions", {}))
@@ -263,6 +263,8 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
     episodes_known: EpisodesKnown = msgspec.UNSET
+    logged: Logged = msgspec.UNSET
+    start: Starts = msgspec.UNSET
 
     @property
     def parts(self) -> tuple[tuple[Kind, dict[str, Any]], ...]:
@@ -271,9 +273,7 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def run(self, world: WorldSpec, nature: NatureSpec, learner: LearnerSpec) -> RunSpec:
         """The run with its parts as somebody knows them."""
-        return RunSpec(
-            world, nature, learner, self.episodes, self.seed, self.record, self.policies, self.episodes_known
-        )
+        return RunSpec(world, nature, learner, self.episodes, self.seed, self.record, *later_of(self))
 
 
 @cache
@@ -325,7 +325,7 @@ def _checked(base: type[Spec], later: Mapping[str, Any]) -> Callable[[Spec], Non
 
 def _settings(kind: Kind, name: str, factory: Callable[..., Any]) -> tuple[list[inspect.Parameter], bool]:
     """The parameters that are settings, and whether a world is drawn."""
-    parameters = list(inspect.signature(factory).parameters.values())
+    parameters = list(settings_of(factory).values())
     drawn = kind == "worlds" and bool(parameters) and parameters[0].name == "rng"
     given = 2 if kind == "natures" else int(drawn)
     if kind == "natures" and len(parameters) < 2:
@@ -338,9 +338,8 @@ def _settings(kind: Kind, name: str, factory: Callable[..., Any]) -> tuple[list[
 
 def _hints(kind: Kind, name: str, factory: Callable[..., Any]) -> dict[str, Any]:
     """The types of the factory's parameters."""
-    owner = factory.__init__ if inspect.isclass(factory) else factory
     try:
-        return inspect.get_annotations(inspect.unwrap(owner), eval_str=True)
+        return types_of(factory)
     except (NameError, TypeError) as error:
         raise InvalidInputError(f"the types of the settings of {name!r} in {kind} cannot be read: {error}") from None
 

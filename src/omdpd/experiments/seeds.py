@@ -12,17 +12,21 @@ from omdpd.experiments.snapshots import snapshot_grid
 from omdpd.learners.protocol import Learner
 from omdpd.natures.protocol import Nature
 from omdpd.play.history import History, Watched, play_history
+from omdpd.play.identity import whole_episodes
+from omdpd.play.logs import Log
 from omdpd.play.progress import progress_bar
 from omdpd.play.rows import Row
 from omdpd.play.scene import Metric
+from omdpd.play.start import Before, Start, setting_in_units
 from omdpd.problem.arrays import InvalidInputError, positive_integer, whole_number
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.setting import Feedback, FeedbackKind, FullFeedback, checked_feedback
 
 
 @overload
 def run(
     cmdp: CMDP,
-    learner: Learner[Any],
+    learner: Learner[Any] | None,
     nature: str | Nature = ...,
     n_episodes: int = ...,
     seed: int = ...,
@@ -34,13 +38,15 @@ def run(
     progress: bool | None = ...,
     callback: Callable[[Row], None] | None = ...,
     policies: bool = ...,
+    logged: Log | Sequence[Feedback] = ...,
+    start: Start = ...,
 ) -> History: ...
 
 
 @overload
 def run(
     cmdp: CMDP,
-    learner: Learner[Any],
+    learner: Learner[Any] | None,
     nature: str | Nature = ...,
     n_episodes: int = ...,
     seed: int = ...,
@@ -52,12 +58,14 @@ def run(
     progress: bool | None = ...,
     callback: Callable[[Row], None] | None = ...,
     policies: bool = ...,
+    logged: Log | Sequence[Feedback] = ...,
+    start: Start = ...,
 ) -> list[History]: ...
 
 
 def run(
     cmdp: CMDP,
-    learner: Learner[Any],
+    learner: Learner[Any] | None,
     nature: str | Nature = "fixed",
     n_episodes: int = 1000,
     seed: int = 0,
@@ -69,6 +77,8 @@ def run(
     progress: bool | None = None,
     callback: Callable[[Row], None] | None = None,
     policies: bool = False,
+    logged: Log | Sequence[Feedback] = (),
+    start: Start = "safe",
 ) -> History | list[History]:
     """Play `learner` on `cmdp` for `n_episodes` and judge it exactly.
 
@@ -90,6 +100,9 @@ def run(
         Called with every episode's row while it plays, in the user's units; for a single run.
     policies
         Whether the history keeps policies on the way, some 40 on a logarithmic grid of episodes.
+    logged, start
+        Whole episodes from before, in the user's units.  With them the first episode is within its budgets as far as
+        they certify it (without a learner by `SafeStart`), unless `start` is "explore".
 
     What a learner must be told in advance (a safe policy, the Slater gap, the model) it is told, as the truth is known.
     """
@@ -97,11 +110,12 @@ def run(
         raise InvalidInputError(f"cmdp is a {type(cmdp).__name__}, but must be a CMDP: build one with CMDP.from_arrays")
     positive_integer("n_episodes", n_episodes)
     whole_number("seed", seed, 0)
+    before = Before(_in_learner_units(cmdp, logged), start)
     keep = snapshot_grid(n_episodes, cmdp.reward.size) if policies else frozenset[int]()
     if seeds is None:
         with progress_bar(label or type(learner).__name__, n_episodes, progress) as tell:
             watched = Watched(callback, tell, keep)
-            return play_history(cmdp, learner, nature, n_episodes, seed, label, metrics, watched)
+            return play_history(cmdp, learner, nature, n_episodes, seed, label, metrics, watched, before)
     if callback is not None:
         raise InvalidInputError("a callback goes with a single run: call run once for every seed instead of seeds")
     wanted = _seeds(seeds, seed)
@@ -110,12 +124,12 @@ def run(
     with progress_bar(title, len(wanted) * n_episodes, progress) as tell:
         if (workers := _workers(jobs, len(wanted))) == 1:
             return [
-                play_history(*given, s, label, metrics, Watched(None, _after(tell, i * n_episodes), keep))
+                play_history(*given, s, label, metrics, Watched(None, _after(tell, i * n_episodes), keep), before)
                 for i, s in enumerate(wanted)
             ]
         with executor("local", workers) as pool:
             watched = Watched(None, None, keep)
-            waiting = [pool.submit(play_history, *given, s, label, metrics, watched) for s in wanted]
+            waiting = [pool.submit(play_history, *given, s, label, metrics, watched, before) for s in wanted]
             for n_done, future in enumerate(as_completed(waiting), 1):
                 future.result()  # a failure is raised at once, not behind the others
                 tell(n_done * n_episodes)
@@ -138,3 +152,12 @@ def _workers(jobs: int, n_runs: int) -> int:
 def _after(tell: Callable[[int], None], before: int) -> Callable[[int], None]:
     """The same bar, for a run that begins after so many steps."""
     return lambda done: tell(before + done)
+
+
+def _in_learner_units(cmdp: CMDP, logged: Log | Sequence[Feedback]) -> tuple[Feedback, ...]:
+    """What was logged, as a learner sees it; an entry that does not fit is refused."""
+    if not len(logged):
+        return ()
+    kind: FeedbackKind = "full" if any(isinstance(each, FullFeedback) for each in logged) else "bandit"
+    setting = setting_in_units(cmdp, kind)
+    return tuple(checked_feedback(setting, feedback) for feedback in whole_episodes(logged, setting))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from omdpd.learners.masked import MaskedState
 from omdpd.play.loop import Progress
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats
@@ -81,23 +82,24 @@ def _snapshot(now: Progress, scene: Scene) -> dict[str, Any]:
     """The policy that is played next, its true and its believed value, multipliers, and counts of the solves."""
     cmdp, state = scene.cmdp, now.learner_state
     policy = scene.learner.policy(state)
-    told = scene.learner.report(state)
-    believed = told.believed
-    flattered = np.nan
+    report = scene.learner.report(state)
+    believed = report.believed
+    believed_value = np.nan
     if believed is not None and isinstance(believed.region, Kernel):
-        flattered = value_of_policy(policy, believed.region.transition, cmdp.initial, believed.reward)
+        believed_value = value_of_policy(policy, believed.region.transition, cmdp.initial, believed.reward)
     return {
         "episodes": np.int64(now.k), "policies": policy.astype(POLICY_DTYPE),
         "lam": _multipliers(state, cmdp.n_constraints),
-        "value": value_under(cmdp.laws, policy, cmdp.initial, cmdp.reward), "believed_value": flattered,
-        "solves": np.int64(told.log.solves), "iterations": np.int64(told.log.iterations),
-        "failures": np.int64(told.log.failures), "max_gap": float(told.log.max_gap),
-        "saturations": np.int64(told.saturations),
+        "value": value_under(cmdp.laws, policy, cmdp.initial, cmdp.reward), "believed_value": believed_value,
+        "solves": np.int64(report.log.solves), "iterations": np.int64(report.log.iterations),
+        "failures": np.int64(report.log.failures), "max_gap": float(report.log.max_gap),
+        "saturations": np.int64(report.saturations),
     }  # fmt: skip
 
 
 def _multipliers(state: Any, n_constraints: int) -> Floats:
     """What the learner's weights are made of, one number per constraint: `lam` of its state, or `V`; else nan."""
+    state = state.inner if isinstance(state, MaskedState) else state
     for name in ("lam", "V"):
         lam = np.asarray(getattr(state, name, np.nan), dtype=np.float64)
         if lam.shape == (n_constraints,):

@@ -20,6 +20,7 @@ import tomli_w
 
 from omdpd.learners.protocol import Learner
 from omdpd.natures.protocol import Nature
+from omdpd.play.start import Start
 from omdpd.problem.arrays import InvalidInputError, shown
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.strangers import strangers_code
@@ -45,10 +46,15 @@ ALWAYS_NEW = ("anchored", "drifting", "independent")
 Kind = Literal["worlds", "natures", "learners"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Record = Literal["thinned", "all"]
+# What specs did not have at first, and what is done where it is unset.
+LATER: dict[str, Any] = {"policies": "log", "episodes_known": True, "logged": 0, "start": "safe"}
 # Whether a run keeps a thin sequence of its policies ("log": on a logarithmic grid of episodes); left unset it does.
 Policies = Literal["log", "none"] | msgspec.UnsetType
 # Whether learners are told how many episodes there will be; left unset they are.
 EpisodesKnown = bool | msgspec.UnsetType
+# Episodes that a safe policy played before a run, and what its learner does with them; left unset there are none.
+Logged = int | msgspec.UnsetType
+Starts = Start | msgspec.UnsetType
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     """One run: everything its result depends on.
 
     `record`: rows for every episode, or (beyond ten thousand episodes) on a grid that is logarithmic in the end.
-    `policies` and `episodes_known` came later: they are part of a run's name only where they are "none" and false.
+    `policies`, `episodes_known`, `logged` and `start` came later: they are part of a run's name only where they are
+    "none", false, more than 0, and "explore".
     """
 
     world: WorldSpec
@@ -170,6 +177,8 @@ class RunSpec(msgspec.Struct, frozen=True):
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
     episodes_known: EpisodesKnown = msgspec.UNSET
+    logged: Logged = msgspec.UNSET
+    start: Starts = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if not 1 <= self.episodes <= MAX_INTEGER:
@@ -197,7 +206,7 @@ class RunSpec(msgspec.Struct, frozen=True):
         return {Path(plugin.path).name: plugin.sha256 for plugin in self.plugins}
 
     def stream(self, number: int) -> np.random.SeedSequence:
-        """Independent streams: 0 world, 1 nature, 2 rollouts, 3 learner."""
+        """Independent streams: 0 world, 1 nature, 2 rollouts, 3 learner, 4 what was logged."""
         return np.random.SeedSequence(self.seed, spawn_key=(number,))
 
 
@@ -213,6 +222,8 @@ class Experiment(msgspec.Struct, frozen=True):
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
     episodes_known: EpisodesKnown = msgspec.UNSET
+    logged: Logged = msgspec.UNSET
+    start: Starts = msgspec.UNSET
 
     def __post_init__(self) -> None:
         _forget_defaults(self)
@@ -224,7 +235,7 @@ class Experiment(msgspec.Struct, frozen=True):
     def runs(self) -> list[RunSpec]:
         """Every run of the grid, once."""
         runs = (
-            RunSpec(world, nature, learner, self.episodes, seed, self.record, self.policies, self.episodes_known)
+            RunSpec(world, nature, learner, self.episodes, seed, self.record, *later_of(self))
             for world in self.worlds
             for nature in self.natures
             for seed in range(self.first_seed, self.first_seed + self.seeds)
@@ -236,9 +247,16 @@ class Experiment(msgspec.Struct, frozen=True):
 
 def _forget_defaults(spec: RunSpec | Experiment) -> None:
     """Leave what came later unset where it says what is done anyway, so that old runs keep their names."""
-    for name, default in (("policies", "log"), ("episodes_known", True)):
+    for name, default in LATER.items():
         if getattr(spec, name) == default:
             msgspec.structs.force_setattr(spec, name, msgspec.UNSET)
+    if spec.logged is not msgspec.UNSET and not 0 < spec.logged <= MAX_INTEGER:
+        raise InvalidInputError(f"logged is {shown(spec.logged)}, but must be between 0 and {MAX_INTEGER}")
+
+
+def later_of(spec: Any) -> tuple[Any, ...]:
+    """What came later of a run, an experiment, or the file of one."""
+    return tuple(getattr(spec, name) for name in LATER)
 
 
 def shard_of(runs: Sequence[RunSpec], place: int, n_shards: int) -> list[RunSpec]:

@@ -37,7 +37,7 @@ class Trouble:
     budget: int = field(default_factory=lambda: retry_budget())
     sent_again: Counter[str] = field(default_factory=Counter)
 
-    def of_the_run(self, record: RunFolder, error: BaseException) -> bool:
+    def is_run_failure(self, record: RunFolder, error: BaseException) -> bool:
         """Whether an error is the run's own: it is refused with a sentence, or was kept by whoever played the run."""
         if isinstance(error, LASTING):
             return False

@@ -1,6 +1,6 @@
 """Fair tuning: one procedure and the same number of tries for every learner, ours included.
 
-A learner says which settings may be tuned, at most one for each of four roles (`learners/factors.py`).  A try
+A learner says which settings may be tuned, at most one for each role (`learners/factors.py`).  A try
 multiplies them; the first try is the learner as it comes, the others are points of one Halton sequence in the
 logarithms of the multiples, the same for everybody.  Every try is played on training instances that no comparison
 uses, for a quarter of its episodes, and the one with the least criterion
@@ -14,15 +14,18 @@ kept beside it: the learner's frontier.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from omdpd.experiments.spec import LearnerSpec, NatureSpec, RunSpec, WorldSpec
+from omdpd.experiments.experiment import suitable_runs
+from omdpd.experiments.one_run import scene_of
+from omdpd.experiments.spec import Experiment, LearnerSpec, NatureSpec, RunSpec, WorldSpec
 from omdpd.learners.factors import ROLES, Factor, Role, factors_of
+from omdpd.learners.settings import settings_of
 from omdpd.problem.arrays import InvalidInputError
 
 N_TRIES = 10
@@ -36,9 +39,11 @@ RANGES: dict[Role, tuple[float, float]] = {
     "transition width": (1 / 64, 2.0),
     "cost pessimism": (1 / 4, 4.0),
     "step": (1 / 10, 30.0),
+    "kernel pessimism": (1 / 64, 4.0),
+    "exploration": (1 / 100, 4.0),
 }
 # The bases of the Halton sequence, one per role.
-BASES = (2, 3, 5, 7)
+BASES = (2, 3, 5, 7, 11, 13)
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,103 @@ class Trial:
     violation: float
     criterion: float
     on_frontier: bool = False
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for a learner, and where: a line of choices.csv."""
+
+    world: str
+    nature: str
+    learner: str
+    chosen: str
+    tries: int
+    episodes: int
+    criterion: float
+
+
+@dataclass(frozen=True)
+class TryLine:
+    """One try: a line of tries.csv."""
+
+    world: str
+    nature: str
+    learner: str
+    settings: str
+    regret: float | None
+    violation: float
+    criterion: float
+    on_frontier: bool
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The runs of a comparison with every learner's best try in its place, and how each was chosen."""
+
+    runs: tuple[RunSpec, ...]
+    tries: tuple[TryLine, ...]
+    choices: tuple[Choice, ...]
+
+    def experiment(self, episodes: int, seeds: int) -> Experiment:
+        """A grid of the same worlds, natures and learners."""
+        worlds, natures, learners = (
+            tuple(dict.fromkeys(getattr(run, kind) for run in self.runs)) for kind in ("world", "nature", "learner")
+        )
+        return Experiment(worlds, natures, learners, episodes, seeds)
+
+
+Play = Callable[[Sequence[RunSpec]], Sequence[Mapping[str, Any]]]
+
+
+def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
+    """Tune every learner once for each kind of feedback, on the first place of that kind that it plays."""
+    kinds = _kinds(runs)
+    first: dict[tuple[LearnerSpec, str], RunSpec] = {}
+    for run, kind in zip(runs, kinds, strict=True):
+        first.setdefault((run.learner, kind), run)
+    wanted = {key: _training(run, n_tries) for key, run in first.items()}
+    flat = [run for tried in wanted.values() if len(tried) > 1 for each in tried.values() for run in each]
+    done = {record["run"]: record for record in play(flat)} if flat else {}
+    chosen, lines, choices = {key: run.learner for key, run in first.items()}, [], []
+    for key, tried in wanted.items():
+        if len(tried) > 1:
+            trials = judged({learner: [done[each.id] for each in played] for learner, played in tried.items()})
+            best, short = best_trial(trials), next(iter(tried.values()))[0].episodes
+            chosen[key] = best.learner
+            run = first[key]
+            names = run.world.label, run.nature.label, run.learner.label
+            lines += [
+                TryLine(*names, trial.learner.label, trial.regret, trial.violation, trial.criterion,
+                        trial.on_frontier, trial is best)
+                for trial in trials
+            ]  # fmt: skip
+            choices.append(Choice(*names, best.learner.label, len(tried), short, best.criterion))
+    best_of = [
+        msgspec.structs.replace(run, learner=chosen[run.learner, kind]) for run, kind in zip(runs, kinds, strict=True)
+    ]  # fmt: skip
+    return Tuned(tuple(best_of), tuple(lines), tuple(choices))
+
+
+def _kinds(runs: Sequence[RunSpec]) -> list[str]:
+    """How costs reach a learner in every run, asked once for each world and nature: choices are made for each kind."""
+    known: dict[tuple[WorldSpec, NatureSpec], str] = {}
+    for run in runs:
+        if (run.world, run.nature) not in known:
+            known[run.world, run.nature] = scene_of(run).nature.feedback
+    return [known[run.world, run.nature] for run in runs]
+
+
+def _training(run: RunSpec, n_tries: int) -> dict[LearnerSpec, list[RunSpec]]:
+    """The training runs of a learner's tries; a try that it refuses is none."""
+    tried = tries(run.learner, n_tries)
+    planned = training_runs(run.world, run.nature, tried, run.episodes)
+    return {learner: runs for learner, runs in planned.items() if _plays(runs[0])}
+
+
+def _plays(run: RunSpec) -> bool:
+    alone = Experiment((run.world,), (run.nature,), (run.learner,), run.episodes, 1, run.seed)
+    return bool(suitable_runs(alone)[0])
 
 
 def multiples(n: int) -> list[dict[Role, float]]:
@@ -75,8 +177,7 @@ def tries(learner: LearnerSpec, n: int = N_TRIES) -> list[LearnerSpec]:
     >>> [spec.kappa for spec in tries(Registry.installed().spec("learners", "ProximalOMDPD.cautious"), 4)]
     [0.02, 0.00871, 0.0152, 0.0264]
     """
-    fields = {field.name: field.default for field in msgspec.structs.fields(type(learner))}
-    factors = [factor for factor in factors_of(learner.name, fields) if factor.setting in fields]
+    factors = factors_for(learner)
     if not factors:
         return [learner]
     found = [learner]
@@ -84,6 +185,12 @@ def tries(learner: LearnerSpec, n: int = N_TRIES) -> list[LearnerSpec]:
         values = {factor.setting: multiplied(learner, factor, row[factor.role]) for factor in factors}
         found.append(msgspec.structs.replace(learner, **values))
     return found
+
+
+def factors_for(learner: LearnerSpec) -> tuple[Factor, ...]:
+    """What may be tuned of a learner."""
+    settings = {name: each.default for name, each in settings_of(type(learner).factory).items()}
+    return factors_of(learner.build(), settings)
 
 
 def turned(learner: LearnerSpec, factor: Factor, multiple: float) -> LearnerSpec:

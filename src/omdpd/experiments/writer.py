@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from omdpd.experiments.snapshots import Snapshots
-from omdpd.learners.protocol import Learner, restored, stored_classes
+from omdpd.learners.protocol import Learner, restored, shown_of, stored_classes
 from omdpd.play.judging import Totals
 from omdpd.play.ledger import Ledger
 from omdpd.play.loop import Progress
-from omdpd.play.rows import Row, Rows
+from omdpd.play.rows import COLUMNS, LABELS, Row, Rows
 from omdpd.play.scene import Metric, Scene
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.manifest import Commit
+from omdpd.storage.npz import Arrays
 from omdpd.storage.packing import classes_of, pack, unpack
 from omdpd.storage.run_folder import RunFolder
 
@@ -30,27 +30,8 @@ COMMIT_VARIABLE = "OMDPD_COMMIT_SECONDS"
 # Values of episodes that wait for a commit take memory: beyond this many they are committed early.
 MAX_WAITING = 50_000
 
-ROW_SCHEMA = pa.schema(
-    [
-        ("episode", pa.int64()),
-        ("value", pa.float64()),
-        ("excess", pa.list_(pa.float64())),
-        ("value_sum", pa.float64()),
-        ("violation_sum", pa.float64()),
-        ("step_size", pa.float64()),
-        ("weight", pa.float64()),
-        ("certified_regret", pa.float64()),
-        ("certified_violation", pa.float64()),
-        ("good_event", pa.bool_()),
-        ("optimism", pa.bool_()),
-        ("planned_value_sum", pa.float64()),
-        ("planned_violation_sum", pa.float64()),
-    ]
-)
-# What rows had up to 0.1; their `good_event` is what is called `optimism` since.
-FIRST_COLUMNS = tuple(ROW_SCHEMA.names[:10])
-# Columns that reading adds; a metric cannot have such a name either.
-LABELS = ("run", "world", "nature", "learner", "seed", "regret")
+# How columns are kept: what is undefined is nan, a truth is 1, 0 or nan.
+TYPES = {"whole": np.int64, "number": np.float64, "numbers": np.float64, "truth": np.float64}
 
 
 @dataclass
@@ -81,15 +62,12 @@ class Writer:
         """Make everything up to `now` durable."""
         if not self.values:
             return
-        tree, arrays = pack((now.learner_state, now.totals, now.keys, now.seconds, now.ledger, now.weights))
+        shown = shown_of(self.scene.learner, now.learner_state)
+        tree, arrays = pack((now.learner_state, now.totals, now.keys, now.seconds, now.ledger, now.weights, shown))
         done = Commit(now.k, {"progress": tree, "rng": self.rng.bit_generator.state}, arrays)
-        values = pa.table({"value": pa.array(self.values, pa.float64())})
         fresh = None if self.kept is None else self.kept.unwritten()
-        rows = table_of_rows(self.rows, list(self.scene.metrics))
-        stored = self.record.columns
-        if stored is not None and "optimism" not in stored:
-            rows = _as_first_written(rows)  # a run keeps the columns that it began with
-        self.record.commit(rows, values, done, fresh)
+        rows = as_begun(columns_of_rows(self.rows, list(self.scene.metrics)), self.record.columns)
+        self.record.commit(rows, np.array(self.values, dtype=np.float64), done, fresh)
         self.rows, self.values, self.committed = Rows(), [], time.perf_counter()
 
 
@@ -104,7 +82,7 @@ def resumed(record: RunFolder, learner: Learner[Any], start: Progress, rng: np.r
         stored_state, *stored = last.tree["progress"]
         state = restored(learner, unpack(stored_state, last.arrays, stored_classes(learner)))
         known = {Totals.__name__: Totals, **classes_of(Ledger, "a run's ledger")}
-        totals, keys, seconds, *rest = unpack(stored, last.arrays, known)
+        totals, keys, seconds, *rest = unpack(stored[:5], last.arrays, known)  # what follows is for pages
         if not isinstance(totals, Totals) or totals.episodes != last.episodes:
             raise TypeError("its totals are of other episodes than its rows")
         if type(state) is not type(start.learner_state):
@@ -115,26 +93,27 @@ def resumed(record: RunFolder, learner: Learner[Any], start: Progress, rng: np.r
     return Progress(state, totals, keys, seconds, ledger, weights)
 
 
-def table_of_rows(rows: Rows, metrics: Sequence[str]) -> pa.Table:
-    """Rows as a table, one column per field and per metric."""
-    table = pa.table({name: rows.column(name) for name in ROW_SCHEMA.names}, schema=ROW_SCHEMA)
-    for i, name in enumerate(metrics):
-        table = table.append_column(name, pa.array([each[i] for each in rows.column("metrics")], pa.float64()))
-    return table
+def columns_of_rows(rows: Rows, metrics: Sequence[str]) -> Arrays:
+    """Rows as columns, one per field and per metric."""
+    own = np.array(rows.column("metrics"), dtype=np.float64).reshape(len(rows), len(metrics))
+    columns = {name: np.array(rows.column(name), TYPES[column.kind]) for name, column in COLUMNS.items()}
+    return columns | {name: own[:, i] for i, name in enumerate(metrics)}
 
 
-def as_written_now(rows: pa.Table) -> pa.Table:
+def as_written_now(rows: Arrays) -> Arrays:
     """Rows of any version with today's names: up to 0.1 `good_event` was what is called `optimism` since."""
-    if "optimism" in rows.column_names or "good_event" not in rows.column_names:
+    if "optimism" in rows or "good_event" not in rows:
         return rows
-    return rows.rename_columns(["optimism" if name == "good_event" else name for name in rows.column_names])
+    return {"optimism" if name == "good_event" else name: column for name, column in rows.items()}
 
 
-def _as_first_written(rows: pa.Table) -> pa.Table:
-    """Rows with the columns of 0.1, metrics included."""
-    place = rows.column_names.index("good_event")
-    rows = rows.set_column(place, "good_event", rows["optimism"])
-    return rows.select([*FIRST_COLUMNS, *(name for name in rows.column_names if name not in ROW_SCHEMA.names)])
+def as_begun(rows: Arrays, stored: Sequence[str] | None) -> Arrays:
+    """Rows with the columns that a run began with, metrics included; `stored` is None if it begins now."""
+    if stored is None:
+        return rows
+    if "optimism" not in stored:
+        rows = rows | {"good_event": rows["optimism"]}
+    return {name: column for name, column in rows.items() if name in stored or name not in COLUMNS}
 
 
 def commit_seconds() -> float:
@@ -155,14 +134,16 @@ def check_metrics(record: RunFolder, metrics: Mapping[str, Metric] | None, finis
     """Refuse metrics that a run already has rows without, or rows with, or that are named like other columns."""
     names = tuple(metrics or {})
     for name in names:
-        if not isinstance(name, str) or not name or name in ROW_SCHEMA.names or name in LABELS:
+        if not isinstance(name, str) or not name or name in COLUMNS or name in LABELS:
             raise InvalidInputError(f"a metric cannot be named {name!r}: rows have a column of that name already")
+        if not name.isprintable():
+            raise InvalidInputError(f"a metric cannot be named {name!r}: its name must be printable")
     if finished and not names:
         return
     stored = record.columns
     if stored is None:
         return
-    had = tuple(name for name in stored if name not in ROW_SCHEMA.names)
+    had = tuple(name for name in stored if name not in COLUMNS)
     if set(names) <= set(had) if finished else names == had:
         return
     raise RecordError(

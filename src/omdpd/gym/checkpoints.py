@@ -21,7 +21,8 @@ import numpy as np
 from omdpd.gym.task import Episode
 from omdpd.learners.protocol import Learner
 from omdpd.play.session import Session
-from omdpd.problem.setting import Setting
+from omdpd.play.start import Start
+from omdpd.problem.setting import Feedback, Setting
 from omdpd.storage.atomic import RecordError, make_folder, read_bounded, write_atomically
 
 # A line per episode: the numbers as Python writes them, which reads them back to the last bit.
@@ -75,10 +76,12 @@ class Returns:
         return found
 
 
-def opened_checkpoint(folder: Path, learner: Learner[Any], setting: Setting) -> tuple[Session, Returns]:
+def opened_checkpoint(
+    folder: Path, learner: Learner[Any] | None, setting: Setting, logged: Sequence[Feedback], start: Start
+) -> tuple[Session, Returns]:
     """The session of a folder and the returns so far; both are new where there is nothing yet."""
     make_folder(folder)
-    session = Session.open(folder / "session", learner, setting)
+    session = Session.open(folder / "session", learner, setting, logged=logged, start=start)
     try:
         return session, Returns(folder, session.episodes, setting.n_constraints)
     except BaseException:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from omdpd.problem.arrays import InvalidInputError, shown
+from omdpd.problem.arrays import InvalidInputError, numbers, shown
 from omdpd.problem.strangers import strangers_code
 
 
@@ -39,13 +40,32 @@ def at(when: str) -> Iterator[None]:
         raise InvalidInputError(f"{when}: {error}") from error.__cause__
 
 
-def reset(env: Any, seed: int | None) -> Any:
-    """The first observation of an episode."""
+def reset(env: Any, seed: int | None) -> tuple[Any, Mapping[Any, Any]]:
+    """The first observation of an episode, and what the environment says beside it."""
     with at("reset of the environment"):
         answer = env.reset(seed=seed)
         if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[1], Mapping):
             raise InvalidInputError(f"it gave {shown(answer)}, but must give an observation and a dictionary")
-        return answer[0]
+        return answer[0], answer[1]
+
+
+def action_mask(env: Any, info: Mapping[Any, Any], n_actions: int) -> npt.NDArray[np.bool_] | None:
+    """Which actions may be taken next, (A,): ``info["action_mask"]``, or what ``env.action_masks()`` says.
+
+    None of an environment that says neither.  To be called inside `at`.
+    """
+    given = info.get("action_mask")
+    if given is None:
+        asked = getattr(env, "action_masks", None)
+        if not callable(asked):
+            return None
+        given = asked()
+    mask = numbers("action_mask", given)
+    if mask.shape != (n_actions,) or not np.isin(mask, (0, 1)).all():
+        raise InvalidInputError(f"action_mask is {shown(given)}, but must hold {n_actions} times true or false")
+    if not mask.any():
+        raise InvalidInputError("action_mask allows no action")
+    return mask.astype(bool)
 
 
 def step(env: Any, action: int) -> Answer:

@@ -8,6 +8,8 @@ Observations and actions are the numbers of the world's states and actions.  `st
 pair in the world's units, ``info["costs"]`` (I,) and ``info["cost"]`` (their sum; with one constraint, its cost), both
 in natural units; `reset` and `step` tell ``info["step"]``, because the best policies depend on it, and `reset` tells
 ``info["budget"]`` (I,).  The horizon is part of the problem, so an episode terminates there; it is never truncated.
+Where a world forbids actions, both tell ``info["action_mask"]`` (A,), 1 where an action may be taken next; others are
+refused.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ import numpy.typing as npt
 from omdpd.experiments.experiment import world_named
 from omdpd.experiments.registry import Registry
 from omdpd.gym.contact import whole
+from omdpd.play.compiled.rollout import index_of_uniform
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.pictures import ansi, picture
-from omdpd.solvers.compiled.rollout import index_of_uniform
 
 
 class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
@@ -53,7 +55,14 @@ class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
         super().reset(seed=seed)
         self._state = index_of_uniform(self.cmdp.initial, self.np_random.random())
         self._step, self._last_action = 0, None
-        return np.int64(self._state), {"step": 0, "budget": self.cmdp.budget * self.cmdp.cost_scale}
+        return np.int64(self._state), {"step": 0, "budget": self.cmdp.budget * self.cmdp.cost_scale} | self._mask()
+
+    def _mask(self) -> dict[str, Any]:
+        """What may be done next, where not everything may; at the end of an episode nothing is asked any more."""
+        mask = self.cmdp.mask
+        if mask is None:
+            return {}
+        return {"action_mask": mask.allowed[min(self._step, len(mask.allowed) - 1), self._state].astype(np.int8)}
 
     def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """One step; terminates at the horizon."""
@@ -64,13 +73,15 @@ class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
         if self._step >= H:
             raise InvalidInputError(f"the episode is over after {H} steps: call reset")
         h, s = self._step, self._state
+        if not self._mask().get("action_mask", np.ones(A))[a]:
+            raise InvalidInputError(f"action {a} is not allowed in state {s} at step {h} (see info['action_mask'])")
         low, high = self.cmdp.reward_range
         costs = self.cmdp.cost[:, h, s, a] * self.cmdp.cost_scale
         successors, chances = self.cmdp.laws.law(h, s, a)
         self._state = int(successors[index_of_uniform(chances, self.np_random.random())])
         self._step, self._last_action = h + 1, a
         reward = float(low + (high - low) * self.cmdp.reward[h, s, a])
-        info = {"cost": float(costs.sum()), "costs": costs, "step": h + 1}
+        info = {"cost": float(costs.sum()), "costs": costs, "step": h + 1} | self._mask()
         return np.int64(self._state), reward, h + 1 == H, False, info
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:

@@ -1,10 +1,10 @@
-"""What came of learning in an environment: the policy and the returns of its episodes, kept and played again."""
+"""What came of learning in an environment: the policy and the returns of its episodes, kept, played again, drawn."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,15 @@ from omdpd.gym.task import Task
 from omdpd.learners.protocol import Report
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.report.canvas import looking, new_figure
+from omdpd.report.figures import write_figure
 from omdpd.report.statistics import half_width
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, npz_of_arrays, opened_npz
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ARRAYS = ("policy", "rewards", "costs", "lengths", "budget")
 LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=8)
@@ -33,7 +39,10 @@ class Played:
 
     def __str__(self) -> str:
         told = [f"reward {_mean(self.rewards)}"]
-        told += [f"cost {_mean(c)} of {b:.4g}" for c, b in zip(self.costs.T, self.budget, strict=True)]
+        told += [
+            f"cost {_mean(c)}" + (f" of {b:.4g}" if np.isfinite(b) else ", no limit")
+            for c, b in zip(self.costs.T, self.budget, strict=True)
+        ]
         return f"{len(self.rewards)} episodes: {', '.join(told)}"
 
 
@@ -110,3 +119,35 @@ class Learned:
 def _mean(values: Floats) -> str:
     half = half_width(values)
     return f"{values.mean():.4g}" + ("" if half is None else f" ± {float(half):.2g}")
+
+
+def plot_learned(learned: Learned, file: str | Path | None = None, title: str = "") -> Figure:
+    """Draw the returns of `learn`: reward and costs of every episode, their running means, and the budgets.
+
+    The figure is returned; with a file it is written too.
+    """
+    panels: list[tuple[str, Floats, float | None]] = [("reward", learned.rewards, None)]
+    panels += [(f"cost {i}", learned.costs[:, i], float(b)) for i, b in enumerate(learned.budget)]
+    with looking({"font.size": 9, "svg.hashsalt": "omdpd"}):
+        figure = new_figure(4.5 * len(panels), 3.2)
+        grid = figure.subplots(1, len(panels), squeeze=False)
+        for axes, (name, values, budget) in zip(grid.flat, panels, strict=True):
+            _returns(axes, values, budget)
+            axes.set(title=f"{name} per episode", xlabel="episode")
+        figure.suptitle(title)
+    if file is not None:
+        write_figure(figure, Path(file))
+    return figure
+
+
+def _returns(axes: Axes, values: Floats, budget: float | None) -> None:
+    """Single episodes as dots, the mean over the last tenth of the run as a line."""
+    n = max(len(values) // 10, 1)
+    sums = np.cumsum(np.r_[np.zeros(n), values])
+    means = (sums[n:] - sums[:-n]) / np.minimum(np.arange(1, len(values) + 1), n)
+    episodes = np.arange(1, len(values) + 1)
+    axes.plot(episodes, values, ".", color="#999999", markersize=2, label="one episode")
+    axes.plot(episodes, means, color="#0072B2", linewidth=1.4, label=f"mean of the last {n}")
+    if budget is not None:
+        axes.axhline(budget, color="#D55E00", linestyle="--", linewidth=1.2, label="budget")
+    axes.legend(fontsize=7, frameon=False)

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.checkpoints import Return, episode_seeds, opened_checkpoint
+from omdpd.gym.checkpoints import Return, Returns, episode_seeds, opened_checkpoint
 from omdpd.gym.contact import reset, whole
 from omdpd.gym.learned import Learned
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
 from omdpd.learners.protocol import Learner
+from omdpd.play.logs import Log
 from omdpd.play.progress import progress_bar
 from omdpd.play.session import Session
+from omdpd.play.start import Start
 from omdpd.problem.arrays import InvalidInputError, positive_integer, shown, whole_number
+from omdpd.problem.setting import Feedback
 from omdpd.problem.strangers import strangers_code
 
 
@@ -34,7 +37,7 @@ class EpisodeRow:
 
 def learn(
     env: Any,
-    learner: Learner[Any],
+    learner: Learner[Any] | None,
     n_episodes: int,
     horizon: int | None = None,
     budget: npt.ArrayLike | None = None,
@@ -49,6 +52,9 @@ def learn(
     n_states: int | None = None,
     max_entries: int | None = MAX_ENTRIES,
     truncation: Truncation = "refuse",
+    allowed: npt.ArrayLike | None = None,
+    logged: Log | Sequence[Feedback] = (),
+    start: Start = "safe",
     checkpoint: str | Path | None = None,
     callback: Callable[[EpisodeRow], None] | None = None,
     progress: bool | None = None,
@@ -59,11 +65,15 @@ def learn(
     ----------
     env
         An environment or its id (then `horizon` and `budget` are needed), or a `Task`, which says all of this itself.
-    cost, observation_cost, initial, reward_range, cost_scale, state_of, n_states, max_entries, truncation
+    cost, observation_cost, initial, reward_range, cost_scale, state_of, n_states, max_entries, truncation, allowed
         As of `Task`.  Without `initial` the law of the first state is read from ``initial_state_distrib``, if the
         environment publishes it.
     seed
         The same seed gives the same run.
+    logged, start
+        Episodes from before: a `Log` of the environment's states in its units, or what a task played.  With them the
+        first episode is within its budgets as far as they certify it (without a learner by `SafeStart`), unless `start`
+        is "explore".
     checkpoint
         A folder that keeps every episode as it is learnt from.  The same call again, after a crash too, goes on from
         there; with an environment whose randomness comes from its seed, as if nothing had happened.
@@ -75,11 +85,12 @@ def learn(
     settings: dict[str, Any] = {
         "cost": cost, "observation_cost": observation_cost, "initial": initial, "reward_range": reward_range,
         "cost_scale": cost_scale, "state_of": state_of, "n_states": n_states, "max_entries": max_entries,
-        "truncation": truncation,
+        "truncation": truncation, "allowed": allowed,
     }  # fmt: skip
     task = _task(env, horizon, budget, settings, learner)
     setting = task.setting(positive_integer("n_episodes", n_episodes))
     whole_number("seed", seed, 0)
+    before = task.logged(logged) if isinstance(logged, Log) else logged
     with progress_bar(type(learner).__name__, n_episodes, progress) as tell:
 
         def notify(k: int, found: Return) -> None:
@@ -88,8 +99,9 @@ def learn(
             tell(k + 1)
 
         if checkpoint is not None:
-            return _learn_durably(task, learner, n_episodes, seed, Path(checkpoint), notify)
-        session, rng = Session(learner, setting), np.random.default_rng(seed)
+            durable = opened_checkpoint(Path(checkpoint), learner, setting, before, start)
+            return _learn_durably(task, *durable, n_episodes, seed, notify)
+        session, rng = Session(learner, setting, logged=before, start=start), np.random.default_rng(seed)
         returns = []
         for k in range(n_episodes):
             episode = task.play(session.policy(), rng, seed if k == 0 else None)
@@ -117,23 +129,22 @@ def learn_by_context(
     returns: list[list[Return]] = [[] for _ in tasks]
     rng = np.random.default_rng(whole_number("seed", seed, 0))
     for k in range(positive_integer("n_episodes", n_episodes)):
-        observation = reset(task.env, seed if k == 0 else None)
+        observation, info = reset(task.env, seed if k == 0 else None)
         c = _context(context_of, observation)
         if not 0 <= c < n_contexts:
             raise InvalidInputError(
                 f"the observation {shown(observation)} is in context {c}, but there are {n_contexts}"
             )
-        episode = tasks[c].play_from(observation, sessions[c].policy(), rng)
+        episode = tasks[c].play_from(observation, sessions[c].policy(), rng, info)
         returns[c].append(Return.of(episode))
         sessions[c].update(episode.feedback)
     return tuple(_learned(*observed) for observed in zip(tasks, sessions, returns, strict=True))
 
 
 def _learn_durably(
-    task: Task, learner: Learner[Any], n_episodes: int, seed: int, folder: Path, notify: Callable[[int, Return], None]
+    task: Task, session: Session, kept: Returns, n_episodes: int, seed: int, notify: Callable[[int, Return], None]
 ) -> Learned:
     """Play what a folder does not hold yet; every episode has random numbers of its own, wherever one goes on."""
-    session, kept = opened_checkpoint(folder, learner, task.setting(n_episodes))
     returns = list(kept.kept)
     try:
         for k in range(session.episodes, n_episodes):
@@ -185,7 +196,7 @@ def _learned(task: Task, session: Session, returns: Sequence[Return]) -> Learned
 
 
 def _task(
-    env: Any, horizon: int | None, budget: npt.ArrayLike | None, settings: dict[str, Any], learner: Learner[Any]
+    env: Any, horizon: int | None, budget: npt.ArrayLike | None, settings: dict[str, Any], learner: Learner[Any] | None
 ) -> Task:
     """The task that a call of `learn` means; its size is checked only for a learner that keeps tables of it."""
     if isinstance(env, Task):
@@ -207,7 +218,7 @@ def _task(
     return task if _keeps_none(learner, task) else replace(task, max_entries=settings["max_entries"])
 
 
-def _keeps_none(learner: Learner[Any], task: Task) -> bool:
+def _keeps_none(learner: Learner[Any] | None, task: Task) -> bool:
     """Whether a learner says that on such a problem it keeps what it visits alone, not tables."""
     keeps_tables = getattr(learner, "keeps_tables", None)
     return callable(keeps_tables) and not keeps_tables(task.setting(None))

@@ -2,6 +2,7 @@
 
 Toy-text environments (FrozenLake, CliffWalking, Taxi) publish ``env.unwrapped.P[s][a] = [(prob, next, reward, ends)]``.
 That table has no horizon, no cost and no budget, so these are asked for; a reward outside [0, 1] is mapped into it.
+An action that ``P[s]`` does not have is not allowed in s.
 
 What ends an episode: a state that is only ever entered by transitions that end the episode absorbs, with reward 0 and
 cost 0 from then on (only what can be reached from the start counts).  If some state is entered both ways, one more
@@ -23,6 +24,7 @@ from omdpd.problem.arrays import (
     Floats,
     Integers,
     InvalidInputError,
+    as_budget,
     as_range,
     as_table,
     not_installed,
@@ -43,11 +45,12 @@ Table = Mapping[int, Mapping[int, Sequence[Outcome]]]
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One stationary step: laws, expected reward (S, A), and expected costs (I, S, A)."""
+    """One stationary step: laws, expected reward (S, A), expected costs (I, S, A), and which actions exist (S, A)."""
 
     laws: SparseLaws
     reward: Floats
     cost: Floats
+    allowed: npt.NDArray[np.bool_]
 
 
 def from_gymnasium(
@@ -91,7 +94,9 @@ def from_gymnasium(
     start = np.zeros(n_states)
     start[:S] = law
     reward = np.clip((step.reward - low) / (high - low), 0.0, 1.0)
-    cmdp = CMDP.from_arrays(step.laws, reward, step.cost, budget, start, H, rescale=True)
+    cmdp = CMDP.from_arrays(
+        step.laws, reward, step.cost, as_budget(budget), start, H, rescale=True, allowed=step.allowed
+    )
     labels = Labels(layout=_layout(env, n_states), actions=_action_names(env, A))
     return replace(cmdp.labelled(name, labels), reward_range=(low, high))
 
@@ -104,6 +109,8 @@ def opened(env: Any) -> Any:
         import gymnasium
     except ImportError:
         raise not_installed(f"opening {env!r} by its id", "gymnasium") from None
+    if env.startswith("omdpd/"):
+        import omdpd.gym.env  # noqa: F401  # registers our worlds
     with strangers_code(f"Gymnasium cannot make {env!r}:"):
         return gymnasium.make(env)
 
@@ -116,13 +123,13 @@ def _table(env: Any, name: str) -> tuple[Table, int, int]:
         raise InvalidInputError(
             f"{name} publishes no table P of its transitions, so its CMDP cannot be built; learn from it with `learn`"
         )
-    S, first = len(table), table.get(0)
-    A = len(first) if isinstance(first, Mapping) else 0
+    S, A = len(table), max((len(row) for row in table.values() if isinstance(row, Mapping)), default=0)
+    A = int(getattr(getattr(env, "action_space", None), "n", A))
     checked = {}
     for s in range(S):
-        if not A or not isinstance(table.get(s), Mapping) or set(table[s]) != set(range(A)):
-            raise InvalidInputError(f"P[{s}] of {name} does not have the actions 0 .. {max(A - 1, 0)}")
-        checked[s] = {a: _outcomes(f"P[{s}][{a}] of {name}", table[s][a], S) for a in range(A)}
+        if not isinstance(table.get(s), Mapping) or not table[s] or not set(table[s]) <= set(range(A)):
+            raise InvalidInputError(f"P[{s}] of {name} does not have actions among 0 .. {max(A - 1, 0)}")
+        checked[s] = {a: _outcomes(f"P[{s}][{a}] of {name}", table[s][a], S) for a in sorted(table[s])}
     return checked, S, A
 
 
@@ -199,12 +206,14 @@ def _step(
                     raise InvalidInputError(f"cost gave {np.size(paid)} numbers in state {s}, but {len(costs)} before")
                 for i, value in enumerate(np.atleast_1d(paid)):
                     costs[i][s, a] = value
-    entries += [(int(s) * A + a, int(s), 1.0) for s in np.flatnonzero(absorbing) for a in range(A)]
+    # Actions that a state does not have stand there as if they stayed: they are masked.
+    allowed = np.array([[absorbing[s] or a in table[s] for a in range(A)] for s in range(n)])
+    entries += [(s * A + a, s, 1.0) for s in range(n) for a in range(A) if absorbing[s] or not allowed[s, a]]
     rows, following, chances = zip(*entries, strict=True)
     laws = laws_of_entries(rows, following, chances, (horizon, n, A))
     if given is not None:
         costs = [np.where(absorbing[:, None], 0.0, np.pad(c, ((0, n - S), (0, 0)))) for c in given]
-    return _Step(laws, reward, np.stack(costs or [np.zeros((n, A))]))
+    return _Step(laws, reward, np.stack(costs or [np.zeros((n, A))]), allowed)
 
 
 def _paid(cost: TableCost, s: int, a: int, t: int) -> Floats:
@@ -243,7 +252,7 @@ def _initial(env: Any, given: npt.ArrayLike | None, S: int) -> Floats:
     """The law of the first state: as given, as published, or as met by resets."""
     law = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None) if given is None else given
     if law is None:
-        met = [whole("the observation of reset", reset(env, seed)) for seed in range(1000)]
+        met = [whole("the observation of reset", reset(env, seed)[0]) for seed in range(1000)]
         if not 0 <= min(met) <= max(met) < S:
             raise InvalidInputError(f"reset gives states from {min(met)} to {max(met)}, but P has 0 to {S - 1}")
         law = np.bincount(met, minlength=S) / len(met)

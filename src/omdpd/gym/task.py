@@ -9,13 +9,17 @@ An episode has `horizon` steps, whatever the environment does:
 - the law of the first state is not known: the episode gets one more step in front, spent in one more state, "before"
   (number S + 1), where every action earns 0, costs 0 and leads to the first state.
 
+Actions that may not be taken are known in advance (`allowed`), or said on the way: ``info["action_mask"]`` of `reset`
+and of every `step`, or ``env.action_masks()``.  None of them is ever sent to the environment: an action of the policy
+that is not in the mask stands for one that is, so that a learner meets a problem in which it may do everything.
+
 Costs come from ``info["cost"]``, ``info["costs"]``, the third of six values of `step` (safety-gymnasium), another key
 of `info`, or a function of states or of observations.  Gymnasium is needed only to open an environment by its id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -23,7 +27,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import Answer, at, reset, step, whole
+from omdpd.gym.contact import Answer, action_mask, at, reset, step, whole
+from omdpd.play.compiled.rollout import index_of_uniform
+from omdpd.play.logs import Log
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import (
     Floats,
@@ -37,7 +43,6 @@ from omdpd.problem.arrays import (
 )
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.problem.strangers import strangers_code
-from omdpd.solvers.compiled.rollout import index_of_uniform
 
 # A learner keeps several tables of H S A S numbers; one of them may have this many at most (1 GiB).
 MAX_ENTRIES = 2**27
@@ -90,6 +95,8 @@ class Task:
         Instead of `cost`: ``cost(observation, action, next_observation)``, of what the environment itself says.
     truncation
         What an episode is that the environment cuts short: refused, or (``"end"``) ended.
+    allowed
+        Which actions exist, (S, A), if that is known in advance: a learner then has no number for the others.
     """
 
     env: Any
@@ -104,6 +111,7 @@ class Task:
     max_entries: int | None = MAX_ENTRIES
     observation_cost: ObservationCost | None = None
     truncation: Truncation = "refuse"
+    allowed: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
@@ -179,11 +187,27 @@ class Task:
             start = _start(self.env, "observation_space")
             for observation in np.flatnonzero(law > 0.0):
                 mu[self.state(start + int(observation))] += law[observation]
-        return Setting(self.horizon + before, S + 1 + before, A, self.limits.size, mu, n_episodes, "bandit")
+        allowed = None
+        if self.allowed is not None:
+            known = as_table("allowed", self.allowed, ["state", "action"], [S, A])
+            # In the added states one action is as good as another: they have the first alone.
+            allowed = np.concatenate([known, np.eye(1, A).repeat(1 + before, axis=0)])
+        sizes = self.horizon + before, S + 1 + before, A, self.limits.size
+        return Setting(*sizes, mu, n_episodes, "bandit", allowed=allowed)
 
     def own_policy(self, policy: Policy | Floats) -> Policy:
-        """A learner's policy without the added steps and states, (H, S, A)."""
-        return Policy(policy[int(self.initial is None) :, : self.sizes[0]])
+        """A learner's policy without the added steps and states, (H, S, A), by the masks that were last seen."""
+        own: Floats = np.array(policy[int(self.initial is None) :, : self.sizes[0]])
+        for s, mask in self._masks.items():
+            for a in np.flatnonzero(~mask).tolist():
+                own[:, s, allowed_action(a, mask)] += own[:, s, a]
+                own[:, s, a] = 0.0
+        return Policy(own)
+
+    @cached_property
+    def _masks(self) -> dict[int, npt.NDArray[np.bool_]]:
+        """The mask that each state had when it was last met, where there was one."""
+        return {}
 
     def padded_policy(self, policy: Policy | Floats) -> Floats:
         """A policy of the environment's own steps and states as `play` takes it: uniform where it does not matter."""
@@ -199,10 +223,13 @@ class Task:
 
     def play(self, policy: Policy | Floats, rng: np.random.Generator, seed: int | None = None) -> Episode:
         """Play one episode of a learner's policy; `seed` goes to the environment's reset."""
-        return self.play_from(reset(self.env, seed), policy, rng)
+        observation, info = reset(self.env, seed)
+        return self.play_from(observation, policy, rng, info)
 
-    def play_from(self, observation: Any, policy: Policy | Floats, rng: np.random.Generator) -> Episode:
-        """Play one episode of an environment that was reset and gave `observation`."""
+    def play_from(
+        self, observation: Any, policy: Policy | Floats, rng: np.random.Generator, info: Mapping[Any, Any]
+    ) -> Episode:
+        """Play one episode of an environment that was reset and gave `observation` and `info`."""
         S, _ = self.sizes
         table = np.asarray(policy)
         uniforms = rng.random((len(table),))
@@ -213,6 +240,7 @@ class Task:
             actions.append(index_of_uniform(table[0, S + 1], uniforms[0]))
         with at("reset of the environment"):
             s, ended, length = self.state(observation), False, 0
+            mask = self._mask(s, info)
         seen = observation
         for h in range(self.horizon):
             a = index_of_uniform(table[first + h, s], uniforms[first + h])
@@ -221,14 +249,37 @@ class Task:
             if ended:
                 continue
             with at(f"step {h} of the environment"):
-                s, reward, cost, ended, seen = self._step(s, a, h, seen)
+                s, answer, cost, ended = self._step(s, a if mask is None else allowed_action(a, mask), h, seen)
+                mask = None if ended else self._mask(s, answer.info)
+            reward, seen = answer.reward, answer.observation
             rewards.append(reward)
             costs.append(cost)
             length += 1
         return self._episode(states, actions, np.array(rewards), np.array(costs).T, length)
 
-    def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, float, Floats, bool, Any]:
-        """One step of the environment: next state, reward, costs (I,), whether it ended, the observation."""
+    def _mask(self, s: int, info: Mapping[Any, Any]) -> npt.NDArray[np.bool_] | None:
+        """What the environment allows in state s, where it says so."""
+        mask = action_mask(self.env, info, self.sizes[1])
+        if mask is not None:
+            self._masks[s] = mask
+        return mask
+
+    def logged(self, log: Log) -> list[BanditFeedback]:
+        """Logged episodes of the environment's own states and units as this task would have played them."""
+        S, A = self.sizes
+        log.checked(Setting(self.horizon, S, A, self.limits.size))
+        if log.short == "cut" and log.lengths.min() < self.horizon:
+            raise InvalidInputError("episodes whose ends were not logged cannot be learnt from: leave them out")
+        first, found = int(self.initial is None), []
+        for episode in log:
+            states, actions = (each.tolist() for each in (episode.trajectory.states, episode.trajectory.actions))
+            after = self.horizon - len(states)
+            padded = [S + 1] * first + states + [S] * after, [0] * first + actions + [0] * after
+            found.append(self._episode(*padded, episode.rewards, episode.costs, len(states)).feedback)
+        return found
+
+    def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, Answer, Floats, bool]:
+        """One step of the environment: next state, what it answered, costs (I,), whether it ended."""
         action = _start(self.env, "action_space") + a
         answer = step(self.env, action)
         t = self.state(answer.observation)
@@ -239,7 +290,7 @@ class Task:
                 "choose a shorter horizon, lift its time limit, or say truncation='end'"
             )
         ended = answer.terminated or answer.truncated
-        return (self.sizes[0] if ended else t), answer.reward, cost, ended, answer.observation
+        return (self.sizes[0] if ended else t), answer, cost, ended
 
     def _cost(self, answer: Answer, states: tuple[int, int, int], seen: tuple[Any, int, Any]) -> Floats:
         """The costs (I,) of a step, from wherever they come."""
@@ -309,6 +360,15 @@ class Task:
                 f"the observation {shown(observation)} is state {shown(s)}, but states go from 0 to {S - 1}"
             )
         return s
+
+
+def allowed_action(a: int, mask: npt.NDArray[np.bool_]) -> int:
+    """The action that a policy's action stands for: itself where it is allowed, else one of those that are, in turn.
+
+    >>> [allowed_action(a, np.array([False, True, True, False])) for a in range(4)]
+    [1, 1, 2, 2]
+    """
+    return int(a) if mask[a] else int(np.flatnonzero(mask)[a % mask.sum()])
 
 
 def _refuse_vector(env: Any) -> None:

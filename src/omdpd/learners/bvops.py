@@ -16,84 +16,36 @@ Source: Stradi, Castiglioni, Marchesi, Gatti (ICML 2025; arXiv 2403.03672).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.exploration import exploring_loss, exploring_step
-from omdpd.learners.needs import episodes_of, require_feedback
-from omdpd.learners.protocol import Card, Report
-from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, check_settings
-from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.mirror import LIGHTEST, Divergence, Hinges, SolveLog, constrained_step, mirror_step, smoothed
+from omdpd.beliefs.confidence import Estimate
+from omdpd.learners.factors import exploration, kernel_width, step
+from omdpd.learners.projected import Projected, State, unprojected
+from omdpd.learners.protocol import Card
+from omdpd.learners.settings import ONES, Boxed, Preset, given, positive
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
 from omdpd.solvers.regions import Box
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the box of the data so far, the occupancy in play, and the weight that made the last projection exact."""
-
-    setting: Setting
-    k: int
-    counts: Counts
-    box: Box
-    q: Floats
-    weight: float
-    log: SolveLog
-    infeasible: int
-
-
 @dataclass(frozen=True)
-class BVOPS:
-    """Exponential weights on importance-weighted losses, projected on the optimistic safe set."""
+class BVOPS(Boxed, Projected[State]):
+    """Importance-weighted losses, projected on the optimistic safe set (published as SV-OPS)."""
 
-    estimator: BoxEstimator = BoxEstimator.practical()
-    step_scale: float = 1.0
-    gamma_scale: float | None = None
-    constrained: bool = True
+    step_scale: float = positive(1.0)
+    _: KW_ONLY
+    gamma_scale: float | None = positive(None)
+    constrained: bool = given(True)
 
-    def __post_init__(self) -> None:
-        check_settings(self, positive=("step_scale", "gamma_scale"))
-
-    @staticmethod
-    def practical(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        step_scale: float = step_scale,
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-        gamma_scale: float | None = None,
-    ) -> BVOPS:
-        """Importance-weighted losses, projected on the optimistic safe set (published as SV-OPS)."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return BVOPS(box, step_scale, gamma_scale)
-
-    @staticmethod
-    def unconstrained(
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        step_scale: float = step_scale,
-        *,
-        gamma_scale: float | None = None,
-        delta: float = DELTA,
-    ) -> BVOPS:
-        """UOB-REPS, the core without constraints: learns a reward that changes and heeds no cost."""
-        box = BoxEstimator.practical(transition_scale=transition_scale, stationary=stationary, delta=delta)
-        return BVOPS(box, step_scale, gamma_scale, constrained=False)
-
-    @staticmethod
-    def theory() -> BVOPS:
-        """Confidence widths with scales of one."""
-        return BVOPS(BoxEstimator(clip=True, trusting=True))
+    factors = (kernel_width(), step("step_scale"), exploration("gamma_scale"))
+    unconstrained = Preset(
+        "UOB-REPS, the core without constraints: learns a reward that changes and heeds no cost.",
+        "transition_scale stationary step_scale * gamma_scale delta", constrained=False,
+    )  # fmt: skip
+    theory = Preset("Confidence widths with scales of one.", "", **ONES)
 
     @property
-    def card(self) -> Card:
+    def card(self) -> Card:  # type: ignore[override]  # it depends on the preset
         """The learner's line in the table of learners."""
         if not self.constrained:
             return Card(
@@ -110,48 +62,10 @@ class BVOPS:
             "Stradi, Castiglioni, Marchesi, Gatti (ICML 2025)",
         )
 
-    def init(self, setting: Setting) -> State:
-        """The uniform policy under the uniform kernel; every kernel is possible."""
-        require_feedback(self, setting, "bandit")
-        episodes_of(self, setting)
-        self.estimator.check(setting)
-        q = uniform_occupancy(setting)
-        counts = Counts.empty(setting)
-        box = self.estimator.estimate(setting, counts, 0).region
-        return State(setting, 0, counts, box, q, LIGHTEST, SolveLog(), 0)
+    def start(self, setting: Setting) -> State:
+        """Nothing is known."""
+        return State(**unprojected(self.estimator, setting))
 
-    def policy(self, state: State) -> Floats:
-        """The policy of q_k."""
-        return policy_of_occupancy(state.q)
-
-    def update(self, state: State, feedback: Feedback) -> State:
-        """Estimate the loss under the box that was in force, then project on the newest safe set."""
-        setting, mu, eta = state.setting, state.setting.mu, self._step(state.setting)
-        loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, self._gamma(setting))
-        counts = state.counts.add(feedback)
-        believed = self.estimator.estimate(setting, counts, state.k + 1)
-        box = believed.region
-        near = smoothed(state.q, 1.0 / episodes_of(self, setting))
-        if not self.constrained:
-            step = mirror_step(box, mu, near, loss, eta, Hinges.none(setting.shape), Divergence.KL)
-            return replace(
-                state, k=state.k + 1, counts=counts, box=box, q=step.occupancy, log=state.log.after(step)
-            )  # fmt: skip
-        found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
-        return replace(
-            state, k=state.k + 1, counts=counts, box=box, q=found.step.occupancy, weight=found.weight,
-            log=state.log.after(found.step), infeasible=state.infeasible + (not found.exact),
-        )  # fmt: skip
-
-    def report(self, state: State) -> Report:
-        """The step, and how often the safe set was empty."""
-        return Report(state.log, self._step(state.setting), infeasible=state.infeasible)
-
-    def _gamma(self, setting: Setting) -> float:
-        """The implicit exploration: eta's own number, or `gamma_scale` times the published one."""
-        scale = self.step_scale if self.gamma_scale is None else self.gamma_scale
-        return scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)
-
-    def _step(self, setting: Setting) -> float:
-        """eta, times `step_scale`."""
-        return self.step_scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)
+    def tables(self, state: State, believed: Estimate[Box]) -> Floats | None:
+        """d_hat - xi, if there are constraints."""
+        return believed.cost if self.constrained else None

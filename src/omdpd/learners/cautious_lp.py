@@ -10,121 +10,80 @@ is least is played, and counted.  A reference of ours, without a guarantee.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from omdpd.beliefs.confidence import DELTA, BoxEstimator, EmpiricalEstimator, Estimate, Estimator
-from omdpd.beliefs.counts import Counts
-from omdpd.beliefs.memory import TableMemory, labelled
-from omdpd.learners.needs import require_feedback
-from omdpd.learners.protocol import Card, Report
+from omdpd.beliefs.confidence import DELTA, BoxEstimator, EmpiricalEstimator
+from omdpd.beliefs.memory import labelled
+from omdpd.learners.factors import margin, reward_width
+from omdpd.learners.protocol import Card
+from omdpd.learners.replanned import Remembering, Replanned, planned_under, remembered
+from omdpd.learners.settings import Settings, nonnegative, share
 from omdpd.problem.arrays import Floats
-from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.programs import FEW_TABLES, Basis, Plan, best_policy, plan_under, vertex_plan
-from omdpd.solvers.regions import Box, Region, bounds_of
+from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.programs import FEW_TABLES, Plan, best_policy, vertex_plan
+from omdpd.solvers.regions import Box, bounds_of
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the tables seen, (constraint, label) of those that are rows of the program, and the plan in play."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class State(Remembering):
+    """Besides, the occupancy of the plan in play."""
 
-    setting: Setting
-    k: int
-    counts: Counts
-    memory: tuple[TableMemory, ...]
-    rows: tuple[tuple[int, int], ...]
     q: Floats
-    policy: Floats
-    basis: Basis | None
-    solves: int
-    infeasible: int
 
 
 @dataclass(frozen=True)
-class CautiousLP:
-    """Safe, as far as the estimates go, for everything that was seen."""
+class CautiousLP(Settings, Replanned[State]):
+    """A linear program with every table seen so far; `kappa` is the margin on the empirical kernel, unless `box`.
 
-    estimator: Estimator = EmpiricalEstimator()
+    With `box` the plan is over the confidence box that the learners of a comparison share, at its scales.
+    """
 
-    @staticmethod
-    def practical(
-        kappa: float = EmpiricalEstimator.kappa,
-        box: bool = False,
-        stationary: bool = False,
-        *,
-        reward_scale: float = EmpiricalEstimator.reward_scale,
-        one_over_n: float = EmpiricalEstimator.one_over_n,
-        pseudo_observations: float = EmpiricalEstimator.pseudo_observations,
-        delta: float = DELTA,
-    ) -> CautiousLP:
-        """A linear program with every table seen so far; `kappa` is the margin on the empirical kernel, unless `box`.
+    kappa: float = nonnegative(EmpiricalEstimator.kappa)
+    box: bool = False
+    stationary: bool = False
+    _: KW_ONLY
+    reward_scale: float = nonnegative(EmpiricalEstimator.reward_scale)
+    one_over_n: float = nonnegative(EmpiricalEstimator.one_over_n)
+    pseudo_observations: float = nonnegative(EmpiricalEstimator.pseudo_observations)
+    delta: float = share(DELTA)
 
-        With `box` the plan is over the confidence box that the learners of a comparison share, at its scales.
-        """
-        if box:
-            return CautiousLP(BoxEstimator.practical(stationary=stationary, delta=delta))
-        empirical = EmpiricalEstimator(kappa, reward_scale, one_over_n, pseudo_observations, stationary, delta)
-        return CautiousLP(empirical)
+    inside = ("estimator", "kappa", "box", "stationary", "reward_scale", "one_over_n", "pseudo_observations", "delta")
+    card = Card("linear program with every cost table seen so far", ("full",), "none", "a reference")
+    factors = (reward_width(), margin("kappa"))
 
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "linear program with every cost table seen so far",
-            ("full",),
-            "none",
-            "a reference",
+    @cached_property
+    def estimator(self) -> BoxEstimator | EmpiricalEstimator:
+        """What turns counts into tables and a region."""
+        if self.box:
+            return BoxEstimator.practical(stationary=self.stationary, delta=self.delta)
+        return EmpiricalEstimator(
+            self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations, self.stationary, self.delta
         )
 
-    def init(self, setting: Setting) -> State:
-        """Plan with no data and no table."""
-        self.estimator.check(setting)
-        require_feedback(self, setting, "full")
-        seen = (TableMemory(None),) * setting.n_constraints
-        none = np.zeros(setting.shape)
-        return self._replan(State(setting, 0, Counts.empty(setting), seen, (), none, none, None, 0, 0))
+    def start(self, setting: Setting) -> State:
+        """No data and no table."""
+        return State(**State.first(setting), q=np.zeros(setting.shape))
 
-    def policy(self, state: State) -> Floats:
-        """The plan's policy."""
-        return state.policy.copy()
+    def met(self, state: State, feedback: Feedback) -> State:
+        """Remember the revealed tables."""
+        return remembered(state, feedback)
 
-    def update(self, state: State, feedback: Feedback) -> State:
-        """Count, remember the revealed tables, replan."""
-        assert isinstance(feedback, FullFeedback)
-        memory = tuple(kept.meet(table) for kept, table in zip(state.memory, feedback.cost, strict=True))
-        return self._replan(replace(state, k=state.k + 1, counts=state.counts.add(feedback), memory=memory))
-
-    def report(self, state: State) -> Report:
-        """Programs solved, and how many had no solution."""
-        return Report(SolveLog(solves=state.solves), infeasible=state.infeasible)
-
-    def _replan(self, state: State) -> State:
-        """Solve the program, adding violated tables until none is left out."""
+    def planned(self, state: State) -> State:
+        """Solve the program, with every table lifted by the margin, adding violated ones until none is left out."""
         believed = self.estimator.estimate(state.setting, state.counts, state.k)
-        planned = plan_under(
-            self._tables(state, believed), state.rows, state.setting.shape,
-            lambda tables: self._plan(state, believed, tables),
-        )  # fmt: skip
-        plan = planned.plan
-        return replace(
-            state, q=plan.occupancy, policy=plan.policy, rows=planned.rows, solves=state.solves + planned.solves,
-            basis=plan.basis if plan.basis is not None else state.basis,
-            infeasible=state.infeasible + (not plan.feasible),
-        )  # fmt: skip
+        region, mu, reward = believed.region, state.setting.mu, believed.reward
+        lower, upper = bounds_of(region)
 
-    def _tables(self, state: State, believed: Estimate[Region]) -> dict[tuple[int, int], Floats]:
-        """Every table seen, lifted by the margin."""
+        def plan(tables: Floats) -> Plan:
+            if isinstance(region, Box):
+                return vertex_plan(lower, upper, mu, reward, tables, state.basis)
+            few = len(tables) <= FEW_TABLES
+            return vertex_plan(lower, lower, mu, reward, tables) if few else best_policy(lower, mu, reward, tables)
+
         lift = float(np.vdot(state.q, believed.margin)) / state.setting.horizon
-        return {row: table + lift * float(np.abs(table).max()) for row, table in labelled(state.memory).items()}
-
-    def _plan(self, state: State, believed: Estimate[Region], tables: Floats) -> Plan:
-        """The best plan in the region under the chosen tables."""
-        region, mu = believed.region, state.setting.mu
-        if isinstance(region, Box):
-            return vertex_plan(region.lower, region.upper, mu, believed.reward, tables, state.basis)
-        p, _ = bounds_of(region)
-        if len(tables) <= FEW_TABLES:
-            return vertex_plan(p, p, mu, believed.reward, tables)
-        return best_policy(p, mu, believed.reward, tables)
+        lifted = {row: table + lift * float(np.abs(table).max()) for row, table in labelled(state.memory).items()}
+        newer, found = planned_under(state, lifted, plan)
+        return replace(newer, q=found.occupancy)

@@ -25,85 +25,44 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of, require_feedback, room_of
-from omdpd.learners.protocol import Card, Report
-from omdpd.learners.start import uniform_logits
-from omdpd.problem.arrays import Floats, check_settings
+from omdpd.learners.factors import PESSIMISM, kernel_width, margin, step
+from omdpd.learners.logits import OnLogits, Rates, State
+from omdpd.learners.needs import Needs, episodes_of, room_of
+from omdpd.learners.policy_steps import policy_of_logits, tilted
+from omdpd.learners.protocol import Card
+from omdpd.learners.settings import ONES, Boxed, Preset, given, nonnegative, positive
+from omdpd.learners.widths import bounded_cost, mean_width
+from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
-from omdpd.solvers.compiled.boxes import box_values_of_policy
-from omdpd.solvers.compiled.policies import dilated_bonus, occupancy_range, policy_of_logits, tilted
+from omdpd.solvers.compiled.boxes import box_values_of_policy, dilated_bonus, occupancy_range
 from omdpd.solvers.regions import Box
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the log-policy in play, the last multipliers and the constants; `k` episodes have been seen."""
-
-    setting: Setting
-    k: int
-    counts: Counts
-    logits: Floats
-    lam: Floats
-    large: float
-    eta: float
-
-
 @dataclass(frozen=True)
-class CPDPO:
-    """Policy optimisation against a switched multiplier; `room` must be given."""
+class CPDPO(Boxed, OnLogits):
+    """Policy optimisation with dilated bonuses against a multiplier that is switched on and off."""
 
-    room: float | None = None
-    estimator: BoxEstimator = BoxEstimator.practical()
-    eta_scale: float = 50.0
-    gamma_scale: float = 0.003
-    bonus_scale: float = 0.003
-    constrained: bool = True
+    room: float | None = positive(None)
+    eta_scale: float = positive(50.0)
+    gamma_scale: float = positive(0.003)
+    bonus_scale: float = nonnegative(0.003)
+    constrained: bool = given(True)
 
-    def __post_init__(self) -> None:
-        check_settings(self, positive=("room", "eta_scale", "gamma_scale"), nonnegative=("bonus_scale",))
-
-    @staticmethod
-    def practical(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        room: float | None = room,
-        eta_scale: float = eta_scale,
-        gamma_scale: float = gamma_scale,
-        bonus_scale: float = bonus_scale,
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-    ) -> CPDPO:
-        """Policy optimisation with dilated bonuses against a multiplier that is switched on and off."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return CPDPO(room, box, eta_scale, gamma_scale, bonus_scale)
-
-    @staticmethod
-    def unconstrained(
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        eta_scale: float = 5.0,
-        gamma_scale: float = gamma_scale,
-        bonus_scale: float = bonus_scale,
-        *,
-        delta: float = DELTA,
-    ) -> CPDPO:
-        """PO-DB, the primal player alone: policy optimisation with dilated bonuses, heeding no cost."""
-        box = BoxEstimator.practical(transition_scale=transition_scale, stationary=stationary, delta=delta)
-        return CPDPO(1.0, box, eta_scale, gamma_scale, bonus_scale, constrained=False)
-
-    @staticmethod
-    def theory(room: float) -> CPDPO:
-        """The paper's confidence widths and constants."""
-        return CPDPO(room, BoxEstimator(clip=True), 1.0, 1.0, 1.0)
+    needs = Needs(episodes=True, room=True)
+    factors = (kernel_width(), margin("cost_scale", PESSIMISM), step("eta_scale"))
+    unconstrained = Preset(
+        "PO-DB, the primal player alone: policy optimisation with dilated bonuses, heeding no cost.",
+        "transition_scale stationary eta_scale gamma_scale bonus_scale * delta",
+        eta_scale=5.0, room=1.0, constrained=False,
+    )  # fmt: skip
+    theory = Preset(
+        "The paper's confidence widths and constants.",
+        "room", **ONES, trusting=False, eta_scale=1.0, gamma_scale=1.0,
+        bonus_scale=1.0,
+    )  # fmt: skip
 
     @property
-    def card(self) -> Card:
+    def card(self) -> Card:  # type: ignore[override]  # it depends on the preset
         """The learner's line in the table of learners."""
         if not self.constrained:
             return Card(
@@ -121,25 +80,16 @@ class CPDPO:
             "stochastic costs, known Slater gap, known K",
         )
 
-    def init(self, setting: Setting) -> State:
-        """The uniform policy."""
-        self.estimator.check(setting)
-        require_feedback(self, setting, "bandit")
-        K = episodes_of(self, setting)
-        H, S, A = setting.shape
-        large = (H + 1.0) / room_of(self, self.room)
+    def rates(self, setting: Setting, k: int) -> Rates:
+        """eta, times `eta_scale`, and the multiplier (H+1)/xi where it is switched on."""
+        (H, S, A), K = setting.shape, episodes_of(self, setting)
         eta = self.eta_scale * min(1.0 / (24.0 * H**3), 1.0 / float(np.sqrt(S * H * A * H * K)))
-        logits = uniform_logits(setting)
-        return State(setting, 0, Counts.empty(setting), logits, np.zeros(setting.n_constraints), large, eta)
-
-    def policy(self, state: State) -> Floats:
-        """exp of the log-policy."""
-        return policy_of_logits(state.logits)
+        return Rates(eta, 0.0, 0.0, 0.0, (H + 1.0) / room_of(self, self.room))
 
     def update(self, state: State, feedback: Feedback) -> State:
         """The dual's answer to pi_k, the loss that follows from it, and one step of exponential weights."""
         assert isinstance(feedback, BanditFeedback)
-        setting, H, eta = state.setting, state.setting.horizon, state.eta
+        setting, H, eta = state.setting, state.setting.horizon, self.rates(state.setting, state.k).eta
         policy = policy_of_logits(state.logits)
         box = self.estimator.region(setting, state.counts, state.k)  # data before episode k
         lam, scale = self._dual(state, policy, box)
@@ -150,35 +100,19 @@ class CPDPO:
         at = (np.arange(H), feedback.trajectory.states, feedback.trajectory.actions)
         gains = dilated_bonus(policy, box.lower, box.upper, bonus, 1.0 + 1.0 / H)
         gains[at] -= np.cumsum(loss[::-1])[::-1] / (u[at] + gamma)
-        return replace(
-            state, k=state.k + 1, counts=state.counts.add(feedback), lam=lam,
-            logits=tilted(state.logits, gains, eta, 1.0),
-        )  # fmt: skip
-
-    def report(self, state: State) -> Report:
-        """The step size and the largest multiplier of the last episode."""
-        return Report(step_size=state.eta, weight=float(state.lam.max()))
+        logits = tilted(state.logits, gains, eta, 1.0)
+        return replace(state, k=state.k + 1, counts=state.counts.add(feedback), lam=lam, logits=logits)
 
     def _dual(self, state: State, policy: Floats, box: Box) -> tuple[Floats, float]:
         """The multipliers, and the largest loss that they can make; zeros and one without constraints."""
-        n = state.setting.n_constraints
+        n, setting, counts = state.setting.n_constraints, state.setting, self.pooled(state.counts)
         if not self.constrained:
             return np.zeros(n), 1.0
-        worst = [self._largest_cost(state.setting, policy, box, d) for d in self._pessimistic(state)]
-        return np.where(np.array(worst) > 0.0, state.large, 0.0), 1.0 + 2.0 * n * state.large
-
-    def _pessimistic(self, state: State) -> Floats:
-        """d_hat + `cost_scale` sqrt(L/n) in [-1, 1], and 1 where nothing was seen."""
-        counts = state.counts.pooled() if self.estimator.stationary else state.counts
-        L = log_term(state.setting, state.k, self.estimator.delta)
-        width = self.estimator.cost_scale * np.sqrt(L / np.maximum(counts.visits, 1.0))
-        # What np.clip says, in a fifth of its time for tables of this size.
-        cost = np.minimum(np.maximum(counts.cost_mean() + width, -1.0), 1.0)
-        return np.where(counts.visits > 0.0, cost, 1.0)
-
-    def _largest_cost(self, setting: Setting, policy: Floats, box: Box, table: Floats) -> float:
-        """max over the kernels of the box of the policy's cost."""
-        return float(setting.mu @ box_values_of_policy(policy, box.lower, box.upper, table)[1][0])
+        large = self.rates(setting, state.k).most
+        width = self.cost_scale * mean_width(setting, counts, state.k, self.delta)
+        pessimistic = bounded_cost(counts.cost_mean(), width, counts.visits, 1.0)
+        worst = [setting.mu @ box_values_of_policy(policy, box.lower, box.upper, d)[1][0] for d in pessimistic]
+        return np.where(np.array(worst) > 0.0, large, 0.0), 1.0 + 2.0 * n * large
 
 
 def _bonus(policy: Floats, u: Floats, w: Floats, gamma: float) -> Floats:

@@ -22,7 +22,7 @@ without a solution plays the baseline; E is multiplied by `transition_scale`, as
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -30,108 +30,64 @@ from omdpd.beliefs.confidence import (
     DELTA,
     REWARD_SCALE,
     SAFE_COST_SCALE,
-    SCALES,
     TRANSITION_SCALE,
     confidence_box,
-    log_term,
     log_term_transition,
 )
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, safe_policy_of
-from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, check_settings
-from omdpd.problem.setting import Feedback, Setting
+from omdpd.learners.factors import WIDTHS, margin
+from omdpd.learners.needs import Needs, SafeChoice, SafePolicy
+from omdpd.learners.protocol import Card
+from omdpd.learners.replanned import Program, Replanned, State, unplanned
+from omdpd.learners.settings import Settings, given, nonnegative, share
+from omdpd.learners.widths import mean_width
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.flow import occupancy_of_policy
-from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.programs import vertex_plan
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the policy in play, and how many programs had no solution; `k` episodes have been seen."""
-
-    setting: Setting
-    k: int
-    counts: Counts
-    policy: Floats
-    infeasible: int
 
 
 @dataclass(frozen=True)
-class DOPEPlus:
-    """The extended program with an episode's error of the kernel on both sides; `safe` is the baseline."""
+class DOPEPlus(Settings, Replanned[State]):
+    """DOPE's program with bonuses from the variance of an episode, around a known baseline."""
 
-    safe: SafePolicy | SafeChoice = "least-cost"
-    reward_scale: float = REWARD_SCALE
-    cost_scale: float = SAFE_COST_SCALE
-    transition_scale: float = TRANSITION_SCALE
+    _: KW_ONLY
+    reward_scale: float = nonnegative(REWARD_SCALE)
+    cost_scale: float = nonnegative(SAFE_COST_SCALE)
+    transition_scale: float = nonnegative(TRANSITION_SCALE)
     stationary: bool = False
-    delta: float = DELTA
+    safe_policy: SafeChoice = "least-cost"
+    delta: float = share(DELTA)
+    safe: SafePolicy | None = given(None)
 
-    def __post_init__(self) -> None:
-        check_settings(self, nonnegative=SCALES, shares=("delta",))
+    card = Card(
+        "extended linear program, bonuses from the variance of an episode, baseline policy",
+        ("bandit",),
+        "O~(H^2.5 S sqrt(AK) / room) regret, no violation in any episode (as its abstract says)",
+        "Yu, D. Lee, Overman, D. Lee (RLC 2025)",
+        "a strictly safe policy and its cost are known; stochastic costs",
+    )
+    needs = Needs(safe=True)
+    factors = (*WIDTHS, margin("cost_scale"))
+    start = unplanned
 
-    @staticmethod
-    def practical(
-        *,
-        reward_scale: float = reward_scale,
-        cost_scale: float = cost_scale,
-        transition_scale: float = transition_scale,
-        stationary: bool = stationary,
-        safe_policy: SafeChoice = "least-cost",
-        delta: float = delta,
-    ) -> DOPEPlus:
-        """DOPE's program with bonuses from the variance of an episode, around a known baseline."""
-        return DOPEPlus(safe_policy, reward_scale, cost_scale, transition_scale, stationary, delta)
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "extended linear program, bonuses from the variance of an episode, baseline policy",
-            ("bandit",),
-            "O~(H^2.5 S sqrt(AK) / room) regret, no violation in any episode (as its abstract says)",
-            "Yu, D. Lee, Overman, D. Lee (RLC 2025)",
-            "a strictly safe policy and its cost are known; stochastic costs",
-        )
-
-    def init(self, setting: Setting) -> State:
-        """The baseline."""
-        require_feedback(self, setting, "bandit")
-        return State(setting, 0, Counts.empty(setting), safe_policy_of(self, self.safe, setting).policy, 0)
-
-    def policy(self, state: State) -> Floats:
-        """The plan's policy, or the baseline."""
-        return state.policy.copy()
-
-    def update(self, state: State, feedback: Feedback) -> State:
-        """Count and replan."""
-        setting, safe, k = state.setting, safe_policy_of(self, self.safe, state.setting), state.k + 1
-        seen = state.counts.add(feedback)
-        counts = seen.pooled() if self.stationary else seen
+    def program(self, state: State) -> Program:
+        """The extended program, with the error of the kernel around the policy in play on both sides."""
+        setting, k, counts = state.setting, state.k, self.pooled(state.counts)
         error = self.error_table(setting, counts, k, state.policy)
-        width = np.sqrt(log_term(setting, k, self.delta) / np.maximum(counts.visits, 1.0))
-        reward = counts.reward_mean() + self.reward_scale * width + (setting.horizon / safe.room) * error
-        cost = counts.cost_mean() + self.cost_scale * width + error
+        width = mean_width(setting, counts, k, self.delta)
         box = confidence_box(counts, self.transition_scale, log_term_transition(setting, k, self.delta))
-        plan = vertex_plan(box.lower, box.upper, setting.mu, reward, cost)
-        return replace(
-            state, k=k, counts=seen, policy=plan.policy if plan.feasible else safe.policy,
-            infeasible=state.infeasible + (not plan.feasible),
-        )  # fmt: skip
-
-    def report(self, state: State) -> Report:
-        """Programs solved, and how many had no solution."""
-        return Report(SolveLog(solves=state.k), infeasible=state.infeasible)
+        price = setting.horizon / self.known(setting).room
+        reward = counts.reward_mean() + self.reward_scale * width + price * error
+        return Program(box, reward, counts.cost_mean() + self.cost_scale * width + error)
 
     def error_table(self, setting: Setting, counts: Counts, k: int, policy: Floats) -> Floats:
         """b: the tangent of the scaled E at the occupancy of `policy` under p_hat, its constant shared by the steps."""
         H, S, _ = setting.shape
         Lp, p = log_term_transition(setting, k, self.delta), counts.transition_mean()
-        share = 1.0 / np.maximum(counts.departures, 1.0)
-        share[-1] = 0.0  # nothing follows the last step
-        spread = (np.count_nonzero(p, axis=-1) - 1.0) * share
+        seen = 1.0 / np.maximum(counts.departures, 1.0)
+        seen[-1] = 0.0  # nothing follows the last step
+        spread = (np.count_nonzero(p, axis=-1) - 1.0) * seen
         # One visit shows one successor: without the floor a plan through such rows would forbid every other row.
         here = max(float(np.vdot(spread, occupancy_of_policy(policy, p, setting.mu))), 1.0 / k)
-        slope = self.transition_scale * H * (np.sqrt(Lp / here) * spread + (14.0 / 3.0) * S * Lp * share)
+        slope = self.transition_scale * H * (np.sqrt(Lp / here) * spread + (14.0 / 3.0) * S * Lp * seen)
         return np.minimum(slope, 2.0 * H) + self.transition_scale * np.sqrt(Lp * here)

@@ -15,7 +15,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.related import visited_bound
+from omdpd.solvers.compiled.boxes import visited_bound
 from omdpd.solvers.regions import Box
 
 

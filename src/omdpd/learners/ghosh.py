@@ -24,81 +24,45 @@ from typing import Literal
 
 import numpy as np
 
-from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import (
-    episodes_of,
-    require_feedback,
-    require_single_constraint,
-    room_of,
-)
+from omdpd.learners.factors import WIDTHS, step
+from omdpd.learners.needs import Needs, episodes_of, require_single_constraint, room_of
+from omdpd.learners.policy_steps import least_price, soft_policy
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, check_settings
+from omdpd.learners.replanned import Counted, Planning
+from omdpd.learners.settings import Bonused, Preset, given, positive
+from omdpd.learners.start import uniform_policy
+from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.related import least_price, soft_policy
-
-Dual = Literal["average", "hard"]
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the policy in play, its optimistic costs and the prices; `k` episodes have been seen."""
+class State(Counted):
+    """Besides, the optimistic costs of the policy in play, and the prices."""
 
-    setting: Setting
-    k: int
-    counts: Counts
-    policy: Floats
     costs: Floats
     prices: Floats
 
 
 @dataclass(frozen=True)
-class GhoshZhouShroff:
+class GhoshZhouShroff(Bonused, Planning[State]):
     """Soft-max policies on optimistic values; build one with `average` or `hard`.  `room` must be given."""
 
-    dual: Dual = "hard"
-    room: float | None = None
-    bonus: Bonus = BernsteinBonus()
-    alpha_scale: float = 10.0
-    dual_scale: float = 1.0
+    room: float | None = positive(None)
+    alpha_scale: float = positive(10.0)
+    dual_scale: float = positive(1.0)
+    dual: Literal["average", "hard"] = given("hard")
 
-    def __post_init__(self) -> None:
-        check_settings(self, positive=("room", "alpha_scale", "dual_scale"))
-
-    @staticmethod
-    def average(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        room: float | None = room,
-        alpha_scale: float = alpha_scale,
-        dual_scale: float = dual_scale,
-        *,
-        delta: float = DELTA,
-    ) -> GhoshZhouShroff:
-        """Soft-max policies on optimistic values, a dual that moves with the cost (2022)."""
-        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary, delta)
-        return GhoshZhouShroff("average", room, bonus, alpha_scale, dual_scale)
-
-    @staticmethod
-    def hard(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        room: float | None = room,
-        alpha_scale: float = alpha_scale,
-        *,
-        delta: float = DELTA,
-    ) -> GhoshZhouShroff:
-        """Soft-max policies on optimistic values, the least dual that is safe searched in every episode (2024)."""
-        bonus = BernsteinBonus(reward_scale, cost_scale, transition_scale, stationary, delta)
-        return GhoshZhouShroff("hard", room, bonus, alpha_scale)
+    needs = Needs(episodes=True, room=True)
+    factors = (*WIDTHS, step("dual_scale"), step("alpha_scale"))
+    average = Preset("Soft-max policies on optimistic values, a dual that moves with the cost (2022).", dual="average")
+    hard = Preset(
+        "Soft-max policies on optimistic values, the least dual that is safe searched in every episode (2024).",
+        dual="hard", dual_scale=1.0,
+    )  # fmt: skip
 
     @property
-    def card(self) -> Card:
+    def card(self) -> Card:  # type: ignore[override]  # it depends on the preset
         """The learner's line in the table of learners."""
         hard = self.dual == "hard"
         return Card(
@@ -109,47 +73,36 @@ class GhoshZhouShroff:
             "Slater condition with a known gap, known K" + ("; one constraint" if hard else ""),
         )
 
-    def init(self, setting: Setting) -> State:
-        """Plan with no data and a price of zero."""
-        self.bonus.check(setting)
-        require_feedback(self, setting, "bandit")
+    def start(self, setting: Setting) -> State:
+        """A price of zero."""
         if self.dual == "hard":
             require_single_constraint(self, setting)
-        episodes_of(self, setting)
-        room_of(self, self.room)
         none = np.zeros(setting.n_constraints)
-        return self._planned(State(setting, 0, Counts.empty(setting), np.zeros(setting.shape), none, none))
+        return State(setting, 0, Counts.empty(setting), uniform_policy(setting), none, none)
 
-    def policy(self, state: State) -> Floats:
-        """The soft-max policy."""
-        return state.policy.copy()
+    def met(self, state: State, feedback: Feedback) -> State:
+        """Move the dual if it is one that moves."""
+        if self.dual == "hard":
+            return state
+        K, H, most = episodes_of(self, state.setting), state.setting.horizon, self._largest(state.setting)
+        eta = self.dual_scale * most / float(np.sqrt(K * H**2))
+        return replace(state, prices=np.clip(state.prices + eta * state.costs, 0.0, most))
 
-    def update(self, state: State, feedback: Feedback) -> State:
-        """Count, move the dual if it is one that moves, and plan."""
-        prices = state.prices
-        if self.dual == "average":
-            K, H = episodes_of(self, state.setting), state.setting.horizon
-            eta = self.dual_scale * self._largest(state.setting) / float(np.sqrt(K * H**2))
-            prices = np.clip(prices + eta * state.costs, 0.0, self._largest(state.setting))
-        return self._planned(replace(state, k=state.k + 1, counts=state.counts.add(feedback), prices=prices))
+    def planned(self, state: State) -> State:
+        """The soft-max policy of the next episode."""
+        setting, prices, most = state.setting, state.prices, self._largest(state.setting)
+        believed = self.bonus.estimate(setting, state.counts, state.k)
+        tables = (believed.transition, believed.reward, believed.cost)
+        root = float(np.log(setting.n_actions) * np.sqrt(episodes_of(self, setting)))
+        alpha = self.alpha_scale * root / (2.0 * (1.0 + most + setting.horizon))
+        if self.dual == "hard":
+            prices = np.array([least_price(*tables, np.empty(0), alpha, most, setting.mu)])
+        policy, costs = soft_policy(*tables, prices, alpha, setting.mu)
+        return replace(state, policy=policy, costs=costs, prices=prices)
 
     def report(self, state: State) -> Report:
         """The largest price."""
         return Report(weight=float(state.prices.max()))
-
-    def _planned(self, state: State) -> State:
-        """The policy of the next episode."""
-        setting, prices = state.setting, state.prices
-        believed = self.bonus.estimate(setting, state.counts, state.k)
-        alpha, tables = self._alpha(setting), (believed.transition, believed.reward, believed.cost)
-        if self.dual == "hard":
-            prices = np.array([least_price(*tables, alpha, self._largest(setting), setting.mu)])
-        policy, costs = soft_policy(*tables, prices, alpha, setting.mu)
-        return replace(state, policy=policy, costs=costs, prices=prices)
-
-    def _alpha(self, setting: Setting) -> float:
-        K, H, A = episodes_of(self, setting), setting.horizon, setting.n_actions
-        return self.alpha_scale * float(np.log(A) * np.sqrt(K)) / (2.0 * (1.0 + self._largest(setting) + H))
 
     def _largest(self, setting: Setting) -> float:
         """xi = 2 H / room."""

@@ -8,81 +8,63 @@ tables that change, the mean allows what single tables forbid.  A reference of o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from omdpd.beliefs.confidence import DELTA, EmpiricalEstimator, Estimator
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.protocol import Card, Report
+from omdpd.beliefs.confidence import DELTA, EmpiricalEstimator
+from omdpd.learners.factors import PESSIMISM, margin, reward_width
+from omdpd.learners.protocol import Card
+from omdpd.learners.replanned import Program, Replanned, before_plans
+from omdpd.learners.replanned import State as Planned
+from omdpd.learners.settings import Settings, nonnegative, share
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.programs import vertex_plan
-from omdpd.solvers.regions import bounds_of
+from omdpd.solvers.regions import Box, bounds_of
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the sum of the tables revealed so far (I, H, S, A), and the plan in play."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class State(Planned):
+    """Besides, the sum of the tables revealed so far (I, H, S, A)."""
 
-    setting: Setting
-    k: int
-    counts: Counts
     shown: Floats
-    policy: Floats
-    solves: int
-    infeasible: int
 
 
 @dataclass(frozen=True)
-class GreedyLP:
-    """Certainty equivalence in the cost."""
+class GreedyLP(Settings, Replanned[State]):
+    """A linear program under the running mean of the costs."""
 
-    estimator: Estimator = EmpiricalEstimator(kappa=0.0)
+    stationary: bool = False
+    _: KW_ONLY
+    kappa: float = nonnegative(0.0)
+    reward_scale: float = nonnegative(EmpiricalEstimator.reward_scale)
+    one_over_n: float = nonnegative(EmpiricalEstimator.one_over_n)
+    pseudo_observations: float = nonnegative(EmpiricalEstimator.pseudo_observations)
+    delta: float = share(DELTA)
 
-    @staticmethod
-    def practical(
-        stationary: bool = False,
-        *,
-        kappa: float = 0.0,
-        reward_scale: float = EmpiricalEstimator.reward_scale,
-        one_over_n: float = EmpiricalEstimator.one_over_n,
-        pseudo_observations: float = EmpiricalEstimator.pseudo_observations,
-        delta: float = DELTA,
-    ) -> GreedyLP:
-        """A linear program under the running mean of the costs."""
-        return GreedyLP(EmpiricalEstimator(kappa, reward_scale, one_over_n, pseudo_observations, stationary, delta))
+    inside = ("estimator", "stationary", "kappa", "reward_scale", "one_over_n", "pseudo_observations", "delta")
+    card = Card("linear program under the running mean of the costs", ("bandit", "full"), "none", "a reference")
+    factors = (reward_width(), margin("kappa", PESSIMISM))
 
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card("linear program under the running mean of the costs", ("bandit", "full"), "none", "a reference")
+    @cached_property
+    def estimator(self) -> EmpiricalEstimator:
+        """What turns counts into tables."""
+        return EmpiricalEstimator(
+            self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations, self.stationary, self.delta
+        )
 
-    def init(self, setting: Setting) -> State:
-        """Plan with no data."""
-        self.estimator.check(setting)
+    def start(self, setting: Setting) -> State:
+        """No data and no table."""
         none = np.zeros((setting.n_constraints, *setting.shape))
-        return self._replan(State(setting, 0, Counts.empty(setting), none, none[0], 0, 0))
+        return State(**before_plans(setting), shown=none)
 
-    def policy(self, state: State) -> Floats:
-        """The plan's policy."""
-        return state.policy.copy()
+    def met(self, state: State, feedback: Feedback) -> State:
+        """Add up a revealed table."""
+        return replace(state, shown=state.shown + feedback.cost) if isinstance(feedback, FullFeedback) else state
 
-    def update(self, state: State, feedback: Feedback) -> State:
-        """Count, add up a revealed table, replan."""
-        shown = state.shown + feedback.cost if isinstance(feedback, FullFeedback) else state.shown
-        return self._replan(replace(state, k=state.k + 1, counts=state.counts.add(feedback), shown=shown))
-
-    def report(self, state: State) -> Report:
-        """Programs solved, and how many had no solution."""
-        return Report(SolveLog(solves=state.solves), infeasible=state.infeasible)
-
-    def _replan(self, state: State) -> State:
+    def program(self, state: State) -> Program:
         """The best plan under the mean."""
-        setting = state.setting
-        believed = self.estimator.estimate(setting, state.counts, state.k)
-        mean = believed.cost if setting.feedback == "bandit" else state.shown / max(state.k, 1)
-        plan = vertex_plan(*bounds_of(believed.region), setting.mu, believed.reward, mean)
-        failed = state.infeasible + (not plan.feasible)
-        return replace(state, policy=plan.policy, solves=state.solves + 1, infeasible=failed)
+        believed = self.estimator.estimate(state.setting, state.counts, state.k)
+        mean = believed.cost if state.setting.feedback == "bandit" else state.shown / max(state.k, 1)
+        return Program(Box(*bounds_of(believed.region)), believed.reward, mean)

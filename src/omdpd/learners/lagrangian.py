@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from omdpd.beliefs.bonuses import Optimism
+from omdpd.learners.policy_steps import truncated_values
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.policies import truncated_values
 
 
 @dataclass(frozen=True, eq=False)

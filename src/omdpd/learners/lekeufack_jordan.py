@@ -22,131 +22,82 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of
+from omdpd.beliefs.confidence import Estimate
+from omdpd.learners.factors import WIDTHS, step
+from omdpd.learners.mirrored import Mirrored, Moved, growing_weight, unmoved
+from omdpd.learners.needs import Needs, episodes_of
 from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, check_settings
-from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step, step_size
+from omdpd.learners.settings import Boxed, Preset, positive
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
+from omdpd.solvers.mirror import Hinges, mirror_step, step_size
+from omdpd.solvers.regions import Box
 
 # Ours: with a weight of one and a growth of 1/sqrt(HK) the penalty is felt from the first episodes on.
-W0 = 1.0
-BETA_ROOT = 1.0
+W0, BETA_ROOT = 1.0, 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Counts, both points, the prediction that made q, the violation so far and the summed prediction errors."""
+class State(Moved):
+    """Besides, the other point, the prediction that made q, the violation so far and the summed prediction errors."""
 
-    setting: Setting
-    k: int
-    counts: Counts
     potential: Potential
-    q: Floats
     q_hat: Floats
     hint: Floats
     V: Floats
     errors: float
     eta: float
-    log: SolveLog
 
 
 @dataclass(frozen=True)
-class LekeufackJordan:
-    """Optimistic mirror descent on the surrogate; `beta_root` = b makes the growth rate b / sqrt(HK).
+class LekeufackJordan(Boxed, Mirrored[State]):
+    """Optimistic mirror descent, prediction at the intermediate point.
 
-    Constants left at None are the published ones.
+    `beta_root` = b makes the growth rate b / sqrt(HK).  Constants left at None are the published ones.
     """
 
-    estimator: Estimator = BoxEstimator.practical()
-    w0: float | None = W0
-    beta_root: float | None = BETA_ROOT
+    w0: float | None = positive(W0)
+    beta_root: float | None = positive(BETA_ROOT)
 
-    def __post_init__(self) -> None:
-        check_settings(self, positive=("w0", "beta_root"))
+    card = Card(
+        "optimistic mirror descent, prediction at the intermediate point",
+        ("bandit", "full"),
+        "regret and strong violation of the order of the root of the summed prediction errors (known model)",
+        "Lekeufack, Jordan (2024)",
+        "a policy safe in every episode exists, known K",
+    )
+    needs = Needs(episodes=True)
+    factors = (*WIDTHS, step("beta_root"))
+    published = Preset(
+        "The same with the published weight and growth, which enforce nothing for a long time.",
+        w0=None, beta_root=None,
+    )  # fmt: skip
 
-    @staticmethod
-    def practical(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        w0: float = W0,
-        beta_root: float = BETA_ROOT,
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-    ) -> LekeufackJordan:
-        """Optimistic mirror descent, prediction at the intermediate point."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return LekeufackJordan(box, w0, beta_root)
+    def start(self, setting: Setting) -> State:
+        """q_1 = q_hat_1; nothing predicted."""
+        first, K = unmoved(setting), episodes_of(self, setting)
+        beta = None if self.beta_root is None else self.beta_root / np.sqrt(setting.horizon * K)
+        return State(
+            **first, potential=growing_weight(setting, K, self.w0, beta), q_hat=first["q"],
+            hint=np.zeros(setting.shape), V=np.zeros(setting.n_constraints), errors=0.0,
+            eta=step_size(setting.horizon, 0.0, 0.0),
+        )  # fmt: skip
 
-    @staticmethod
-    def published(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-    ) -> LekeufackJordan:
-        """The same with the published weight and growth, which enforce nothing for a long time."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return LekeufackJordan(box, w0=None, beta_root=None)
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "optimistic mirror descent, prediction at the intermediate point",
-            ("bandit", "full"),
-            "regret and strong violation of the order of the root of the summed prediction errors (known model)",
-            "Lekeufack, Jordan (2024)",
-            "a policy safe in every episode exists, known K",
-        )
-
-    def init(self, setting: Setting) -> State:
-        """q_1 = q_hat_1 = the uniform policy under the uniform kernel; nothing predicted."""
-        self.estimator.check(setting)
-        H, S, A = setting.shape
-        K = episodes_of(self, setting)
-        slow = 4.0 * np.sqrt(K) * np.sqrt(H * S * A) * np.sqrt(2.0 * H)
-        beta = 1.0 / slow if self.beta_root is None else self.beta_root / np.sqrt(H * K)
-        potential = Potential(float(0.5 / np.sqrt(K) if self.w0 is None else self.w0), float(beta))
-        q = uniform_occupancy(setting)
-        V = np.zeros(setting.n_constraints)
-        eta = step_size(H, 0.0, 0.0)
-        return State(setting, 0, Counts.empty(setting), potential, q, q, np.zeros((H, S, A)), V, 0.0, eta, SolveLog())
-
-    def policy(self, state: State) -> Floats:
-        """The policy of q_k."""
-        return policy_of_occupancy(state.q)
-
-    def update(self, state: State, feedback: Feedback) -> State:
+    def stepped(self, state: State, believed: Estimate[Box], d: Floats) -> State:
         """The step along the gradient that was met, then the step along the predicted one."""
-        setting, mu = state.setting, state.setting.mu
-        counts = state.counts.add(feedback)
-        believed = self.estimator.estimate(setting, counts, state.k + 1)
-        r, d = believed.reward, feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
+        r, mu, region, plain = believed.reward, state.setting.mu, believed.region, Hinges.none(state.setting.shape)
         V = state.V + positive_part(np.tensordot(d, state.q, axes=3))
         weights = state.potential.slope(V)
         grad = _gradient(r, d, weights, state.q)
-        plain = Hinges.none(setting.shape)
-        to_q_hat = mirror_step(believed.region, mu, state.q_hat, grad, state.eta, plain)
+        to_q_hat = mirror_step(region, mu, state.q_hat, grad, state.eta, plain)
         errors = state.errors + float(((grad - state.hint) ** 2).sum())
-        eta = step_size(setting.horizon, errors, state.errors)
+        eta = step_size(state.setting.horizon, errors, state.errors)
         hint = _gradient(r, d, weights, to_q_hat.occupancy)
-        to_q = mirror_step(believed.region, mu, to_q_hat.occupancy, hint, eta, plain)
+        to_q = mirror_step(region, mu, to_q_hat.occupancy, hint, eta, plain)
         return replace(
-            state, k=state.k + 1, counts=counts, q=to_q.occupancy, q_hat=to_q_hat.occupancy, hint=hint, V=V,
-            errors=errors, eta=eta, log=state.log.after(to_q_hat).after(to_q),
+            state, q=to_q.occupancy, q_hat=to_q_hat.occupancy, hint=hint, V=V, errors=errors, eta=eta,
+            log=state.log.after(to_q_hat).after(to_q),
         )  # fmt: skip
 
     def report(self, state: State) -> Report:

@@ -15,96 +15,50 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of
+from omdpd.beliefs.confidence import Estimate
+from omdpd.learners.factors import WIDTHS, step
+from omdpd.learners.mirrored import Descended, Mirrored, descended, unmoved
+from omdpd.learners.needs import Needs, episodes_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, check_settings
-from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.mirror import Hinges, SolveLog, mirror_step
+from omdpd.learners.settings import Boxed, nonnegative
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the occupancy in play, the multipliers and the summed squared gradients."""
+class State(Descended):
+    """Besides, the multipliers."""
 
-    setting: Setting
-    k: int
-    counts: Counts
-    q: Floats
     lam: Floats
-    squares: float
-    eta: float
-    log: SolveLog
 
 
 @dataclass(frozen=True)
-class LinearPotential:
-    """Projected gradient descent on the Lagrangian; `dual_scale` multiplies the multiplier's step 1 / sqrt(HK)."""
+class LinearPotential(Boxed, Mirrored[State]):
+    """Primal-dual gradient descent: the multiplier is linear in the costs paid."""
 
-    estimator: Estimator = BoxEstimator.practical()
-    dual_scale: float = 1.0
+    dual_scale: float = nonnegative(1.0)
 
-    def __post_init__(self) -> None:
-        check_settings(self, nonnegative=("dual_scale",))
+    card = Card(
+        "primal-dual projected gradient descent, multiplier linear in the costs paid",
+        ("bandit", "full"),
+        "none stated here; weak violation only",
+        "a reference",
+    )
+    needs = Needs(episodes=True)
+    factors = (*WIDTHS, step("dual_scale"))
 
-    @staticmethod
-    def practical(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        dual_scale: float = dual_scale,
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-    ) -> LinearPotential:
-        """Primal-dual gradient descent: the multiplier is linear in the costs paid."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return LinearPotential(box, dual_scale)
+    def start(self, setting: Setting) -> State:
+        """A multiplier of zero."""
+        none, root = np.zeros(setting.n_constraints), float(np.sqrt(setting.horizon))
+        return State(**unmoved(setting), squares=0.0, eta=root, lam=none)
 
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "primal-dual projected gradient descent, multiplier linear in the costs paid",
-            ("bandit", "full"),
-            "none stated here; weak violation only",
-            "a reference",
-        )
-
-    def init(self, setting: Setting) -> State:
-        """q_1 = the uniform policy under the uniform kernel."""
-        self.estimator.check(setting)
-        episodes_of(self, setting)
-        H = setting.horizon
-        q = uniform_occupancy(setting)
-        lam = np.zeros(setting.n_constraints)
-        return State(setting, 0, Counts.empty(setting), q, lam, 0.0, float(np.sqrt(H)), SolveLog())
-
-    def policy(self, state: State) -> Floats:
-        """The policy of q_k."""
-        return policy_of_occupancy(state.q)
-
-    def update(self, state: State, feedback: Feedback) -> State:
-        """The multipliers, then one projected gradient step with the newest estimates."""
-        setting = state.setting
-        H, K = setting.horizon, episodes_of(self, setting)
-        counts = state.counts.add(feedback)
-        believed = self.estimator.estimate(setting, counts, state.k + 1)
-        d = feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
-        lam = np.maximum(state.lam + self.dual_scale * np.tensordot(d, state.q, axes=3) / np.sqrt(H * K), 0.0)
-        grad = -believed.reward + np.tensordot(lam, d, axes=1)
-        squares = state.squares + float((grad**2).sum())
-        eta = float(np.sqrt(H / squares)) if squares > 0.0 else state.eta
-        step = mirror_step(believed.region, setting.mu, state.q, grad, eta, Hinges.none(setting.shape))
-        return replace(
-            state, k=state.k + 1, counts=counts, q=step.occupancy, lam=lam, squares=squares, eta=eta,
-            log=state.log.after(step),
-        )  # fmt: skip
+    def stepped(self, state: State, believed: Estimate[Box], d: Floats) -> State:
+        """The multipliers, then one projected gradient step."""
+        rise = self.dual_scale * np.tensordot(d, state.q, axes=3)
+        root = np.sqrt(state.setting.horizon * episodes_of(self, state.setting))
+        lam = np.maximum(state.lam + rise / root, 0.0)
+        return descended(replace(state, lam=lam), believed.region, -believed.reward + np.tensordot(lam, d, axes=1))
 
     def report(self, state: State) -> Report:
         """Step size, largest multiplier and the certificates of the projections."""

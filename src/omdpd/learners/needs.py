@@ -90,7 +90,32 @@ class ModelToBeGiven:
         raise InvalidInputError("the model is to be given before the first estimate")
 
 
-def safe_policy_of(learner: object, safe: SafePolicy | SafeChoice, setting: Setting) -> SafePolicy:
+@dataclass(frozen=True)
+class Needs:
+    """What a learner must be told, and what it asks of a setting besides the feedback of its card."""
+
+    episodes: bool = False
+    room: bool = False
+    safe: bool = False
+    single_constraint: bool = False
+
+
+def check_needs(learner: Any, setting: Setting) -> None:
+    """Refuse a setting that lacks something, or a learner that was not told something, with one sentence."""
+    needs: Needs = learner.needs
+    if len(learner.card.feedback) == 1:
+        require_feedback(learner, setting, learner.card.feedback[0])
+    if needs.single_constraint:
+        require_single_constraint(learner, setting)
+    if needs.episodes:
+        episodes_of(learner, setting)
+    if needs.room:
+        room_of(learner, learner.room)
+    if needs.safe:
+        safe_policy_of(learner, learner.safe, setting)
+
+
+def safe_policy_of(learner: object, safe: SafePolicy | SafeChoice | None, setting: Setting) -> SafePolicy:
     """The policy a learner was given, or the sentence that says what is wrong with it."""
     if not isinstance(safe, SafePolicy):
         raise InvalidInputError(

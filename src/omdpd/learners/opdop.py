@@ -27,26 +27,16 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import (
-    COST_SCALE,
-    DELTA,
-    REWARD_SCALE,
-    SCALES,
-    TRANSITION_SCALE,
-    log_term,
-)
+from omdpd.beliefs.confidence import log_term
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import (
-    episodes_of,
-    require_feedback,
-    require_single_constraint,
-    room_of,
-)
+from omdpd.learners.factors import WIDTHS, step
+from omdpd.learners.needs import Needs, check_needs, episodes_of, room_of
+from omdpd.learners.policy_steps import policy_of_logits, tilted, truncated_values
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.settings import ONES, Preset, Scaled, nonnegative, positive
 from omdpd.learners.start import uniform_policy
-from omdpd.problem.arrays import Floats, Integers, check_settings, positive_integer
+from omdpd.problem.arrays import Floats, Integers, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
-from omdpd.solvers.compiled.policies import policy_of_logits, tilted, truncated_values
 
 # How long a world that moves is taken for one that stays.
 RESTART_EVERY = 500
@@ -93,72 +83,47 @@ class State:
 
 
 @dataclass(frozen=True)
-class OPDOP:
+class OPDOP(Scaled):
     """Proximal policy optimisation; `room` is the Slater gap (None: as the run finds it)."""
 
-    reward_scale: float = REWARD_SCALE
-    cost_scale: float = COST_SCALE
-    transition_scale: float = TRANSITION_SCALE
-    stationary: bool = False
-    primal_scale: float = 30.0
-    dual_scale: float = 1.0
-    room: float | None = None
+    primal_scale: float = nonnegative(30.0)
+    dual_scale: float = nonnegative(1.0)
+    room: float | None = positive(None)
     _: KW_ONLY
-    delta: float = DELTA
     ridge: bool = False
     restart_every: int | None = None
     window: int | None = None
 
+    card = Card(
+        "proximal policy optimisation on optimistic action values, clipped dual",
+        ("bandit",),
+        "O~(sqrt K) weak regret and violation for stochastic costs",
+        "Ding, Wei, Yang, Wang, Jovanovic (AISTATS 2021)",
+        "Slater condition with a known gap; one constraint",
+    )
+    needs = Needs(episodes=True, room=True, single_constraint=True)
+    factors = (*WIDTHS, step("primal_scale"))
+    restarted = Preset(
+        "OPDOP that restarts its policy and counts only the last episodes, for a world that moves.",
+        "reward_scale cost_scale transition_scale primal_scale dual_scale restart_every window room",
+        restart_every=RESTART_EVERY, window=RESTART_EVERY,
+    )  # fmt: skip
+    theory = Preset(
+        "Bonuses and steps with scales of one, estimates that divide by n + 1.",
+        "room", **ONES, primal_scale=1.0, ridge=True,
+    )  # fmt: skip
+
     def __post_init__(self) -> None:
-        scales = (*SCALES, "primal_scale", "dual_scale")
-        check_settings(self, positive=("room",), nonnegative=scales, shares=("delta",))
+        super().__post_init__()
         for name in ("restart_every", "window"):
             if getattr(self, name) is not None:
                 positive_integer(name, getattr(self, name))
 
-    @staticmethod
-    def restarted(
-        reward_scale: float = reward_scale,
-        cost_scale: float = cost_scale,
-        transition_scale: float = transition_scale,
-        primal_scale: float = primal_scale,
-        dual_scale: float = dual_scale,
-        restart_every: int | None = RESTART_EVERY,
-        window: int | None = RESTART_EVERY,
-        room: float | None = room,
-    ) -> OPDOP:
-        """OPDOP that restarts its policy and counts only the last episodes, for a world that moves."""
-        return OPDOP(
-            reward_scale, cost_scale, transition_scale, False, primal_scale, dual_scale, room,
-            restart_every=restart_every, window=window,
-        )  # fmt: skip
-
-    @staticmethod
-    def theory(room: float) -> OPDOP:
-        """Bonuses and steps with scales of one, estimates that divide by n + 1."""
-        return OPDOP(1.0, 1.0, 1.0, primal_scale=1.0, room=room, ridge=True)
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "proximal policy optimisation on optimistic action values, clipped dual",
-            ("bandit",),
-            "O~(sqrt K) weak regret and violation for stochastic costs",
-            "Ding, Wei, Yang, Wang, Jovanovic (AISTATS 2021)",
-            "Slater condition with a known gap; one constraint",
-        )
-
     def init(self, setting: Setting) -> State:
         """The uniform policy and a dual of zero."""
-        require_feedback(self, setting, "bandit")
-        require_single_constraint(self, setting)
-        episodes_of(self, setting)
-        room_of(self, self.room)
-        uniform = uniform_policy(setting)
-        return State(
-            setting, 0, Counts.empty(setting), uniform, 0.0, None if self.window is None else Window.empty(setting)
-        )
+        check_needs(self, setting)
+        recent = None if self.window is None else Window.empty(setting)
+        return State(setting, 0, Counts.empty(setting), uniform_policy(setting), 0.0, recent)
 
     def policy(self, state: State) -> Floats:
         """pi_k."""
@@ -203,7 +168,7 @@ class OPDOP:
     def _evaluate(self, state: State, counts: Counts) -> tuple[Floats, Floats, float]:
         """Q_r, Q_g and the value of the utility of the policy in play."""
         setting = state.setting
-        counts = counts.pooled() if self.stationary else counts
+        counts = self.pooled(counts)
         n = counts.visits + 1.0 if self.ridge else np.maximum(counts.visits, 1.0)
         p = counts.transitions / (counts.departures + 1.0)[..., None] if self.ridge else counts.transition_mean()
         L = log_term(setting, state.k, self.delta)

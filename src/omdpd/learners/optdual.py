@@ -12,104 +12,76 @@ optimal multipliers) is taken as H / xi with a known Slater gap xi, and the scal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import episodes_of, require_feedback, room_of
+from omdpd.learners.factors import WIDTHS, step
+from omdpd.learners.needs import Needs, episodes_of, room_of
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, check_settings
+from omdpd.learners.replanned import Counted, Planning
+from omdpd.learners.settings import UNCLIPPED, Boxed, Preset, positive
+from omdpd.learners.start import uniform_policy
+from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.boxes import optimistic_policy
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Counts, multipliers, and the policy in play with its believed cost d~_k.q_k; `k` episodes have been seen."""
+class State(Counted):
+    """Besides, the multipliers, and the believed cost d~_k.q_k of the policy in play."""
 
-    setting: Setting
-    k: int
-    counts: Counts
     lam: Floats
-    rate: float
-    policy: Floats
     believed_cost: Floats
+
+    retired: ClassVar[tuple[str, ...]] = ("rate",)  # of version 0.2: it follows from the settings
 
 
 @dataclass(frozen=True)
-class OptDual:
-    """The dual method; `room` must be given."""
+class OptDual(Boxed, Planning[State]):
+    """Optimistic planning for the Lagrangian, gradient steps on the multipliers."""
 
-    room: float | None = None
-    estimator: BoxEstimator = BoxEstimator.practical()
-    dual_scale: float = 1.0
+    room: float | None = positive(None)
+    dual_scale: float = positive(1.0)
 
-    def __post_init__(self) -> None:
-        check_settings(self, positive=("room", "dual_scale"))
+    card = Card(
+        "optimistic planning for the Lagrangian, gradient steps on the multipliers",
+        ("bandit",),
+        "O~(sqrt K) weak regret and violation",
+        "Efroni, Mannor, Pirotta (2020), Algorithm 3",
+        "stochastic costs, known Slater gap, known K",
+    )
+    needs = Needs(episodes=True, room=True)
+    factors = (*WIDTHS, step("dual_scale"))
+    theory = Preset("The paper's confidence widths.", "room", **UNCLIPPED)
 
-    @staticmethod
-    def practical(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        room: float | None = room,
-        dual_scale: float = dual_scale,
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-    ) -> OptDual:
-        """Optimistic planning for the Lagrangian, gradient steps on the multipliers."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return OptDual(room, box, dual_scale)
+    def start(self, setting: Setting) -> State:
+        """lam_1 = 0."""
+        none = np.zeros(setting.n_constraints)
+        return State(setting, 0, Counts.empty(setting), uniform_policy(setting), none, none)
 
-    @staticmethod
-    def theory(room: float) -> OptDual:
-        """The paper's confidence widths."""
-        return OptDual(room, BoxEstimator())
+    def met(self, state: State, feedback: Feedback) -> State:
+        """The dual step for the plan that was played."""
+        return replace(state, lam=positive_part(state.lam + self.rate(state.setting) * state.believed_cost))
 
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "optimistic planning for the Lagrangian, gradient steps on the multipliers",
-            ("bandit",),
-            "O~(sqrt K) weak regret and violation",
-            "Efroni, Mannor, Pirotta (2020), Algorithm 3",
-            "stochastic costs, known Slater gap, known K",
-        )
-
-    def init(self, setting: Setting) -> State:
-        """lam_1 = 0, and the optimistic plan without data."""
-        self.estimator.check(setting)
-        require_feedback(self, setting, "bandit")
-        K = episodes_of(self, setting)
-        rho = setting.horizon / room_of(self, self.room)
-        rate = self.dual_scale * rho / (setting.horizon * np.sqrt(setting.n_constraints * K))
-        return self._plan(setting, 0, Counts.empty(setting), np.zeros(setting.n_constraints), float(rate))
-
-    def policy(self, state: State) -> Floats:
-        """The deterministic policy of the optimistic plan."""
-        return state.policy.copy()
-
-    def update(self, state: State, feedback: Feedback) -> State:
-        """The dual step for the plan that was played, then a new plan with the newest estimates."""
-        lam = positive_part(state.lam + state.rate * state.believed_cost)
-        return self._plan(state.setting, state.k + 1, state.counts.add(feedback), lam, state.rate)
+    def planned(self, state: State) -> State:
+        """The deterministic policy of the optimistic plan for the Lagrangian."""
+        believed = self.estimator.estimate(state.setting, state.counts, state.k)
+        box, table = believed.region, believed.reward - np.tensordot(state.lam, believed.cost, axes=1)
+        policy, kernel, _ = optimistic_policy(box.lower, box.upper, table)
+        q = occupancy_of_policy(policy, kernel, state.setting.mu)
+        return replace(state, policy=policy, believed_cost=np.tensordot(believed.cost, q, axes=3))
 
     def report(self, state: State) -> Report:
         """The dual step size and the largest multiplier."""
-        return Report(step_size=state.rate, weight=float(state.lam.max()))
+        return Report(step_size=self.rate(state.setting), weight=float(state.lam.max()))
 
-    def _plan(self, setting: Setting, k: int, counts: Counts, lam: Floats, rate: float) -> State:
-        believed = self.estimator.estimate(setting, counts, k)
-        box = believed.region
-        table = believed.reward - np.tensordot(lam, believed.cost, axes=1)
-        policy, kernel, _ = optimistic_policy(box.lower, box.upper, table)
-        cost = np.tensordot(believed.cost, occupancy_of_policy(policy, kernel, setting.mu), axes=3)
-        return State(setting, k, counts, lam, rate, policy, cost)
+    def rate(self, setting: Setting) -> float:
+        """1/t, times `dual_scale`."""
+        H, K = setting.horizon, episodes_of(self, setting)
+        rho = H / room_of(self, self.room)
+        return float(self.dual_scale * rho / (H * np.sqrt(setting.n_constraints * K)))

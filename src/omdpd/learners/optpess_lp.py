@@ -15,119 +15,52 @@ Source: Liu, Zhou, Kalathil, Kumar, Tian (NeurIPS 2021), OptPess-LP.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from omdpd.beliefs.confidence import (
-    DELTA,
-    REWARD_SCALE,
-    SAFE_COST_SCALE,
-    SCALES,
-    TRANSITION_SCALE,
-    effective_episodes,
-)
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, safe_policy_of
-from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, check_settings
-from omdpd.problem.setting import Feedback, Setting
+from omdpd.beliefs.confidence import SAFE_COST_SCALE
+from omdpd.learners.factors import WIDTHS, margin
+from omdpd.learners.needs import Needs, SafeChoice, SafePolicy
+from omdpd.learners.protocol import Card
+from omdpd.learners.replanned import Program, Replanned, State, unplanned
+from omdpd.learners.settings import ONES, Preset, Scaled, given, nonnegative
+from omdpd.learners.widths import uniform_width
 from omdpd.solvers.compiled.flow import value_of_policy
-from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.programs import vertex_plan
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the policy in play, programs solved, and how many had no solution."""
-
-    setting: Setting
-    k: int
-    counts: Counts
-    policy: Floats
-    solves: int
-    infeasible: int
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True)
-class OptPessLP:
-    """The pessimistic program under the empirical kernel, once the `safe` policy is known well enough."""
+class OptPessLP(Scaled, Replanned[State]):
+    """Optimistic reward, pessimistic cost, a known safe policy."""
 
-    safe: SafePolicy | SafeChoice = "least-cost"
-    reward_scale: float = REWARD_SCALE
-    cost_scale: float = SAFE_COST_SCALE
-    transition_scale: float = TRANSITION_SCALE
-    stationary: bool = False
-    delta: float = DELTA
+    cost_scale: float = nonnegative(SAFE_COST_SCALE)
+    safe_policy: SafeChoice = "least-cost"
+    _: KW_ONLY
+    safe: SafePolicy | None = given(None)
 
-    def __post_init__(self) -> None:
-        check_settings(self, nonnegative=SCALES, shares=("delta",))
+    card = Card(
+        "optimistic reward, pessimistic cost, linear program under the empirical kernel",
+        ("bandit",),
+        "O~(sqrt K) regret, no violation, for stochastic costs",
+        "Liu, Zhou, Kalathil, Kumar, Tian (NeurIPS 2021)",
+        "a strictly safe policy and its cost are known",
+    )
+    needs = Needs(safe=True)
+    factors = (*WIDTHS, margin("cost_scale"))
+    start = unplanned
+    theory = Preset(
+        "The published bonuses, with which the safe policy alone is played at usual numbers of episodes.",
+        "safe", **ONES,
+    )  # fmt: skip
 
-    @staticmethod
-    def practical(
-        reward_scale: float = reward_scale,
-        cost_scale: float = cost_scale,
-        transition_scale: float = transition_scale,
-        stationary: bool = stationary,
-        safe_policy: SafeChoice = "least-cost",
-        *,
-        delta: float = delta,
-    ) -> OptPessLP:
-        """Optimistic reward, pessimistic cost, a known safe policy."""
-        return OptPessLP(safe_policy, reward_scale, cost_scale, transition_scale, stationary, delta)
-
-    @staticmethod
-    def theory(safe: SafePolicy) -> OptPessLP:
-        """The published bonuses: at usual numbers of episodes nothing but the safe policy is played."""
-        return OptPessLP(safe, 1.0, 1.0, 1.0)
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "optimistic reward, pessimistic cost, linear program under the empirical kernel",
-            ("bandit",),
-            "O~(sqrt K) regret, no violation, for stochastic costs",
-            "Liu, Zhou, Kalathil, Kumar, Tian (NeurIPS 2021)",
-            "a strictly safe policy and its cost are known",
-        )
-
-    def init(self, setting: Setting) -> State:
-        """The safe policy."""
-        require_feedback(self, setting, "bandit")
-        safe = safe_policy_of(self, self.safe, setting)
-        return State(setting, 0, Counts.empty(setting), safe.policy, 0, 0)
-
-    def policy(self, state: State) -> Floats:
-        """The plan's policy, or the safe one."""
-        return state.policy.copy()
-
-    def update(self, state: State, feedback: Feedback) -> State:
-        """Count and replan."""
-        setting = state.setting
-        safe = safe_policy_of(self, self.safe, setting)
-        state = replace(state, k=state.k + 1, counts=state.counts.add(feedback))
-        counts = state.counts.pooled() if self.stationary else state.counts
-        p, mu = counts.transition_mean(), setting.mu
-        reward, cost = self._tables(setting, counts, state.k, safe.room)
-        known = np.array([value_of_policy(safe.policy, p, mu, d) for d in cost])
-        if np.any(known >= safe.cost / 2.0):
-            return replace(state, policy=safe.policy)
-        plan = vertex_plan(p, p, mu, reward, cost)
-        return replace(
-            state, policy=plan.policy if plan.feasible else safe.policy, solves=state.solves + 1,
-            infeasible=state.infeasible + (not plan.feasible),
-        )  # fmt: skip
-
-    def report(self, state: State) -> Report:
-        """Programs solved, and how many had no solution."""
-        return Report(SolveLog(solves=state.solves), infeasible=state.infeasible)
-
-    def _tables(self, setting: Setting, counts: Counts, k: int, room: float) -> tuple[Floats, Floats]:
-        """r_bar and d_und."""
-        H, S, A = setting.shape
-        Z = np.log(16.0 * S**2 * A * H * effective_episodes(setting, k) / self.delta)
-        beta = np.sqrt(Z / np.maximum(counts.visits, 1.0))
-        for_kernel = S * H + 4.0 * H * (1.0 + S * H) / room
+    def program(self, state: State) -> Program | None:
+        """max r_bar.q subject to d_und.q <= 0 under p_hat, once the safe policy is known to be safe."""
+        setting, counts, safe = state.setting, self.pooled(state.counts), self.known(state.setting)
+        (H, S, _), p = setting.shape, counts.transition_mean()
+        beta = uniform_width(setting, counts, state.k, self.delta)
+        for_kernel = S * H + 4.0 * H * (1.0 + S * H) / safe.room
         reward = counts.reward_mean() + (self.reward_scale + self.transition_scale * for_kernel) * beta
-        return reward, counts.cost_mean() + (self.cost_scale + self.transition_scale * H * S) * beta
+        cost = counts.cost_mean() + (self.cost_scale + self.transition_scale * H * S) * beta
+        known = np.array([value_of_policy(safe.policy, p, setting.mu, d) for d in cost])
+        return None if np.any(known >= safe.cost / 2.0) else Program(Box(p, p), reward, cost)

@@ -14,109 +14,76 @@ Source: Liu, Zhou, Kalathil, Kumar, Tian (NeurIPS 2021), OptPess-PrimalDual.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import (
-    COST_SCALE,
-    DELTA,
-    REWARD_SCALE,
-    SCALES,
-    TRANSITION_SCALE,
-    effective_episodes,
-)
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.needs import require_feedback, room_of
+from omdpd.learners.factors import WIDTHS, step
+from omdpd.learners.needs import Needs, room_of
+from omdpd.learners.policy_steps import truncated_greedy
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, check_settings
+from omdpd.learners.replanned import Counted, Planning
+from omdpd.learners.settings import ONES, Preset, Scaled, nonnegative, positive
+from omdpd.learners.start import uniform_policy
+from omdpd.learners.widths import uniform_width
+from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.related import truncated_greedy
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the greedy policy in play, its truncated costs and the dual."""
+class State(Counted):
+    """Besides, the truncated costs of the greedy policy in play, and the dual."""
 
-    setting: Setting
-    k: int
-    counts: Counts
-    policy: Floats
     costs: Floats
     lam: Floats
 
 
 @dataclass(frozen=True)
-class OptPessPrimalDual:
+class OptPessPrimalDual(Scaled, Planning[State]):
     """Greedy for a truncated Lagrangian; `room` is the Slater gap (None: as the run finds it)."""
 
-    reward_scale: float = REWARD_SCALE
-    cost_scale: float = COST_SCALE
-    transition_scale: float = TRANSITION_SCALE
-    stationary: bool = False
-    tightening_scale: float = 1e-3
-    room: float | None = None
-    _: KW_ONLY
-    delta: float = DELTA
+    tightening_scale: float = nonnegative(1e-3)
+    room: float | None = positive(None)
 
-    def __post_init__(self) -> None:
-        check_settings(self, positive=("room",), nonnegative=(*SCALES, "tightening_scale"), shares=("delta",))
+    card = Card(
+        "greedy for a truncated Lagrangian, tightened dual",
+        ("bandit",),
+        "O~(sqrt K) regret, bounded weak violation, for stochastic costs",
+        "Liu, Zhou, Kalathil, Kumar, Tian (NeurIPS 2021)",
+        "Slater condition with a known gap",
+    )
+    needs = Needs(room=True)
+    factors = (*WIDTHS, step("tightening_scale"))
+    theory = Preset("The published bonuses and tightening.", "room", **ONES, tightening_scale=1.0)
 
-    @staticmethod
-    def theory(room: float) -> OptPessPrimalDual:
-        """The published bonuses and tightening."""
-        return OptPessPrimalDual(1.0, 1.0, 1.0, tightening_scale=1.0, room=room)
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "greedy for a truncated Lagrangian, tightened dual",
-            ("bandit",),
-            "O~(sqrt K) regret, bounded weak violation, for stochastic costs",
-            "Liu, Zhou, Kalathil, Kumar, Tian (NeurIPS 2021)",
-            "Slater condition with a known gap",
-        )
-
-    def init(self, setting: Setting) -> State:
-        """Plan with no data and a dual of zero."""
-        require_feedback(self, setting, "bandit")
-        room_of(self, self.room)
+    def start(self, setting: Setting) -> State:
+        """A dual of zero."""
         none = np.zeros(setting.n_constraints)
-        return self._planned(State(setting, 0, Counts.empty(setting), np.zeros(setting.shape), none, none))
+        return State(setting, 0, Counts.empty(setting), uniform_policy(setting), none, none)
 
-    def policy(self, state: State) -> Floats:
-        """The greedy policy."""
-        return state.policy.copy()
+    def met(self, state: State, feedback: Feedback) -> State:
+        """The dual moves with the costs of the policy just played, and eps_k."""
+        (H, S, A), k = state.setting.shape, state.k + 1
+        log = np.log(k / self.delta)
+        eps = self.tightening_scale * float(5.0 * H**2 * np.sqrt(S**3 * A) * (log + 1.0) / np.sqrt(k * log))
+        return replace(state, lam=np.maximum(state.lam + state.costs + eps, 0.0))
 
-    def update(self, state: State, feedback: Feedback) -> State:
-        """The dual moves with the costs of the policy just played; then the next plan."""
-        lam = np.maximum(state.lam + state.costs + self._tightening(state.setting, state.k + 1), 0.0)
-        return self._planned(replace(state, k=state.k + 1, counts=state.counts.add(feedback), lam=lam))
+    def planned(self, state: State) -> State:
+        """The greedy policy of episode k + 1, from the data so far."""
+        setting, counts = state.setting, self.pooled(state.counts)
+        beta = uniform_width(setting, counts, state.k, self.delta)
+        for_kernel = self.transition_scale * setting.horizon * setting.n_states
+        reward = counts.reward_mean() + (self.reward_scale + for_kernel) * beta
+        cost = counts.cost_mean() - (self.cost_scale + for_kernel) * beta
+        prices = state.lam / self._eta(state)
+        policy, costs = truncated_greedy(counts.transition_mean(), reward, cost, prices, setting.mu)
+        return replace(state, policy=policy, costs=costs)
 
     def report(self, state: State) -> Report:
         """What a unit of cost weighs against one of reward."""
         return Report(weight=float(state.lam.max()) / self._eta(state))
 
-    def _planned(self, state: State) -> State:
-        """The greedy policy of episode k + 1, from the data so far."""
-        H, S, A = state.setting.shape
-        counts = state.counts.pooled() if self.stationary else state.counts
-        Z = np.log(16.0 * S**2 * A * H * effective_episodes(state.setting, state.k) / self.delta)
-        beta = np.sqrt(Z / np.maximum(counts.visits, 1.0))
-        reward = counts.reward_mean() + (self.reward_scale + self.transition_scale * H * S) * beta
-        cost = counts.cost_mean() - (self.cost_scale + self.transition_scale * H * S) * beta
-        prices = state.lam / self._eta(state)
-        policy, costs = truncated_greedy(counts.transition_mean(), reward, cost, prices, state.setting.mu)
-        return replace(state, policy=policy, costs=costs)
-
     def _eta(self, state: State) -> float:
         """eta = room H sqrt k of the coming episode."""
-        room = room_of(self, self.room)
-        return room * state.setting.horizon * float(np.sqrt(state.k + 1))
-
-    def _tightening(self, setting: Setting, k: int) -> float:
-        """eps_k, times `tightening_scale`."""
-        H, S, A = setting.shape
-        log = np.log(k / self.delta)
-        return self.tightening_scale * float(5.0 * H**2 * np.sqrt(S**3 * A) * (log + 1.0) / np.sqrt(k * log))
+        return room_of(self, self.room) * state.setting.horizon * float(np.sqrt(state.k + 1))

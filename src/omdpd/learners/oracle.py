@@ -36,20 +36,16 @@ class Oracle:
     reward: Floats | None = None
     tables: Floats | None = None
 
+    card = Card("plays the best safe policy", ("bandit", "full"), "none to learn", "a reference", "the model is known")
+    factors = ()
+
     @staticmethod
     def uninformed() -> Oracle:
         """The best safe policy of the true model, for stochastic costs.
 
-        It refuses to start until it was given the model; a run does so (`omdpd.play.scene.informed`).
+        It refuses to start until it was given the model; a run does so (`omdpd.play.scene.with_known_facts`).
         """
         return Oracle()
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "plays the best safe policy", ("bandit", "full"), "none to learn", "a reference", "the model is known"
-        )
 
     def init(self, setting: Setting) -> State:
         """Solve the program."""

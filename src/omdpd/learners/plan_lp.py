@@ -21,6 +21,7 @@ from omdpd.beliefs.evidence import Evidence, counted
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import TableMemory
 from omdpd.beliefs.standard import Prices
+from omdpd.learners.factors import margin, reward_width
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.standard.believing import Dials
 from omdpd.learners.standard.stored import believed_by
@@ -59,6 +60,8 @@ class PlanLP:
     exploration: float = 1.0
     stationary: bool = False
     memory: int = 8
+
+    factors = (reward_width("exploration"), margin("z"))
 
     def __post_init__(self) -> None:
         check_settings(self, nonnegative=("z", "exploration"))

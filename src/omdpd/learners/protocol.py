@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from omdpd.beliefs.confidence import Estimate
+from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Feedback, FeedbackKind, Setting
@@ -76,6 +77,22 @@ class Report:
     believed: Estimate[Region] | None = None
     plan: Plan | None = None
     promise: Promise | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What a page may show of a learner beside its rows, kept with every commit of a run.
+
+    `visits` (H, S, A) are those of the `counts` of a state, where it has such a table.
+    """
+
+    solves: int
+    iterations: int
+    failures: int
+    max_gap: float
+    infeasible: int
+    saturations: int
+    visits: Floats | None
 
 
 @dataclass(frozen=True)
@@ -152,6 +169,15 @@ class Learner(Protocol[State]):
         ...
 
 
+def shown_of(learner: Learner[Any], state: Any) -> Shown:
+    """What a page may show of a learner with this state, by its report."""
+    told, counts = learner.report(state), getattr(state, "counts", None)
+    log, visits = told.log, counts.visits if isinstance(counts, Counts) else None
+    if hasattr(learner, "visits"):
+        visits = learner.visits(state)
+    return Shown(log.solves, log.iterations, log.failures, log.max_gap, told.infeasible, told.saturations, visits)
+
+
 def check_storable(learner: Learner[Any], state: Any) -> None:
     """Refuse a learner whose state would not come back from a file as what it is, before anything is learnt."""
     try:
@@ -169,8 +195,13 @@ def restored(learner: Learner[Any], state: Any) -> Any:
 
 def stored_classes(learner: Learner[Any]) -> dict[str, type]:
     """The classes that this learner's stored state may hold, from the type that its `init` promises to return."""
+    if hasattr(learner, "stored_classes"):
+        own: dict[str, type] = learner.stored_classes()
+        return own
     name = type(learner).__name__
-    hints = hints_of(learner.init, f"{name}.init")
-    if "return" not in hints:
+    kind = hints_of(learner.init, f"{name}.init").get("return")
+    if isinstance(kind, TypeVar):  # the `init` of a skeleton, whose state is what the learner starts with
+        kind = hints_of(learner.start, f"{name}.start").get("return")  # type: ignore[attr-defined]
+    if kind is None:
         raise InvalidInputError(f"{name}.init does not say what it returns: annotate it with the type of the state")
-    return classes_of(hints["return"], f"the state of {name}")
+    return classes_of(kind, f"the state of {name}")

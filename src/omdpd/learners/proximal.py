@@ -18,6 +18,7 @@ Units are raw: alpha of the paper is one, and V takes the place of lam.  What ca
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -34,30 +35,39 @@ from omdpd.beliefs.confidence import (
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.layouts import RowPolicy
 from omdpd.beliefs.standard import SharingEstimator
+from omdpd.learners.factors import WIDTHS, margin, reward_width, step
 from omdpd.learners.needs import ModelToBeGiven
 from omdpd.learners.protocol import Card, Compiled, Report
 from omdpd.learners.proximal_loop import Loop
-from omdpd.learners.proximal_steps import (
-    Representation,
-    State,
-    layout_for,
-    order_on_graph,
-)
+from omdpd.learners.proximal_steps import State
 from omdpd.learners.standard import verbs as standard
 from omdpd.learners.standard.believing import Dials
 from omdpd.learners.standard.state import Learnt
 from omdpd.learners.standard.stored import from_stored
 from omdpd.learners.surrogate import Stepping, Surrogate, Weighting
+from omdpd.learners.tables_or_graph import (
+    Representation,
+    begins_as,
+    in_tables,
+    is_dense,
+    may_need_tables,
+    order_on_graph,
+)
 from omdpd.problem.arrays import Floats, InvalidInputError, whole_number
 from omdpd.problem.setting import Feedback, Setting
+from omdpd.solvers.graph import Graph
 from omdpd.storage.packing import WHERE_SET
+
+# sqrt(1 + D^2), where the values of a good plan differ by at most D = 1/2 between the states of a step.
+PERSISTENCE = math.sqrt(1.25)
 
 
 @dataclass(frozen=True)
 class ProximalOMDPD:
     """The practical form; build one with `standard` (the default), another preset, or `known_model`.
 
-    Large problems are held on a graph of what was visited (see `beliefs.layouts`); `layout` says which of the two.
+    Beliefs are tables or a graph of what was visited: see `tables_or_graph`.  `layout` says which of the two in runs of
+    earlier versions.
     """
 
     estimator: Estimator | SharingEstimator = EmpiricalEstimator()
@@ -65,6 +75,8 @@ class ProximalOMDPD:
     stepping: Stepping = Stepping()
     memory: int = 8
     layout: Representation | None = field(default=None, metadata=WHERE_SET)
+
+    factors = (reward_width("exploration"), *WIDTHS, margin("z"), margin("kappa"), step("gamma_scale"))
 
     def __post_init__(self) -> None:
         whole_number("memory", self.memory, 0)
@@ -85,11 +97,42 @@ class ProximalOMDPD:
         layout: Representation | None = None,
         w_max: float = Weighting.w_max,
         c_prime: float = Stepping.c_prime,
+        persistence: float = 0.0,
+        z_growth: float = 0.0,
+        z_spending: float = 0.0,
     ) -> ProximalOMDPD:
-        """The default: estimates shared between steps, exact hinges, `z` standard errors of safety on every cost."""
-        weighting = Weighting(w0, gamma_scale, w_max, lagged)
+        """Estimates shared between steps, exact hinges, `z` standard errors of safety on every cost.
+
+        It settles: a row that looks bad is left for good unless there is `persistence` (see `lasting`).
+        """
+        estimator = SharingEstimator(z, exploration, stationary, persistence, z_growth, z_spending)
         stepping = Stepping(eta, c_prime, eta_bandit, patient)
-        return ProximalOMDPD(SharingEstimator(z, exploration, stationary), weighting, stepping, memory, layout)
+        return ProximalOMDPD(estimator, Weighting(w0, gamma_scale, w_max, lagged), stepping, memory, layout)
+
+    @staticmethod
+    def lasting(
+        z: float = 1.0,
+        exploration: float = 1.0,
+        w0: float = 10.0,
+        gamma_scale: float = 16.0,
+        stationary: bool = False,
+        persistence: float = PERSISTENCE,
+        *,
+        lagged: bool = True,
+        patient: bool = True,
+        eta: float = 1.0,
+        eta_bandit: float = 0.1,
+        memory: int = 8,
+        layout: Representation | None = None,
+        z_growth: float = 0.0,
+        z_spending: float = 0.0,
+    ) -> ProximalOMDPD:
+        """`standard` that never stops learning: rows that are seldom visited are asked again, ever more seldom."""
+        return ProximalOMDPD.standard(
+            z, exploration, w0, gamma_scale, stationary, lagged=lagged, patient=patient, eta=eta,
+            eta_bandit=eta_bandit, memory=memory, layout=layout, persistence=persistence,
+            z_growth=z_growth, z_spending=z_spending,
+        )  # fmt: skip
 
     @staticmethod
     def cautious(
@@ -172,17 +215,20 @@ class ProximalOMDPD:
         """What is proved of these settings; Theorem A of docs/theory.md is about bonuses that no preset has."""
         if isinstance(self.estimator, KnownModel | ModelToBeGiven):
             return "run-time certificate of regret and violation"
+        if isinstance(self.estimator, SharingEstimator) and self.estimator.persistence > 0.0:
+            return "no rate with these bonuses alone: sqrt(K) and what steps lose to last prices (docs/theory.md, 11)"
         whose = "while the box holds the truth" if self.estimator.covers_truth else "as the beliefs see it"
         return f"no rate with these bonuses; run-time certificate of the plans, {whose} (docs/theory.md, 6 and 8)"
 
     def keeps_tables(self, setting: Setting) -> bool:
-        """Whether what it believes of this setting is held in tables, or else on a graph of what was visited."""
-        return layout_for(self.estimator, setting, self.layout) == "dense"
+        """Whether what it believes of this setting is, or may come to be, held in tables; a graph will do else."""
+        return may_need_tables(self.estimator, setting, self.layout)
 
     def init(self, setting: Setting) -> State | Learnt:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""
         self._check(setting)
-        if isinstance(self.estimator, SharingEstimator) and self.keeps_tables(setting):
+        begins = begins_as(self.estimator, setting, self.layout)
+        if isinstance(self.estimator, SharingEstimator) and begins == "dense":
             return standard.begin(self._dials(setting), setting, self.stepping.first(setting))
         return self._loop.begin(setting)
 
@@ -200,7 +246,14 @@ class ProximalOMDPD:
         """Steps 3-6 for the episode just played, then 1-2 for the next."""
         if isinstance(state, Learnt):
             return standard.after(self._dials(state.setting), state, feedback)
-        return self._loop.after(state, feedback)
+        new = self._loop.after(state, feedback)
+        return self.in_tables(new) if self.layout is None and is_dense(new) else new
+
+    def in_tables(self, state: State | Learnt) -> State | Learnt:
+        """The same state with its beliefs in tables, if they are on a graph."""
+        if isinstance(state, State) and isinstance(state.believed.region, Graph):
+            return self.restored(in_tables(state))
+        return state
 
     def report(self, state: State | Learnt) -> Report:
         """Step size, largest weight, what was ignored as noise, what plans promised, and the certificate if any."""
@@ -247,7 +300,7 @@ class ProximalOMDPD:
         return Dials(
             setting.feedback == "bandit", setting.n_episodes or 0.0, estimator.z, estimator.exploration,
             estimator.stationary, w.w0, w.gamma_scale, w.w_max, w.lagged, stepping.c_prime, stepping.patient,
-            self.memory,
+            self.memory, estimator.persistence, estimator.z_power,
         )  # fmt: skip
 
     def _check(self, setting: Setting) -> None:
@@ -260,6 +313,5 @@ class ProximalOMDPD:
             for name, kind in (("estimator", SharingEstimator), ("weighting", Weighting), ("stepping", Stepping)):
                 if type(mine := getattr(self, name)) is not kind:
                     raise InvalidInputError(
-                        f"{name} is a {type(mine).__name__}, but the compiled step knows {kind.__name__} alone: "
-                        "with layout='graph' it would be asked"
+                        f"{name} is a {type(mine).__name__}, but the compiled step knows {kind.__name__} alone"
                     )

@@ -25,12 +25,10 @@ from omdpd.beliefs.visits import Visits
 from omdpd.learners.protocol import Certificate, Promise, Report
 from omdpd.learners.proximal_steps import (
     Ground,
-    Representation,
     State,
     caution_after,
     first_occupancy,
     forgiven,
-    nothing_seen,
     prices_of,
 )
 from omdpd.learners.standard.weights import (
@@ -42,6 +40,7 @@ from omdpd.learners.standard.weights import (
     surrogate_bound,
 )
 from omdpd.learners.surrogate import Stepping, Surrogate, Weighting, distance, flow, inexactness, kernel_move
+from omdpd.learners.tables_or_graph import Representation, nothing_seen
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from omdpd.beliefs import rules
-from omdpd.beliefs.confidence import EmpiricalEstimator, Estimate, KnownModel
+from omdpd.beliefs.confidence import Estimate, KnownModel
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.evidence import Evidence, Scores
 from omdpd.beliefs.layouts import uniform_rows
@@ -16,7 +16,7 @@ from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import TableMemory
 from omdpd.beliefs.shared_rows import SharedRows
 from omdpd.beliefs.standard import SharingEstimator
-from omdpd.beliefs.visits import Order, Visits
+from omdpd.beliefs.visits import Visits
 from omdpd.learners.standard import weights as rules_of_weights
 from omdpd.learners.start import uniform_occupancy
 from omdpd.learners.surrogate import Surrogate, flow, matching, remembered_tables
@@ -27,11 +27,6 @@ from omdpd.solvers.compiled.products import largest, largest_dot
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import Hinges, SolveLog, Status, Step, mirror_step
 from omdpd.solvers.regions import Region
-
-# How beliefs are held: tables (H,S,A,S), or a layered graph of what was visited.
-Representation = Literal["dense", "graph"]
-# Entries of a kernel up to which beliefs are tables (32 MB each); a graph is for what is larger.
-MAX_TABLE = 4_000_000
 
 
 @quick
@@ -156,32 +151,6 @@ def forgiven(state: State, f: Surrogate, weights: Floats, q: Floats, V: Floats) 
     if state.caution is None:
         return 0.0
     return rules_of_weights.forgiven(state.caution.share, float(weights @ (V - state.V)), f.hinges.value(q))
-
-
-def layout_for(estimator: object, setting: Setting, wanted: Representation | None = None) -> Representation:
-    """What is wanted, else tables where a kernel has at most `MAX_TABLE` entries, and a graph beyond if one can be."""
-    H, S, A = setting.shape
-    if order_on_graph(estimator) is None or (wanted is None and H * S * A * S <= MAX_TABLE):
-        return "dense"
-    return wanted or "graph"
-
-
-def order_on_graph(estimator: object) -> Order | None:
-    """How counts are kept that a graph is made of; None if the estimator has no kernel made of counts alone."""
-    if isinstance(estimator, EmpiricalEstimator):
-        return "pooled" if estimator.stationary else "step"
-    return "pair" if isinstance(estimator, SharingEstimator) else None
-
-
-def nothing_seen(
-    estimator: object, setting: Setting, layout: Representation | None
-) -> tuple[Counts | Visits, Scores | None]:
-    """No visit yet, and no evidence for or against sharing between steps (None where nothing is shared)."""
-    order = order_on_graph(estimator)
-    if order is None or layout_for(estimator, setting, layout) == "dense":
-        return Counts.empty(setting), None
-    sharing = isinstance(estimator, SharingEstimator)
-    return Visits.empty(setting, order), Scores.empty(setting) if sharing else None
 
 
 def first_occupancy(estimator: object, setting: Setting, region: Region) -> Floats:

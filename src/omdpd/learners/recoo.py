@@ -18,95 +18,58 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, Estimator
-from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.confidence import Estimate
+from omdpd.learners.factors import WIDTHS, step
+from omdpd.learners.mirrored import Mirrored, Moved, unmoved
 from omdpd.learners.potential import positive_part
 from omdpd.learners.protocol import Card, Report
-from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, check_settings
-from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.mirror import HEAVIEST, Hinges, SolveLog, mirror_step
+from omdpd.learners.settings import Boxed, positive
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
+from omdpd.solvers.mirror import HEAVIEST, Hinges, mirror_step
+from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the occupancy in play, the queues and the last weights; `k` episodes have been seen."""
+class State(Moved):
+    """Besides, the queues, the last weights, and how often they were cut."""
 
-    setting: Setting
-    k: int
-    counts: Counts
-    q: Floats
     queue: Floats
     weights: Floats
-    log: SolveLog
-    saturations: int
+    saturations: int = 0
 
 
 @dataclass(frozen=True)
-class RECOO:
-    """Rectified queue, exact hinge; needs no K."""
+class RECOO(Boxed, Mirrored[State]):
+    """One proximal step with the exact hinge, weighted by a rectified queue."""
 
-    estimator: Estimator = BoxEstimator.practical()
-    alpha_scale: float = 1.0
-    epsilon: float = 0.01
+    alpha_scale: float = positive(1.0)
+    epsilon: float = positive(0.01)
 
-    def __post_init__(self) -> None:
-        check_settings(self, positive=("alpha_scale", "epsilon"))
+    card = Card(
+        "one proximal step with the exact hinge, weighted by a rectified queue",
+        ("bandit", "full"),
+        "fixed costs: O(sqrt K) regret, O(1) strong violation; adversarial: O(sqrt K), O(K^(3/4)) (known model)",
+        "Guo, Liu, Wei, Ying (NeurIPS 2022)",
+        "a policy safe in every episode exists",
+    )
+    factors = (*WIDTHS, step("alpha_scale"))
 
-    @staticmethod
-    def practical(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        alpha_scale: float = alpha_scale,
-        epsilon: float = epsilon,
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-    ) -> RECOO:
-        """One proximal step with the exact hinge, weighted by a rectified queue."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return RECOO(box, alpha_scale, epsilon)
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "one proximal step with the exact hinge, weighted by a rectified queue",
-            ("bandit", "full"),
-            "fixed costs: O(sqrt K) regret, O(1) strong violation; adversarial: O(sqrt K), O(K^(3/4)) (known model)",
-            "Guo, Liu, Wei, Ying (NeurIPS 2022)",
-            "a policy safe in every episode exists",
-        )
-
-    def init(self, setting: Setting) -> State:
-        """q_1 = the uniform policy under the uniform kernel; empty queues."""
-        self.estimator.check(setting)
-        q = uniform_occupancy(setting)
+    def start(self, setting: Setting) -> State:
+        """Empty queues."""
         nothing = np.zeros(setting.n_constraints)
-        return State(setting, 0, Counts.empty(setting), q, nothing, nothing, SolveLog(), 0)
+        return State(**unmoved(setting), queue=nothing, weights=nothing)
 
-    def policy(self, state: State) -> Floats:
-        """The policy of q_k."""
-        return policy_of_occupancy(state.q)
-
-    def update(self, state: State, feedback: Feedback) -> State:
-        """The queue, then the proximal step with the newest estimates."""
-        setting, k = state.setting, state.k + 1
-        counts = state.counts.add(feedback)
-        believed = self.estimator.estimate(setting, counts, k)
-        d = feedback.cost if isinstance(feedback, FullFeedback) else believed.cost
+    def stepped(self, state: State, believed: Estimate[Box], d: Floats) -> State:
+        """The queue, then the proximal step."""
+        setting, k = state.setting, state.k
         gamma, eta = k ** (0.5 + self.epsilon), self._step_size(setting, k)
-        queue = np.maximum(
-            state.queue + gamma * positive_part(np.tensordot(d, state.q, axes=3)), float(k) ** self.epsilon
-        )
+        paid = positive_part(np.tensordot(d, state.q, axes=3))
+        queue = np.maximum(state.queue + gamma * paid, float(k) ** self.epsilon)
         weights = np.minimum(queue * gamma, HEAVIEST / eta)
-        step = mirror_step(believed.region, setting.mu, state.q, -believed.reward, eta, Hinges(d, weights))
+        found = mirror_step(believed.region, setting.mu, state.q, -believed.reward, eta, Hinges(d, weights))
         return replace(
-            state, k=k, counts=counts, q=step.occupancy, queue=queue, weights=weights, log=state.log.after(step),
+            state, q=found.occupancy, queue=queue, weights=weights, log=state.log.after(found),
             saturations=state.saturations + bool(np.any(queue * gamma > HEAVIEST / eta)),
         )  # fmt: skip
 

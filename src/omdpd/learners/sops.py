@@ -19,158 +19,70 @@ Source: Stradi, Castiglioni, Marchesi, Gatti (ICML 2025; arXiv 2403.03672).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import (
-    DELTA,
-    REWARD_SCALE,
-    SAFE_COST_SCALE,
-    TRANSITION_SCALE,
-    BoxEstimator,
-    log_term,
-)
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.exploration import exploring_loss, exploring_step
-from omdpd.learners.needs import SafeChoice, SafePolicy, episodes_of, require_feedback, safe_policy_of
-from omdpd.learners.protocol import Card, Report
-from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, check_settings
-from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.compiled.boxes import box_values_of_policy
-from omdpd.solvers.compiled.flow import occupancy_of_policy, policy_of_occupancy
-from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
-from omdpd.solvers.regions import Box
+from omdpd.beliefs.confidence import SAFE_COST_SCALE
+from omdpd.learners.factors import exploration, kernel_width, margin, step
+from omdpd.learners.needs import Needs, SafeChoice, SafePolicy, safe_policy_of
+from omdpd.learners.projected import Projected, mixture, unprojected, worst_cost
+from omdpd.learners.projected import State as Stepped
+from omdpd.learners.protocol import Card
+from omdpd.learners.settings import ONES, Boxed, Preset, given, nonnegative, positive
+from omdpd.learners.widths import bounded_cost, mean_width
+from omdpd.problem.arrays import Floats
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Counts, the box, the projected occupancy, the policy in play with the safe policy's share in it."""
+class State(Stepped):
+    """Besides, the policy in play with the safe policy's share in it."""
 
-    setting: Setting
-    k: int
-    counts: Counts
-    box: Box
-    q: Floats
     policy: Floats
     share: float
-    weight: float
-    log: SolveLog
-    infeasible: int
 
 
 @dataclass(frozen=True)
-class SOPS:
-    """Exponential weights on importance-weighted losses, mixed with the `safe` policy until the mixture is safe."""
+class SOPS(Boxed, Projected[State]):
+    """The same, mixed with a known safe policy; its cost bonus is not zero, since safety rests on it."""
 
-    safe: SafePolicy | SafeChoice = "least-cost"
-    estimator: BoxEstimator = BoxEstimator.practical(cost_scale=SAFE_COST_SCALE)
-    step_scale: float = 1.0
-    gamma_scale: float | None = None
+    cost_scale: float = nonnegative(SAFE_COST_SCALE)
+    step_scale: float = positive(1.0)
+    safe_policy: SafeChoice = "least-cost"
+    _: KW_ONLY
+    gamma_scale: float | None = positive(None)
+    safe: SafePolicy | None = given(None)
 
-    def __post_init__(self) -> None:
-        check_settings(self, positive=("step_scale", "gamma_scale"))
+    card = Card(
+        "KL projections on an optimistic safe set, mixed with a known safe policy",
+        ("bandit",),
+        "O~(sqrt K) regret, no violation, for stochastic costs and adversarial loss",
+        "Stradi, Castiglioni, Marchesi, Gatti (ICML 2025)",
+        "a strictly safe policy and its cost are known",
+    )
+    needs = Needs(episodes=True, safe=True)
+    factors = (kernel_width(), margin("cost_scale"), step("step_scale"), exploration("gamma_scale"))
+    theory = Preset("Confidence widths with scales of one.", "safe", **ONES)
 
-    @staticmethod
-    def practical(
-        reward_scale: float = REWARD_SCALE,
-        cost_scale: float = SAFE_COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        step_scale: float = step_scale,
-        safe_policy: SafeChoice = "least-cost",
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-        gamma_scale: float | None = None,
-    ) -> SOPS:
-        """The same, mixed with a known safe policy; its cost bonus is not zero, since safety rests on it."""
-        box = BoxEstimator.practical(reward_scale, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return SOPS(safe_policy, box, step_scale, gamma_scale)
-
-    @staticmethod
-    def theory(safe: SafePolicy) -> SOPS:
-        """Confidence widths with scales of one."""
-        return SOPS(safe, BoxEstimator(clip=True, trusting=True))
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "KL projections on an optimistic safe set, mixed with a known safe policy",
-            ("bandit",),
-            "O~(sqrt K) regret, no violation, for stochastic costs and adversarial loss",
-            "Stradi, Castiglioni, Marchesi, Gatti (ICML 2025)",
-            "a strictly safe policy and its cost are known",
-        )
-
-    def init(self, setting: Setting) -> State:
+    def start(self, setting: Setting) -> State:
         """The uniform occupancy, mixed with the safe policy as if it cost all there is."""
-        self.estimator.check(setting)
-        require_feedback(self, setting, "bandit")
-        episodes_of(self, setting)
-        safe_policy_of(self, self.safe, setting)
-        q = uniform_occupancy(setting)
-        counts = Counts.empty(setting)
-        box = self.estimator.estimate(setting, counts, 0).region
-        return self._mixed(State(setting, 0, counts, box, q, q, 1.0, LIGHTEST, SolveLog(), 0), True)
+        first = unprojected(self.estimator, setting)
+        return self.mixed(State(**first, policy=first["q"], share=1.0), True)
 
     def policy(self, state: State) -> Floats:
         """The mixture."""
         return state.policy.copy()
 
-    def update(self, state: State, feedback: Feedback) -> State:
-        """Estimate the loss under the box that was in force, project on the newest safe set, mix."""
-        setting, mu, eta = state.setting, state.setting.mu, self._step(state.setting)
-        loss = exploring_loss(setting, state.box, state.policy, feedback, self._gamma(setting))
-        counts = state.counts.add(feedback)
-        believed = self.estimator.estimate(setting, counts, state.k + 1)
-        box = believed.region
-        near = smoothed(state.q, 1.0 / episodes_of(self, setting))
-        found = constrained_step(box, mu, near, loss, eta, believed.cost, state.weight)
-        projected = replace(
-            state, k=state.k + 1, counts=counts, box=box, q=found.step.occupancy, weight=found.weight,
-            log=state.log.after(found.step), infeasible=state.infeasible + (not found.exact),
-        )  # fmt: skip
-        return self._mixed(projected, found.exact)
-
-    def report(self, state: State) -> Report:
-        """The step, the safe policy's share as the weight, and how often the safe set was empty."""
-        return Report(state.log, self._step(state.setting), state.share, infeasible=state.infeasible)
-
-    def _mixed(self, state: State, exact: bool) -> State:
+    def mixed(self, state: State, exact: bool) -> State:
         """The least share of the safe policy that makes the mixture safe at worst, and the mixture."""
-        safe = safe_policy_of(self, self.safe, state.setting)
-        mu, counts = state.setting.mu, state.counts
-        bold = policy_of_occupancy(state.q)
-        share = 1.0
+        safe, counts = safe_policy_of(self, self.safe, state.setting), self.pooled(state.counts)
+        bold, share = policy_of_occupancy(state.q), 1.0
         if exact:
-            worst = np.array([self._worst(state, bold, d) for d in self._pessimistic(state)])
-            share = float(np.max(np.maximum(worst, 0.0) / (np.maximum(worst, 0.0) - safe.cost)))
-        p = (counts.pooled() if self.estimator.stationary else counts).transition_mean()
-        q = share * occupancy_of_policy(safe.policy, p, mu) + (1.0 - share) * occupancy_of_policy(bold, p, mu)
-        policy = policy_of_occupancy(q)
-        unreached = q.sum(axis=-1, keepdims=True) <= 0.0
-        return replace(state, share=share, policy=np.where(unreached, safe.policy, policy))
-
-    def _pessimistic(self, state: State) -> Floats:
-        """d_hat + xi in [-1, 1], and 1 where nothing was seen."""
-        counts = state.counts.pooled() if self.estimator.stationary else state.counts
-        L = log_term(state.setting, state.k, self.estimator.delta)
-        xi = self.estimator.cost_scale * np.sqrt(L / np.maximum(counts.visits, 1.0))
-        return np.where(counts.visits > 0.0, np.clip(counts.cost_mean() + xi, -1.0, 1.0), 1.0)
-
-    def _worst(self, state: State, policy: Floats, table: Floats) -> float:
-        """The largest value of the table over the box."""
-        return float(state.setting.mu @ box_values_of_policy(policy, state.box.lower, state.box.upper, table)[1][0])
-
-    def _gamma(self, setting: Setting) -> float:
-        """The implicit exploration: eta's own number, or `gamma_scale` times the published one."""
-        scale = self.step_scale if self.gamma_scale is None else self.gamma_scale
-        return scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)
-
-    def _step(self, setting: Setting) -> float:
-        """eta, times `step_scale`."""
-        return self.step_scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)
+            xi = self.cost_scale * mean_width(state.setting, counts, state.k, self.delta)
+            pessimistic = bounded_cost(counts.cost_mean(), xi, counts.visits, 1.0)
+            worst = np.maximum([worst_cost(state, bold, d) for d in pessimistic], 0.0)
+            share = float(np.max(worst / (worst - safe.cost)))
+        policy = mixture(safe.policy, bold, share, counts.transition_mean(), state.setting.mu)
+        return replace(state, share=share, policy=policy)

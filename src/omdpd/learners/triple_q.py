@@ -23,9 +23,11 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.learners.needs import episodes_of, require_feedback, require_single_constraint
+from omdpd.learners.factors import margin, reward_width
+from omdpd.learners.needs import Needs, check_needs, episodes_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.problem.arrays import Floats, Integers, check_settings, positive_integer
+from omdpd.learners.settings import Preset, Settings, nonnegative
+from omdpd.problem.arrays import Floats, Integers, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
 # How long a world that moves is taken for one that stays.
@@ -47,51 +49,42 @@ class State:
 
 
 @dataclass(frozen=True)
-class TripleQ:
+class TripleQ(Settings):
     """Model-free; the scales multiply the published bonuses, which are about 10 H."""
 
-    reward_scale: float = 0.01
-    cost_scale: float = 1e-4
-    tightening_scale: float = 0.0
+    reward_scale: float = nonnegative(0.01)
+    cost_scale: float = nonnegative(1e-4)
+    tightening_scale: float = nonnegative(0.0)
     restart: bool = False
     _: KW_ONLY
     restart_every: int | None = None
 
+    card = Card(
+        "model-free: two Q-tables and a virtual queue, frames of K^0.6",
+        ("bandit",),
+        "O~(K^0.8) regret, no weak violation for K large, for stochastic costs",
+        "Wei, Liu, Ying (AISTATS 2022)",
+        "Slater condition; one constraint",
+    )
+    needs = Needs(episodes=True, single_constraint=True)
+    factors = (reward_width(), margin("tightening_scale", 1e-9))  # the published tightening is about 1e8 here
+    restarted = Preset(
+        "Triple-Q that forgets everything every so many episodes, for a world that moves.",
+        "reward_scale cost_scale tightening_scale restart_every", restart_every=RESTART_EVERY,
+    )  # fmt: skip
+    theory = Preset(
+        "The published bonuses and tightening, and a fresh start in every frame.",
+        "", reward_scale=1.0, cost_scale=1.0, tightening_scale=1.0, restart=True,
+    )  # fmt: skip
+
     def __post_init__(self) -> None:
-        check_settings(self, nonnegative=("reward_scale", "cost_scale", "tightening_scale"))
+        super().__post_init__()
         if self.restart_every is not None:
             positive_integer("restart_every", self.restart_every)
 
-    @staticmethod
-    def restarted(
-        reward_scale: float = reward_scale,
-        cost_scale: float = cost_scale,
-        tightening_scale: float = tightening_scale,
-        restart_every: int = RESTART_EVERY,
-    ) -> TripleQ:
-        """Triple-Q that forgets everything every so many episodes, for a world that moves."""
-        return TripleQ(reward_scale, cost_scale, tightening_scale, restart_every=restart_every)
-
-    @staticmethod
-    def theory() -> TripleQ:
-        """The published bonuses and tightening, and a fresh start in every frame."""
-        return TripleQ(1.0, 1.0, 1.0, restart=True)
-
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "model-free: two Q-tables and a virtual queue, frames of K^0.6",
-            ("bandit",),
-            "O~(K^0.8) regret, no weak violation for K large, for stochastic costs",
-            "Wei, Liu, Ying (AISTATS 2022)",
-            "Slater condition; one constraint",
-        )
-
     def init(self, setting: Setting) -> State:
         """Both tables at H, an empty queue."""
-        require_feedback(self, setting, "bandit")
-        require_single_constraint(self, setting)
+        check_needs(self, setting)
         K = episodes_of(self, setting)
         if self.restart_every is not None:
             setting = replace(setting, n_episodes=min(self.restart_every, K))

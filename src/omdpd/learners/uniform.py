@@ -14,10 +14,8 @@ from omdpd.problem.setting import Feedback, Setting
 class Uniform:
     """The uniform policy."""
 
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card("every action alike; learns nothing", ("bandit", "full"), "none", "a reference")
+    card = Card("every action alike; learns nothing", ("bandit", "full"), "none", "a reference")
+    factors = ()
 
     def init(self, setting: Setting) -> Setting:
         """Nothing but the sizes is kept."""

@@ -11,115 +11,72 @@ method is BV-OPS; with a smaller power the estimate follows costs that change.
 Source: Stradi, Chiefari, Castiglioni, Marchesi, Gatti (2025; arXiv 2509.20114).  Certain, from its abstract and a
 summary: the loop of BV-OPS, weights that are such products, no Slater condition, positive violation.  Ours: the rule of
 beta_n (theirs adapts to what was met), eta, gamma and the divergence over (h,s,a) as in BV-OPS, and the library's box
-and bonus with their scales.
+and bonus with their scales.  `gamma_scale` sets gamma apart from eta.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, TRANSITION_SCALE, BoxEstimator, log_term
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.exploration import exploring_loss, exploring_step
-from omdpd.learners.needs import episodes_of, require_feedback
-from omdpd.learners.protocol import Card, Report
-from omdpd.learners.start import uniform_occupancy
-from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
+from omdpd.beliefs.confidence import REWARD_SCALE, Estimate
+from omdpd.learners.factors import exploration, kernel_width, step
+from omdpd.learners.projected import Projected, unprojected
+from omdpd.learners.projected import State as Stepped
+from omdpd.learners.protocol import Card
+from omdpd.learners.settings import Boxed, given, later, positive
+from omdpd.learners.widths import bounded_cost, mean_width
+from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
-from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.mirror import LIGHTEST, SolveLog, constrained_step, smoothed
 from omdpd.solvers.regions import Box
 
 
 @dataclass(frozen=True, eq=False)
-class State:
-    """Counts, weighted costs (I, H, S, A), the box of the data so far, the occupancy in play, the last weight."""
+class State(Stepped):
+    """Besides, the weighted costs (I, H, S, A)."""
 
-    setting: Setting
-    k: int
-    counts: Counts
     cost: Floats
-    box: Box
-    q: Floats
-    weight: float
-    log: SolveLog
-    infeasible: int
 
 
 @dataclass(frozen=True)
-class WCOPS:
-    """Importance-weighted losses on a safe set of costs in which recent ones weigh more."""
+class WCOPS(Boxed, Projected[State]):
+    """BV-OPS with recency-weighted costs, for costs that change without being revealed."""
 
-    estimator: BoxEstimator = BoxEstimator.practical()
-    power: float = 0.75
-    step_scale: float = 1.0
+    reward_scale: float = given(REWARD_SCALE)  # it looks at losses, never at the estimated reward
+    power: float = positive(0.75)
+    step_scale: float = positive(1.0)
+    _: KW_ONLY
+    gamma_scale: float | None = later(positive(None), None)
+
+    card = Card(
+        "KL projections on a safe set of recency-weighted costs",
+        ("bandit",),
+        "O~(sqrt K) regret and strong violation for stochastic costs, sublinear violation for adversarial ones",
+        "Stradi, Chiefari, Castiglioni, Marchesi, Gatti (2025)",
+        "known K",
+    )
+    factors = (kernel_width(), step("step_scale"), exploration("gamma_scale"))
 
     def __post_init__(self) -> None:
-        check_settings(self, positive=("power", "step_scale"))
+        super().__post_init__()
         if self.power > 1.0:
             raise InvalidInputError(f"WCOPS's power is {self.power}, but must lie in (0, 1]")
 
-    @staticmethod
-    def practical(
-        cost_scale: float = COST_SCALE,
-        transition_scale: float = TRANSITION_SCALE,
-        stationary: bool = False,
-        power: float = power,
-        step_scale: float = step_scale,
-        *,
-        clip: bool = True,
-        trusting: bool = True,
-        delta: float = DELTA,
-    ) -> WCOPS:
-        """BV-OPS with recency-weighted costs, for costs that change without being revealed."""
-        box = BoxEstimator.practical(REWARD_SCALE, cost_scale, transition_scale, stationary, clip, trusting, delta)
-        return WCOPS(box, power, step_scale)
+    def start(self, setting: Setting) -> State:
+        """Every cost is zero."""
+        first = unprojected(self.estimator, setting)
+        return State(**first, cost=first["counts"].cost_sum)
 
-    @property
-    def card(self) -> Card:
-        """The learner's line in the table of learners."""
-        return Card(
-            "KL projections on a safe set of recency-weighted costs",
-            ("bandit",),
-            "O~(sqrt K) regret and strong violation for stochastic costs, sublinear violation for adversarial ones",
-            "Stradi, Chiefari, Castiglioni, Marchesi, Gatti (2025)",
-            "known K",
-        )
-
-    def init(self, setting: Setting) -> State:
-        """The uniform policy under the uniform kernel; every kernel is possible, every cost zero."""
-        require_feedback(self, setting, "bandit")
-        episodes_of(self, setting)
-        self.estimator.check(setting)
-        counts, q = Counts.empty(setting), uniform_occupancy(setting)
-        box = self.estimator.estimate(setting, counts, 0).region
-        return State(setting, 0, counts, counts.cost_sum, box, q, LIGHTEST, SolveLog(), 0)
-
-    def policy(self, state: State) -> Floats:
-        """The policy of q_k."""
-        return policy_of_occupancy(state.q)
-
-    def update(self, state: State, feedback: Feedback) -> State:
-        """Weigh the costs that were met, then project on the newest safe set."""
+    def met(self, state: State, feedback: Feedback) -> State:
+        """Weigh the costs that were met."""
         assert isinstance(feedback, BanditFeedback)
-        setting, eta = state.setting, self._step(state.setting)
-        loss = exploring_loss(setting, state.box, policy_of_occupancy(state.q), feedback, eta)
-        counts = state.counts.add(feedback)
-        cost = self.weighed(state.cost, counts.visits, feedback)
-        box = self.estimator.estimate(setting, counts, state.k + 1).region
-        near = smoothed(state.q, 1.0 / episodes_of(self, setting))
-        tables = self._optimistic(state, counts, cost)
-        found = constrained_step(box, setting.mu, near, loss, eta, tables, state.weight)
-        return replace(
-            state, k=state.k + 1, counts=counts, cost=cost, box=box, q=found.step.occupancy, weight=found.weight,
-            log=state.log.after(found.step), infeasible=state.infeasible + (not found.exact),
-        )  # fmt: skip
+        return replace(state, cost=self.weighed(state.cost, state.counts.visits, feedback))
 
-    def report(self, state: State) -> Report:
-        """The step, and how often the safe set was empty."""
-        return Report(state.log, self._step(state.setting), infeasible=state.infeasible)
+    def tables(self, state: State, believed: Estimate[Box]) -> Floats:
+        """g - xi in [-1, 1], and -1 where nothing was seen."""
+        xi = self.cost_scale * mean_width(state.setting, state.counts, state.k, self.delta)
+        return bounded_cost(state.cost, xi, state.counts.visits, -1.0)
 
     def weighed(self, cost: Floats, visits: Floats, feedback: BanditFeedback) -> Floats:
         """The weighted costs after an episode, of which `visits` know already."""
@@ -128,13 +85,3 @@ class WCOPS:
         newer = cost.copy()
         newer[:, *at] = (1.0 - beta) * cost[:, *at] + beta * feedback.costs
         return newer
-
-    def _optimistic(self, state: State, counts: Counts, cost: Floats) -> Floats:
-        """g - xi in [-1, 1], and -1 where nothing was seen."""
-        L = log_term(state.setting, state.k + 1, self.estimator.delta)
-        xi = self.estimator.cost_scale * np.sqrt(L / np.maximum(counts.visits, 1.0))
-        return np.where(counts.visits > 0.0, np.clip(cost - xi, -1.0, 1.0), -1.0)
-
-    def _step(self, setting: Setting) -> float:
-        """eta = gamma, times `step_scale`."""
-        return self.step_scale * exploring_step(setting, episodes_of(self, setting), self.estimator.delta)

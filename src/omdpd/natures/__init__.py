@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omdpd.natures import anchored, fixed, independent, moving, natural, pool, rewards, scaled, unrevealed
+from omdpd.natures import anchored, fixed, independent, moving, pool, rewards, scaled
 from omdpd.natures.protocol import Nature
 from omdpd.problem.cmdp import CMDP
 
@@ -20,12 +20,12 @@ NATURES: dict[str, Callable[..., Nature]] = {
     "anchored": anchored.make,
     "drifting": pool.make_drifting,
     "independent": independent.make,
-    "natural": natural.make,
-    "hostile": natural.make_hostile,
+    "natural": pool.make_natural,
+    "hostile": pool.make_hostile,
     "switching_rewards": rewards.make_switching,
     "drifting_rewards": rewards.make_drifting,
     "adaptive_rewards": rewards.make_adaptive,
-    "unrevealed": unrevealed.make,
+    "unrevealed": pool.make_unrevealed,
     "moving": moving.make,
 }
 

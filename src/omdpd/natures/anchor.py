@@ -18,6 +18,7 @@ SLACK = 0.02
 class Anchor:
     """Half the reward-optimal occupancy plus half the uniform policy's, under the true kernel."""
 
+    cmdp: CMDP
     occupancy: Floats
     optimum: Floats
 
@@ -28,12 +29,12 @@ class Anchor:
         best, _ = greedy_under(cmdp.laws, cmdp.reward)
         q_opt = occupancy_under(cmdp.laws, best, cmdp.initial)
         q_uniform = occupancy_under(cmdp.laws, np.full((H, S, A), 1.0 / A), cmdp.initial)
-        return Anchor(0.5 * q_opt + 0.5 * q_uniform, q_opt)
+        return Anchor(cmdp, 0.5 * q_opt + 0.5 * q_uniform, q_opt)
 
     def binding_table(self, rng: np.random.Generator) -> Floats:
         """A table that the anchor satisfies with slack and that makes the reward-optimal policy pay."""
         H = self.occupancy.shape[0]
-        w = rng.uniform(-1.0, 1.0, self.occupancy.shape)
+        w = self._drawn(rng)
         w -= float(np.vdot(w, self.occupancy)) / H
         if np.vdot(w, self.optimum) < 0.0:
             w = -w
@@ -43,6 +44,10 @@ class Anchor:
     def table(self, rng: np.random.Generator) -> Floats:
         """A table shifted, if need be, until the anchor is just safe."""
         H = self.occupancy.shape[0]
-        w = rng.uniform(-1.0, 1.0, self.occupancy.shape)
+        w = self._drawn(rng)
         w -= max(float(np.vdot(w, self.occupancy)) / H, 0.0)
         return w / np.abs(w).max()
+
+    def _drawn(self, rng: np.random.Generator) -> Floats:
+        """Independent numbers in [-1, 1]."""
+        return self.cmdp.copied(rng.uniform(-1.0, 1.0, self.occupancy.shape))

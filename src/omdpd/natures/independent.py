@@ -44,7 +44,7 @@ class Independent:
     def table(self, key: int) -> Floats:
         """The table of episode `key`."""
         shape = (self.cmdp.n_constraints, *self.cmdp.shape)
-        return np.array(LEVELS)[episode_rng(self.seed, key).integers(len(LEVELS), size=shape)]
+        return self.cmdp.copied(np.array(LEVELS)[episode_rng(self.seed, key).integers(len(LEVELS), size=shape)])
 
     def safety(self) -> Safety:
         """None beyond a few dozen episodes."""

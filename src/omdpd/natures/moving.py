@@ -22,7 +22,7 @@ from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.laws import DenseLaws
 from omdpd.problem.setting import FeedbackKind
 from omdpd.solvers.compiled.flow import value_of_policy
-from omdpd.solvers.programs import best_policy, safest_policy
+from omdpd.solvers.planning import best_plan, safest_plan
 
 PIECE, STEP, REACH = 250, 0.1, 0.5
 
@@ -62,7 +62,7 @@ class Moving:
     @cached_property
     def optima(self) -> tuple[float | None, ...]:
         """The best value of a policy that is safe, in each world of the turn; None where there is none."""
-        plans = [best_policy(world.transition, world.initial, world.reward, world.excess) for world in self.worlds]
+        plans = [best_plan(world.laws, world.initial, world.reward, world.excess) for world in self.worlds]
         return tuple(plan.value if plan.feasible else None for plan in plans)
 
     def place(self, k: int) -> int:
@@ -91,7 +91,7 @@ class Moving:
         """Whether some policy is safe in each world of the turn, and whether one was found that is safe in all."""
         if None in self.optima:
             return Safety(False, "in some world of the turn no policy is safe")
-        tried = [safest_policy(world.transition, world.initial, world.excess) for world in self.worlds]
+        tried = [safest_plan(world.laws, world.initial, world.excess) for world in self.worlds]
         for policy in tried:
             costs = [value_of_policy(policy, w.transition, w.initial, d) for w in self.worlds for d in w.excess]
             if max(costs) <= 0.0:
@@ -107,4 +107,5 @@ def make(cmdp: CMDP, seed: int, piece: int = PIECE, step: float = STEP, reach: f
         raise InvalidInputError(f"step is {step} and reach {reach}, but 0 < step <= reach <= 1 is asked for")
     rng = np.random.default_rng((seed, 2**32 + 2))  # apart from every episode's stream and from the other tables
     order = rng.permutation(cmdp.shape[1])
-    return Moving(cmdp, cmdp.transition[..., order], rng.uniform(0.0, 1.0, cmdp.shape), piece, step, reach)
+    other = cmdp.copied(rng.uniform(0.0, 1.0, cmdp.shape))
+    return Moving(cmdp, cmdp.transition[..., order], other, piece, step, reach)

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from omdpd.jit.decorators import COMPILED
+from omdpd.natures.streams import first_below
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
-from omdpd.solvers.compiled.options import COMPILED
-from omdpd.solvers.compiled.streams import first_below
 
 # In place of a round: the one whose largest excess cost is largest for the policy in play, the first of equals.
 COSTLIEST = -1

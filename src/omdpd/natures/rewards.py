@@ -19,8 +19,8 @@ import numpy as np
 
 from omdpd.natures import pool
 from omdpd.natures.fixed import Fixed
-from omdpd.natures.pool import BLOCK, PERIOD, POOL_SIZE, Switching
-from omdpd.natures.protocol import Nature, Safety, episode_choice
+from omdpd.natures.pool import BLOCK, PERIOD, POOL_SIZE, Switching, check_choice, chosen, turned
+from omdpd.natures.protocol import Nature, Safety
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
@@ -59,16 +59,11 @@ class ChangingRewards:
 
     def reward(self, k: int, occupancy: Floats) -> Floats:
         """The reward table of episode k."""
-        n = len(self.tables)
         if self.choosing == "adaptive":
             return self.tables[int(np.argmin(np.tensordot(self.tables, occupancy, axes=3)))]
         if self.choosing == "drifting":
-            place = (k % self.period) * n / self.period
-            j, x = int(place), place - int(place)
-            return (1.0 - x) * self.tables[j % n] + x * self.tables[(j + 1) % n]
-        if self.switching == "random":
-            return self.tables[episode_choice(self.seed, k, n)]
-        return self.tables[(k // self.block if self.switching == "blocks" else k) % n]
+            return turned(self.tables, k % self.period, self.period)
+        return self.tables[chosen(self.switching, self.seed, k, len(self.tables), self.block)]
 
     def table(self, key: int) -> Floats:
         """The other nature's cost table."""
@@ -89,8 +84,7 @@ def make_switching(
     costs: Costs = "mean",
 ) -> ChangingRewards:
     """A few reward tables, switched in blocks, at random or cyclically; costs of the world, or of a pool."""
-    if switching not in ("random", "blocks", "cyclic"):
-        raise InvalidInputError(f"switching is {switching!r}, but must be 'random', 'blocks' or 'cyclic'")
+    check_choice("switching", switching, Switching)
     _at_least_one("block", block)
     tables = draw_rewards(cmdp, seed, size, strength)
     return ChangingRewards(tables, _base(cmdp, seed, costs), seed, "switching", switching, block)
@@ -124,7 +118,7 @@ def draw_rewards(cmdp: CMDP, seed: int, size: int, strength: float) -> Floats:
     if not 0.0 <= strength <= 1.0:
         raise InvalidInputError(f"strength is {strength}, but must lie between 0 and 1")
     rng = np.random.default_rng((seed, 2**32 + 1))  # apart from every episode's stream and from the pool's
-    return (1.0 - strength) * cmdp.reward + strength * rng.uniform(0.0, 1.0, (size, *cmdp.shape))
+    return (1.0 - strength) * cmdp.reward + strength * cmdp.copied(rng.uniform(0.0, 1.0, (size, *cmdp.shape)))
 
 
 def _base(cmdp: CMDP, seed: int, costs: Costs) -> Nature:

@@ -11,12 +11,12 @@ import numpy as np
 from omdpd.learners.protocol import Learner, Report
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
-from omdpd.play.guards import as_learner
 from omdpd.play.judging import Comparator, Scores, scores
-from omdpd.play.loop import first, met_comparator, seed_of, stretches
+from omdpd.play.loop import met_comparator, seed_of, start_of_run, stretches
 from omdpd.play.policy import Policy
-from omdpd.play.rows import Row, Rows
-from omdpd.play.scene import Metric, Scene, informed
+from omdpd.play.rows import Row, Rows, regret_curve
+from omdpd.play.scene import Metric, Scene, with_known_facts
+from omdpd.play.start import NOTHING_BEFORE, Before, starting
 from omdpd.play.units import Units
 from omdpd.problem.arrays import Floats, InvalidInputError, named
 from omdpd.problem.cmdp import CMDP
@@ -61,22 +61,24 @@ class History:
     @property
     def regret(self) -> Floats | None:
         """Cumulative regret, (K,); None where no policy is safe in every episode."""
-        best = self.comparator.value
-        if best is None:
-            return None
-        gap = np.array(self.rows.column("episode")) * best - np.array(self.rows.column("value_sum"))
-        return self.units.span * gap
+        episodes, values = (np.array(self.rows.column(name)) for name in ("episode", "value_sum"))
+        seen = regret_curve(self.comparator.value, episodes, values)
+        return None if seen is None else self.units.span * seen
+
+    @property
+    def _per_episode(self) -> str:
+        return self.units.per_episode(self.scores.violation, len(self.rows))
 
     def __repr__(self) -> str:
         unknown = "regret undefined (no policy is safe in every episode)"
         regret = unknown if self.scores.regret is None else f"regret {self.scores.regret:.4g}"
-        violation = f"strong violation {self.scores.violation:.4g}"
+        violation = f"strong violation {self.scores.violation:.4g} ({self._per_episode})"
         return f"History({self.label}, {self.nature}, {len(self.rows)} episodes: {regret}, {violation})"
 
     def _repr_html_(self) -> str:
         """The history in a notebook: its scores, and regret and violation as small curves."""
         facts = {
-            "episodes": len(self.rows), "strong violation": f"{self.scores.violation:.4g}",
+            "episodes": len(self.rows), "strong violation": f"{self.scores.violation:.4g} ({self._per_episode})",
             "weak violation": f"{self.scores.weak_violation:.4g}",
             "regret": "none: no policy is safe in every episode" if self.scores.regret is None else (
                 f"{self.scores.regret:.4g}"
@@ -103,18 +105,20 @@ class Watched:
 
 def play_history(
     cmdp: CMDP,
-    learner: Learner[Any],
+    learner: Learner[Any] | None,
     nature: str | Nature,
     n_episodes: int,
     seed: int,
     label: str | None,
     metrics: Mapping[str, Metric] | None,
     watched: Watched,
+    before: Before = NOTHING_BEFORE,
 ) -> History:
     """Play one run in memory: `omdpd.run` says what the parameters are."""
-    name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed, metrics)
-    units, label, learner = Units.of(cmdp), label or type(learner).__name__, scene.learner
-    end = start = first(scene)
+    name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed, metrics, before)
+    units, learner = Units.of(cmdp), scene.learner
+    label = label or type(learner).__name__
+    end = start = start_of_run(scene)
     rows, kept, paid = Rows(), {}, 0.0
     for _, fresh, now in stretches(scene, start, rollouts_of(seed), lambda k: True, watched.keep):
         end = now
@@ -138,11 +142,12 @@ def play_history(
 
 def scene_in_memory(
     cmdp: CMDP,
-    learner: Learner[Any],
+    learner: Learner[Any] | None,
     nature: str | Nature,
     n_episodes: int,
     seed: int,
     metrics: Mapping[str, Metric] | None = None,
+    before: Before = NOTHING_BEFORE,
 ) -> tuple[str, Scene]:
     """The nature's name, and what a seed makes of these parts: each draws from its own stream of random numbers."""
     nature_stream, own = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 3))
@@ -152,8 +157,9 @@ def scene_in_memory(
         raise InvalidInputError(f"nature is {nature!r}, but must be the name of a nature or one of your own")
     else:
         name, picked = type(nature).__name__, nature
-    informed_learner = informed(as_learner(learner), cmdp, picked.feedback)
-    return name, Scene(cmdp, picked, informed_learner, n_episodes, metrics or {}, seed_of(own))
+    chosen = starting(learner, cmdp.setting(n_episodes, picked.feedback), before)
+    informed = with_known_facts(chosen, cmdp, picked.feedback)
+    return name, Scene(cmdp, picked, informed, n_episodes, metrics or {}, seed_of(own), logged=before.logged)
 
 
 def rollouts_of(seed: int) -> np.random.Generator:

@@ -18,12 +18,13 @@ import numpy as np
 from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import Nature
 from omdpd.play.compiled.episode import at_least
+from omdpd.play.rows import regret_curve
 from omdpd.problem.arrays import Floats, expected, inner
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.records import quick
 from omdpd.solvers.graph import Graph
-from omdpd.solvers.planning import best_plan_against, written_out
-from omdpd.solvers.programs import least_total_violation
+from omdpd.solvers.planning import best_plan_against
+from omdpd.solvers.programs import least_total_violation, written_out
 from omdpd.solvers.regions import Region
 
 # An exponent is shown from this many episodes on, K = 4 x 250: before episode 250 or so learners explore, and between
@@ -82,14 +83,26 @@ class Totals:
 
     def after(self, judged: Assessment, occupancy: Floats, n_episodes: int, reward: Floats | None = None) -> Totals:
         """The sums with one more episode of a run of `n_episodes`; `reward` is its table where they change."""
-        k = self.episodes + 1
-        value, violation = self.value + judged.value, self.violation + judged.violation
-        quarter = (k, value, violation) if k == n_episodes // EXPONENT_START else self.quarter
-        late = (k, violation) if k == n_episodes - n_episodes // LATE_SHARE else self.late
         met = self.rewards
         if reward is not None:
             met = reward if met is None else met + reward
-        return Totals(k, value, violation, self.excess + judged.excess, self.occupancy + occupancy, quarter, late, met)
+        value, violation = self.value + judged.value, self.violation + judged.violation
+        excess, visited = self.excess + judged.excess, self.occupancy + occupancy
+        return self.along([value], [violation], excess, visited, n_episodes, met)
+
+    def along(
+        self, values: Sequence[float] | Floats, violations: Sequence[float] | Floats, excess: Floats,
+        occupancy: Floats, n_episodes: int, rewards: Floats | None,
+    ) -> Totals:  # fmt: skip
+        """The sums after some episodes more, of which `values` and `violations` are the sums after each of them."""
+        k, n = self.episodes, len(values)
+        at, late_at = n_episodes // EXPONENT_START - k, n_episodes - n_episodes // LATE_SHARE - k
+        quarter, late = self.quarter, self.late
+        if 0 < at <= n:
+            quarter = (k + at, float(values[at - 1]), float(violations[at - 1]))
+        if 0 < late_at <= n:
+            late = (k + late_at, float(violations[late_at - 1]))
+        return Totals(k + n, float(values[-1]), float(violations[-1]), excess, occupancy, quarter, late, rewards)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,18 +154,20 @@ def comparator(
     `weights` (n,) are the sums of the factors with which each was met; None if they are not known.
     """
     size = len(keys) * cmdp.excess.size
-    kept = list(_chunks(nature, keys)) if size <= MAX_NUMBERS else None
-    chunks = (lambda: iter(kept)) if kept is not None else (lambda: _chunks(nature, keys))
-    against = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward if reward is None else reward, chunks)
+    kept = list(_chunks(cmdp, nature, keys)) if size <= MAX_NUMBERS else None
+    chunks = (lambda: iter(kept)) if kept is not None else (lambda: _chunks(cmdp, nature, keys))
+    earned = cmdp.reward if reward is None else cmdp.copied(reward)
+    against = best_plan_against(cmdp.laws, cmdp.initial, earned, chunks)
     plan, rows = against.plan, against.rows
     if not plan.feasible:
         paid = None
-        if weights is not None and kept is not None and size <= MAX_HINDSIGHT and written_out(cmdp.laws):
+        if weights is not None and kept is not None and size <= MAX_HINDSIGHT and written_out(cmdp.shape):
             tables = np.concatenate(kept).reshape(len(keys), *cmdp.excess.shape)
             paid = least_total_violation(cmdp.transition, cmdp.initial, tables, weights)
         return Comparator(False, None, rows[:0], np.zeros(0), paid)
     priced = plan.multipliers > 0.0
-    return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0, plan.policy)
+    policy = plan.policy if cmdp.mask is None else cmdp.mask.played(plan.policy)
+    return Comparator(True, plan.value, rows[priced], plan.multipliers[priced], 0.0, policy)
 
 
 def dynamic_comparator(cmdp: CMDP, value: float | None) -> Comparator:
@@ -171,14 +186,16 @@ def scores(values: Floats, totals: Totals, best: Comparator) -> Scores:
     violation_exponent = growth_exponent(k4, violation4, K, violation)
     if best.value is None:
         return Scores(None, None, None, violation, weak, None, violation_exponent, late)
-    regret = K * best.value - totals.value
+    regret: float = regret_curve(best.value, K, totals.value)
     gaps = best.value - values
     positive = float(np.maximum(gaps, 0.0, out=gaps).sum())  # in place: a run may have a million of them
     if totals.rewards is not None:
         positive = max(regret, 0.0)  # where rewards change an episode has no comparator of its own
     lagrangian = regret + float(best.multipliers @ inner(best.rows, totals.occupancy))
     # The mean reward of the run says nothing about its first quarter where rewards change.
-    exponent = None if totals.rewards is not None else growth_exponent(k4, k4 * best.value - value4, K, regret)
+    exponent = (
+        None if totals.rewards is not None else growth_exponent(k4, regret_curve(best.value, k4, value4), K, regret)
+    )
     return Scores(regret, positive, lagrangian, violation, weak, exponent, violation_exponent, late)
 
 
@@ -187,7 +204,7 @@ def early_sums(totals: Totals, best: Comparator) -> dict[str, float | None]:
     if totals.quarter is None:
         return {"early_episode": None, "early_regret": None, "early_violation": None}
     k, value, violation = totals.quarter
-    regret = None if best.value is None else k * best.value - value
+    regret = regret_curve(best.value, k, value)
     return {"early_episode": k, "early_regret": regret, "early_violation": violation}
 
 
@@ -221,8 +238,8 @@ def optimism_holds(believed: Estimate[Region], transition: Floats, reward: Float
     return cost is None or at_least(cost, believed.cost)
 
 
-def _chunks(nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:
+def _chunks(cmdp: CMDP, nature: Nature, keys: Sequence[int]) -> Iterator[Floats]:
     """The tables of the keys, a thousand episodes at a time, (n, H, S, A)."""
     for start in range(0, len(keys), 1000):
-        tables = [nature.table(key) for key in keys[start : start + 1000]]
+        tables = [cmdp.copied(nature.table(key)) for key in keys[start : start + 1000]]
         yield tables[0] if len(tables) == 1 else np.concatenate(tables)

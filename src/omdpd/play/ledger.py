@@ -22,13 +22,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.beliefs.confidence import COST_WIDTH, DELTA, log_term, log_term_transition, radius
+from omdpd.beliefs.confidence import COST_WIDTH, DELTA, log_term, log_term_transition
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.protocol import Plan, Promise, Report
+from omdpd.play.compiled.event import inverse_visits, kernel_within, means_within
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
-from omdpd.solvers.compiled.event import inverse_visits, kernel_within, means_within
 
 # Means that are met exactly differ from the truth by rounding.
 ROUNDING = 1e-9
@@ -80,20 +80,8 @@ def promised(ledger: Ledger | None, report: Report, changes: bool) -> Promise | 
     return None if changes else report.promise
 
 
-def within_widths(counts: Counts, cmdp: CMDP, setting: Setting) -> bool:
-    """Neither F^p nor F^r nor (where costs are estimated) F^d: both sides of every width."""
-    events = [reward_errors, cost_errors, transition_errors] if setting.feedback == "bandit" else [
-        reward_errors, transition_errors,
-    ]  # fmt: skip
-    for errors in events:
-        error, width = errors(counts, cmdp, setting)
-        if np.any(error > width + ROUNDING):
-            return False
-    return True
-
-
 def all_within(counts: Counts, cmdp: CMDP, setting: Setting) -> bool:
-    """`within_widths`, compiled."""
+    """Whether none of F^p, F^r and (where costs are estimated) F^d failed: both sides of every width."""
     n, L = counts.visits, log_term(setting, 0, DELTA)
     if not means_within(counts.reward_sum[None], n, np.ascontiguousarray(cmdp.reward)[None], L, ROUNDING):
         return False
@@ -102,30 +90,6 @@ def all_within(counts: Counts, cmdp: CMDP, setting: Setting) -> bool:
     if estimated and not means_within(counts.cost_sum, n, np.ascontiguousarray(cmdp.excess), wide, ROUNDING):
         return False
     return kernel_within(counts.transitions, cmdp.transition, log_term_transition(setting, 0, DELTA), ROUNDING)
-
-
-def reward_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:
-    """|r - r_hat| (H, S, A), and the width sqrt(L/n) that F^r holds it against."""
-    return np.abs(cmdp.reward - counts.reward_mean()), _width(counts, setting)
-
-
-def cost_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:
-    """|d - d_hat| (I, H, S, A), and the width sqrt(2L/n) that F^d holds it against."""
-    return np.abs(cmdp.excess - counts.cost_mean()), COST_WIDTH * _width(counts, setting)
-
-
-def transition_errors(counts: Counts, cmdp: CMDP, setting: Setting) -> tuple[Floats, Floats]:
-    """|p - p_hat| (H-1, S, A, S), and the radius that F^p holds it against; the last step leads nowhere.
-
-    (The paper's radius is above one where nothing was seen.)
-    """
-    n, p_hat = counts.departures[:-1, ..., None], counts.transition_mean()[:-1]
-    return np.abs(cmdp.transition[:-1] - p_hat), radius(p_hat, n, 1.0, log_term_transition(setting, 0, DELTA))
-
-
-def _width(counts: Counts, setting: Setting) -> Floats:
-    width: Floats = np.sqrt(log_term(setting, 0, DELTA) / np.maximum(counts.visits, 1.0))
-    return width
 
 
 def visit_bounds(setting: Setting, k: int) -> tuple[float, float]:

@@ -24,6 +24,7 @@ from omdpd.play.ledger import Ledger, promised
 from omdpd.play.many import Batches
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
+from omdpd.play.start import started
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.records import quick
@@ -40,7 +41,7 @@ EVEN_POINTS = 1_000
 POINTS_PER_DECADE = 500
 # The most episodes of a stretch, which is as long as takes so many seconds: then a run listens to its user.  And the
 # most that are played one by one before stretches are tried again.
-LONG, BLINK, ALONE = 4096, 0.02, 64
+MAX_BATCH, BATCH_SECONDS, MAX_SINGLE = 4096, 0.02, 64
 
 
 @quick
@@ -67,15 +68,15 @@ class Progress:
         return self.totals.episodes
 
 
-def first(scene: Scene) -> Progress:
+def start_of_run(scene: Scene) -> Progress:
     """Before the first episode."""
     setting = scene.setting
     check_footprint(scene.learner, setting)
     if getattr(scene.learner, "draws", False):
         setting = replace(setting, seed=scene.learner_seed)
-    state = scene.learner.init(setting)
-    # Where the truth changes, no estimate of a mean can be held against it.
-    followed = not changes_of(scene.nature) and scene.learner.report(state).plan is not None
+    state = started(scene.learner, setting, scene.logged)
+    # Where the truth changes, no estimate of a mean can be held against it; nor one of episodes that were not played.
+    followed = not changes_of(scene.nature) and not scene.logged and scene.learner.report(state).plan is not None
     ledger = Ledger.empty(setting) if followed else None
     return Progress(state, Totals.none(scene.cmdp), (), 0.0, ledger, np.zeros(0))
 
@@ -156,7 +157,7 @@ def stretches(
         wanted = min(most, ends[bisect_right(ends, now.k)] - now.k)
         found = None if now.ledger is not None else stage.play(now.learner_state, now.totals, rng, recorded, wanted)
         if found is None:  # the verbs go on for a while, ever longer if nothing else is of use
-            alone = min(2 * alone + 1, ALONE)
+            alone = min(2 * alone + 1, MAX_SINGLE)
             continue
         keys, weights = now.keys, now.weights
         for key, times in found.met if scene.nature.repeats else ():
@@ -164,7 +165,7 @@ def stretches(
         spent = time.perf_counter() - began
         now = Progress(found.state, found.totals, keys, now.seconds + spent, None, weights)
         alone = 0 if len(found.values) >= alone else alone
-        most = max(1, min(LONG, int(len(found.values) * BLINK / spent)))
+        most = max(1, min(MAX_BATCH, int(len(found.values) * BATCH_SECONDS / spent)))
         yield Played(found.values, found.rows, now)
 
 

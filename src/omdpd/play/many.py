@@ -18,7 +18,7 @@ from omdpd.learners.protocol import Compiled, Told
 from omdpd.natures.protocol import changes_of, rounds_ahead
 from omdpd.play.episode import has_tables
 from omdpd.play.guards import VERBS
-from omdpd.play.judging import EXPONENT_START, LATE_SHARE, Totals
+from omdpd.play.judging import Totals
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, Integers
@@ -85,7 +85,11 @@ class Batches:
         told = not changes_of(self.scene.nature)
         return Together(
             columns.value[:played].tolist(), _rows(totals.episodes, wanted, step.told, columns, told), step.state,
-            _totals(totals, columns, played, self.scene.episodes), self._met(choices[:played]),
+            totals.along(
+                columns.value_sum[1 : played + 1], columns.violation_sum[1 : played + 1], columns.excess_sum,
+                columns.occupancy_sum, self.scene.episodes, totals.rewards,
+            ),
+            self._met(choices[:played]),
         )  # fmt: skip
 
     def _met(self, played: Integers) -> list[tuple[int, float]]:
@@ -174,17 +178,3 @@ def _rows(k: int, wanted: list[int], told: Told, columns: Any, stays: bool) -> l
             )
         )  # fmt: skip
     return rows
-
-
-def _totals(before: Totals, columns: Any, n: int, n_episodes: int) -> Totals:
-    """The sums of a run after n episodes more."""
-    k, quarter, late = before.episodes, before.quarter, before.late
-    at_quarter, at_late = n_episodes // EXPONENT_START, n_episodes - n_episodes // LATE_SHARE
-    if k < at_quarter <= k + n:
-        quarter = (at_quarter, float(columns.value_sum[at_quarter - k]), float(columns.violation_sum[at_quarter - k]))
-    if k < at_late <= k + n:
-        late = (at_late, float(columns.violation_sum[at_late - k]))
-    return Totals(
-        k + n, float(columns.value_sum[n]), float(columns.violation_sum[n]), columns.excess_sum, columns.occupancy_sum,
-        quarter, late, before.rewards,
-    )  # fmt: skip

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, expected, inner, policy_table
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.solvers.long_run import occupancy_in_the_long_run
 from omdpd.solvers.sweeps import occupancy_under
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, Npz, npz_of_arrays, opened_npz
@@ -35,7 +36,10 @@ MAX_LABEL_BYTES = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a policy earns and costs in expectation, exactly, in the user's units; `costs` and `budget` are (I,)."""
+    """What a policy earns and costs in expectation, exactly, in the user's units; `costs` and `budget` are (I,).
+
+    A budget is infinite where there is no limit.
+    """
 
     value: float
     costs: Floats
@@ -52,7 +56,8 @@ class Evaluation:
         return bool(np.all(self.excess <= 1e-9 * np.maximum(1.0, np.abs(self.budget))))
 
     def __str__(self) -> str:
-        costs = ", ".join(f"{c:.6g} of {b:.6g}" for c, b in zip(self.costs, self.budget, strict=True))
+        spent = zip(self.costs, self.budget, strict=True)
+        costs = ", ".join(f"{c:.6g}{'' if b == np.inf else f' of {b:.6g}'}" for c, b in spent)
         return f"earns {self.value:.6g}, costs {costs} ({'safe' if self.safe else 'over budget'})"
 
 
@@ -70,36 +75,43 @@ class Policy:
 
     Parameters
     ----------
-    table : (H, S, A)
-        Rows of probabilities; kept as they are, read-only.
+    table : (H, S, A) or (S, A)
+        Rows of probabilities; kept as they are, read-only.  One table (S, A) is played at every step, however many
+        there are; it is kept as (1, S, A).
     labels
         Names of states and actions.
+    reached : (H, S), optional
+        Which states are ever reached: what is shown and exported to other programs leaves the others out.
     """
 
     table: Floats
     labels: Labels = Labels()
+    reached: npt.NDArray[np.bool_] | None = None
+    every_step: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        kept = as_policy("policy", self.table).view()
+        one = np.ndim(self.table) == 2
+        kept = as_policy("policy", np.asarray(self.table)[None] if one else self.table).view()
         kept.setflags(write=False)
         object.__setattr__(self, "table", kept)
-        for kind, given, wanted in (
-            ("state", self.labels.states, self.shape[1]),
-            ("action", self.labels.actions, self.shape[2]),
-        ):
+        object.__setattr__(self, "every_step", one)
+        if self.reached is not None and self.reached.shape != kept.shape[:2]:
+            raise InvalidInputError(f"reached has shape {self.reached.shape}, but the policy {kept.shape[:2]}")
+        names = (("state", self.labels.states), ("action", self.labels.actions))
+        for (kind, given), wanted in zip(names, self.shape[1:], strict=True):
             if len(given) not in (0, wanted):
                 raise InvalidInputError(f"there are {len(given)} {kind} labels, but {wanted} of that kind")
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(H, S, A)."""
+        """(H, S, A); (1, S, A) where one table is played at every step."""
         H, S, A = self.table.shape
         return (H, S, A)
 
     @property
     def ndim(self) -> int:
-        """3, as of a table."""
-        return self.table.ndim
+        """As of its table: 3, or 2 where one is played at every step."""
+        return 2 if self.every_step else 3
 
     @property
     def stationary(self) -> bool:
@@ -109,16 +121,27 @@ class Policy:
     def at(self, step: int, state: int) -> Floats:
         """The probabilities of the actions at a zero-based step in a state, (A,)."""
         H, S, _ = self.shape
-        for name, value, bound in (("step", step, H), ("state", state, S)):
-            if not isinstance(value, int | np.integer) or not 0 <= value < bound:
-                raise InvalidInputError(f"{name} is {value!r}, but must be a whole number between 0 and {bound - 1}")
-        return self.table[step, state]
+        for name, value, bound in (("step", step, None if self.every_step else H), ("state", state, S)):
+            if not isinstance(value, int | np.integer) or not 0 <= value < (value + 1 if bound is None else bound):
+                upper = "of at least 0" if bound is None else f"between 0 and {bound - 1}"
+                raise InvalidInputError(f"{name} is {value!r}, but must be a whole number {upper}")
+        return self.table[0 if self.every_step else step, state]
 
-    def act(self, step: int, state: int, rng: np.random.Generator | None = None) -> int:
-        """An action drawn at a zero-based step in a state; without `rng` nobody can draw it again.
+    def greedy(self) -> Policy:
+        """The policy that always plays the likeliest action (the first of several): it never draws.
+
+        It may earn less and cost more than this one; `evaluate` says what.
+        """
+        table = np.eye(self.shape[2])[self.table.argmax(axis=2)]
+        return Policy(table[0] if self.every_step else table, self.labels, self.reached)
+
+    def act(self, step: int, state: int, rng: np.random.Generator | None = None, *, deterministic: bool = False) -> int:
+        """An action drawn (or the likeliest) at a zero-based step in a state; without `rng` nobody can draw it again.
 
         A seed in place of a generator is refused, since it would draw the same number in every step.
         """
+        if deterministic:
+            return int(self.at(step, state).argmax())
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise InvalidInputError(
                 f"rng is {rng!r}, but must be a generator: make one with numpy.random.default_rng and keep it"
@@ -130,11 +153,16 @@ class Policy:
 
     def evaluate(self, cmdp: CMDP) -> Evaluation:
         """What it earns and costs in a known problem, exactly and in the user's units."""
-        table = policy_table(self.table, *cmdp.shape)
-        q = occupancy_under(cmdp.laws, table, cmdp.initial)
+        table = table_of(self, cmdp.shape)
+        if cmdp.mask is not None:
+            cmdp.mask.refuse(table)
+        if cmdp.discount is None:
+            q = occupancy_under(cmdp.laws, table, cmdp.initial)
+        else:
+            q = occupancy_in_the_long_run(cmdp.laws.listed(), table[0], cmdp.initial, cmdp.discount)[None]
         costs = inner(cmdp.cost, q)
         value = natural_value(cmdp, expected(cmdp.reward, q))
-        return Evaluation(value, costs * cmdp.cost_scale, cmdp.budget * cmdp.cost_scale)
+        return Evaluation(value, costs * cmdp.cost_scale, cmdp.limits)
 
     def save(self, file: str | Path) -> Path:
         """Keep it in a file, whole or not at all: ``.npz`` for `load`, ``.json`` and ``.csv`` for other programs."""
@@ -168,15 +196,14 @@ class Policy:
         head, rows = self._cells()
         shown = rows if most is None else rows[:most]
         widths = [max(len(cell) for cell in column) for column in zip(head, *shown, strict=True)]
-        left = {i for i, name in enumerate(head) if name == "state"}
-        text = [
-            "  ".join(
-                c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in (head, *shown)
-        ]
+        sides = [str.ljust if name == "state" else str.rjust for name in head]
+        text = ["  ".join(to(c, w) for to, c, w in zip(sides, line, widths, strict=True)) for line in (head, *shown)]
         more = len(rows) - len(shown)
-        return [line.rstrip() for line in text] + ([f"... and {more} more lines"] if more else [])
+        never = 0 if self.reached is None else int((~self.reached).sum())
+        return [
+            *(line.rstrip() for line in text), *([f"... and {more} more lines"] if more else []),
+            *([f"{never} pairs of step and state are never reached and left out"] if never else []),
+        ]  # fmt: skip
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -194,7 +221,7 @@ class Policy:
         return facts_html("policy", facts, table_html(head, rows[:MAX_LINES]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self.table, dtype=dtype, copy=copy)
+        return np.array(self.table[0] if self.every_step else self.table, dtype=dtype, copy=copy)
 
     def __getitem__(self, key: Any) -> Any:
         return self.table[key]
@@ -207,18 +234,20 @@ class Policy:
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and lines of the table, as texts; the step is left out where nothing depends on it."""
-        states, actions = self._names()
+        states, actions = self.names()
         once = self.stationary
         steps = range(1 if once else self.shape[0])
         head = [*([] if once else ["step"]), "state", *actions]
+        met = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
+        shown = np.asarray(met.any(axis=0, keepdims=True)) if once else met
         rows = [
             [*([] if once else [str(h)]), states[s], *(f"{p:.3f}" for p in self.table[h, s])]
             for h in steps
-            for s in range(self.shape[1])
+            for s in np.flatnonzero(shown[h]).tolist()
         ]
         return head, rows
 
-    def _names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of states and actions, given or counted."""
         _, S, A = self.shape
         states = self.labels.states or tuple(f"state {s}" for s in range(S))
@@ -226,20 +255,26 @@ class Policy:
 
     def _npz(self) -> bytes:
         labels = json.dumps(asdict(self.labels)).encode()
-        return npz_of_arrays({"policy": np.array(self.table), "labels": np.frombuffer(labels, dtype=np.uint8)})
+        return npz_of_arrays({"policy": np.array(self), "labels": np.frombuffer(labels, dtype=np.uint8)})
 
     def _json(self) -> bytes:
-        states, actions = self._names()
-        content = {"states": states, "actions": actions, "policy": self.table.tolist()}
-        return json.dumps(content, allow_nan=False).encode()
+        states, actions = self.names()
+        reached = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
+        table = [
+            [row if met else None for row, met in zip(rows, there, strict=True)]
+            for rows, there in zip(self.table.tolist(), reached.tolist(), strict=True)
+        ]
+        shown = {"states": states, "actions": actions, "policy": table[0] if self.every_step else table}
+        return json.dumps(shown, allow_nan=False).encode()
 
     def _csv(self) -> bytes:
-        states, actions = self._names()
+        states, actions = self.names()
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("step", "state", "state_name", "action", "action_name", "probability"))
         for (h, s, a), p in np.ndenumerate(self.table):
-            writer.writerow((h, s, states[s], a, actions[a], repr(float(p))))
+            if self.reached is None or self.reached[h, s]:
+                writer.writerow(("" if self.every_step else h, s, states[s], a, actions[a], repr(float(p))))
         return text.getvalue().encode()
 
 

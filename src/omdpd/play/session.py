@@ -1,12 +1,13 @@
-"""A learner for somebody's own loop: ask for a policy, tell what happened; in memory, or durable on disk."""
+"""A learner for somebody's own loop: begin an episode, act, tell what came of it, end it; in memory, or on disk."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import re
+import secrets
+import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import local
 from typing import Any, Self
@@ -15,92 +16,144 @@ from weakref import WeakSet, finalize
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.learners.needs import with_scaled_safe_policy
-from omdpd.learners.protocol import Learner, Report, check_storable, restored, stored_classes
-from omdpd.play.guards import as_learner, check_footprint
-from omdpd.play.policy import Policy
-from omdpd.play.start import as_start, started, with_next_start
+from omdpd.learners.masked import MaskedState, masked
+from omdpd.learners.protocol import Learner, Report, check_storable
+from omdpd.learners.safe_start import SafeStart
+from omdpd.play.alarms import Alarm
+from omdpd.play.books import Books, Ended, Open, checked_id, ended_by
+from omdpd.play.carry import Carry
+from omdpd.play.episodes import (
+    Entry,
+    Episode,
+    checked_budget,
+    opened,
+    over_allowed,
+    to_act,
+    to_begin,
+    to_end,
+    to_tell,
+    to_tell_whole,
+)
+from omdpd.play.forecast import Forecast, forecast_of_state
+from omdpd.play.guards import check_footprint
+from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
+from omdpd.play.logs import Log
+from omdpd.play.policy import Policy, table_of
+from omdpd.play.start import Before, Start, as_start, started, starting
+from omdpd.play.taught import Taught
+from omdpd.play.verdict import Verdict, verdict_from_logs
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
-from omdpd.problem.setting import Feedback, Setting, checked_feedback
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback
 from omdpd.storage.atomic import RecordError
-from omdpd.storage.journal import Facts, Journal, SessionWarning
+from omdpd.storage.journal import Journal, SessionWarning, Whole, logs_of_session
 from omdpd.storage.locks import Turn
-from omdpd.storage.npz import Arrays
-from omdpd.storage.packing import Tree, in_words, pack, unpack
 
 
 class Session:
-    """Ask and tell: `policy()` before an episode, `update(feedback)` after it.
+    """A learner that plays and learns episode by episode: `begin`, `act`, `tell`, `end`.
 
-    Threads may share one: updates take turns, and `policy` is always that after some whole update.
+    Several episodes may be open at once; they may be told late, out of order, and twice, and end short.  Threads may
+    share a session: calls take turns, and a policy is always that after some whole update.
 
-    With a budget in the setting, feedback holds costs and rewards as they are met, in one's own units.  `logged` are
-    episodes from before, whoever played them: the first policy is planned with what they tell.
+    With a budget in the setting, costs and rewards are told as they are met, in one's own units.  `logged` are
+    whole episodes from before, whoever played them: the first policy is planned with what they tell, and is within
+    every budget as far as they certify it.  Without a learner (None) it is `SafeStart`; one that explores is refused
+    unless ``start="explore"``.  `fallback` is played while the
+    last update failed; without it, an update that fails is refused.  `carry` gives episodes their budgets.
 
-    >>> import numpy as np
-    >>> from omdpd import BanditFeedback, ProximalOMDPD, Session, Setting, Trajectory
+    >>> from omdpd import ProximalOMDPD, Session, Setting
     >>> session = Session(ProximalOMDPD.cautious(), Setting(horizon=2, n_states=2, n_actions=2))
-    >>> session.policy().shape
-    (2, 2, 2)
-    >>> met = Trajectory(states=np.array([0, 1]), actions=np.array([1, 0]))
-    >>> session.update(BanditFeedback(met, rewards=np.array([1.0, 0.0]), costs=np.array([[0.2, -0.1]])))
+    >>> episode = session.begin()
+    >>> for state in (0, 1):
+    ...     action = episode.act(state)
+    ...     episode.tell(reward=1.0, cost=0.2 * action)
+    >>> episode.end()
     >>> session.episodes
     1
     """
 
-    def __init__(self, learner: Learner[Any], setting: Setting, *, logged: Sequence[Feedback] = ()) -> None:
-        self.learner = _in_learner_units(as_learner(learner), setting)
+    def __init__(
+        self,
+        learner: Learner[Any] | None,
+        setting: Setting,
+        *,
+        logged: Sequence[Feedback] | Log | Before = (),
+        start: Start = "safe",
+        fallback: Policy | npt.ArrayLike | None = None,
+        carry: Carry | None = None,
+    ) -> None:
+        self._before = _before(setting, logged, start)
+        self.learner = in_learner_units(starting(learner, setting.scaled(), self._before), setting)
+        self._player = masked(self.learner, setting)
         self.setting = setting
         self.episodes = 0
         self._closed = False
-        check_footprint(self.learner, setting.scaled())
-        checked = tuple(checked_feedback(setting, feedback) for feedback in logged)
-        self._state = started(self.learner, setting.scaled(), checked)
+        check_footprint(self._player, setting.scaled())
+        self._mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
         self._turn, self._within = Turn(), False
+        self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
+        self._books, self._entries, self._lags = Books(), 0, False
+        self._followers: list[Session] = []
+        self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
+        if fallback is not None:
+            self._mind.kept[self._fallback] = table_of(fallback, setting.shape)
+        if carry is not None:
+            carry.budget(self._base(), self._books)
+        self.carry = carry
 
     @classmethod
     def open(
         cls,
         path: str | Path,
-        learner: Learner[Any],
+        learner: Learner[Any] | None,
         setting: Setting,
         snapshot_every: int = 200,
         *,
-        logged: Sequence[Feedback] = (),
+        logged: Sequence[Feedback] | Log | Before = (),
+        start: Start = "safe",
+        fallback: Policy | npt.ArrayLike | None = None,
+        carry: Carry | None = None,
     ) -> Session:
-        """A session kept in a folder: every update is on disk before it returns.
+        """A session kept in a folder: what was told is on disk before the call returns.
 
-        Opening it again, after a crash too, goes on with the same policy.  One process at a time may have it open, and
-        only that one writes: a child forked from it is refused.  A process that died, or a session that was dropped
-        (``del``), does not hold it; nor does one outside ``with`` that the same thread opened before, as a notebook's
-        cell that is run again does: that one is closed.  Use it with ``with``, or call `close`.
+        Opening it again, after a crash too, goes on with the same policy and the same open episodes; logs and `start`
+        need not be given again.  One process at a
+        time may have it open, and only that one writes: a child forked from it is refused.  A process that died, or a
+        session that was dropped (``del``), does not hold it; nor does one outside ``with`` that the same thread opened
+        before, as a notebook's cell that is run again does: that one is closed.  Use it with ``with``, or call `close`.
         """
         positive_integer("snapshot_every", snapshot_every)
         if Path(path).exists() and not Path(path).is_dir():
             raise InvalidInputError(f"path is {str(path)!r}, which is a file, but a session is kept in a folder")
-        session = cls(learner, setting, logged=logged)
+        earlier = logs_of_session(Path(path))
+        given = logged if isinstance(logged, Before) or len(logged) or earlier is None else Before(*earlier)
+        session = cls(learner, setting, logged=given, start=start, fallback=fallback, carry=carry)
         # What could not be opened again is refused here, before anything is written or learnt.
-        check_storable(learner, session._state)
-        fingerprint, facts = _fingerprint(session.learner, setting, logged)
+        check_storable(session._player, session._mind.state)
+        # One that took its safe policy from the logs is known by the learner that was given.
+        known = session.learner if learner is None else in_learner_units(learner, setting)
+        owner = owner_of(known, setting, logged, session._before)
         _close_forgotten(Path(path))
-        journal = Journal(Path(path))
+        journal = Journal(Path(path), keeps_past=setting.feedback == "bandit")
         try:
-            journal.claim(fingerprint, facts)
-            kept = journal.snapshot()
-            if kept is not None:
-                session.episodes, tree, arrays = kept
-                session._kept = session.episodes
-                session._state = _restored(Path(path), tree, arrays, learner, type(session._state))
-            for feedback, initial in journal.replay(session.episodes):
-                good = checked_feedback(setting.scaled(), feedback)  # scaled before it was written
-                session._state = session._after(good, initial)
-                session.episodes += 1
+            journal.claim(owner)
+            session._name = journal.session
+            session._mind.journal = journal
+            if (kept := journal.snapshot()) is not None:
+                session._books = session._mind.restore(Path(path) / "snapshot.json", kept)
+                session._entries, session.episodes, session._kept = kept.entries, kept.episodes, kept.episodes
+            for entry in journal.replay(session._entries):
+                session._replay(entry)
+                session._entries += 1
+            session._mind.learn()
         except BaseException:
             journal.close()
             raise
         session._journal, session._snapshot_every = journal, snapshot_every
+        if session._fallback:
+            session._mind.keep(session._fallback, session._mind.kept[session._fallback])
         finalize(session, journal.close)
         _OPEN.sessions.add(session)
         return session
@@ -110,12 +163,18 @@ class Session:
         where = "closed" if self._closed else where
         return f"Session({type(self.learner).__name__}, {self.episodes} episodes, {where})"
 
+    # ------------------------------------------------------------------------------------------ whole policies
+
     def policy(self) -> Policy:
-        """The policy to play in the next episode: probabilities of actions by step and state."""
-        return Policy(self.learner.policy(self._state).copy())
+        """The policy that the next episode is played with: probabilities of actions by step and state."""
+        return Policy(self._mind.policy(self._to_play()).copy())
+
+    def ask(self, id: str | None = None) -> Episode:
+        """An episode to be played elsewhere: its `policy` is all one needs; `tell` has what came of it."""
+        return self.begin(id)
 
     def update(self, feedback: Feedback, initial: npt.ArrayLike | None = None) -> None:
-        """Learn from one episode; wrong feedback is refused with a sentence and changes nothing.
+        """Learn from one whole episode; wrong feedback is refused with a sentence and changes nothing.
 
         `initial` is the law of the next episode's first state, if it is not what it was: it stays until it is given
         anew.
@@ -123,18 +182,226 @@ class Session:
         good = checked_feedback(self.setting, feedback)
         law = None if initial is None else as_start(initial, self.setting)
         with self._turn.taken():
-            if self._closed:
-                raise InvalidInputError("the session is closed, so nothing more can be told to it: open it again")
+            self._check_open()
+            self._mind.learn()
             self._snapshot()
-            state, following = self._after(good, law), self.episodes + 1
+            entry = Whole(good, law)
+            state, following = self._mind.after(entry), self.episodes + 1
             if self._journal is not None:
-                self._journal.append(self.episodes, good, law)
+                self._journal.append(self._entries, entry)
             # Nothing that can fail comes after the journal has it.
-            self._state, self.episodes = state, following
+            self._mind.become(state, entry)
+            self.episodes, self._entries = following, self._entries + 1
+
+    def tell(
+        self, id: str, feedback: BanditFeedback, *, cut: bool = False, budget: npt.ArrayLike | None = None
+    ) -> None:
+        """Learn from a trajectory under an id, begun here or not: told twice it counts once, told otherwise is refused.
+
+        `cut` says that it may have fewer steps than the horizon, because its end was not seen.
+        """
+        checked_id(id)
+        with self._turn.taken():
+            self._check_open()
+            self._enter(to_tell_whole(self._books, self.setting, id, feedback, cut, budget, time.time()))
+
+    # ------------------------------------------------------------------------------------------ episode by episode
+
+    def begin(
+        self,
+        id: str | None = None,
+        budget: npt.ArrayLike | None = None,
+        allowed: npt.ArrayLike | None = None,
+        initial: npt.ArrayLike | None = None,
+    ) -> Episode:
+        """Begin an episode, or go on with the open one of this id.
+
+        `budget` is this episode's, in the units of the setting.  `allowed` says which actions may be drawn: (A,),
+        (S, A) or (H, S, A); the policy is divided by what it gives to those.  `initial` is the law of the first state
+        that plans are made for from now on.
+        """
+        name = secrets.token_hex(8) if id is None else checked_id(id)
+        law = None if initial is None else as_start(initial, self.setting)
+        if self.setting.feedback != "bandit":
+            raise InvalidInputError("episodes whose cost tables are revealed are told whole: policy() and update()")
+        with self._turn.taken():
+            self._check_open()
+            policy = self._to_play()
+            entry = to_begin(self._books, self.setting, name, budget, allowed, policy, time.time())
+            if entry is not None:
+                if self.carry is not None and budget is None:
+                    entry["budget"] = self.carry.budget(self._base(), self._books).tolist()
+                self._mind.played.setdefault(policy, self._mind.policy(policy))
+                self._enter(entry if law is None else entry | {"initial": law.tolist()}, sync=False)
+        return Episode(self, name)
+
+    def episode(self, id: str) -> Episode:
+        """The open episode of an id."""
+        return Episode(self, opened(self._books, id).id)
+
+    def act(self, id: str, state: int, step: int | None = None) -> int:
+        """The action of an open episode in a state; see `Episode.act`."""
+        with self._turn.taken():
+            self._check_open()
+            episode = opened(self._books, id)
+            entry = to_act(self._books, self.setting, self._name, id, state, step, self._table_of(episode))
+            if entry is not None:
+                self._enter(entry, sync=False)
+                return int(entry["action"])
+            return episode.actions[-1 if step is None else step]
+
+    def tell_step(self, id: str, reward: float, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
+        """What a step of an open episode earned and cost; see `Episode.tell`."""
+        self.tell_steps(id, [(step, reward, cost)])
+
+    def tell_steps(self, id: str, steps: Sequence[tuple[int | None, float, npt.ArrayLike]]) -> None:
+        """Several steps at once, each as (step, reward, cost)."""
+        with self._turn.taken():
+            self._check_open()
+            self._enter(to_tell(self._books, self.setting, id, steps))
+
+    def end(self, id: str, absorbed: int | None = None, cut: bool = False) -> None:
+        """End an open episode and learn from it; see `Episode.end`."""
+        with self._turn.taken():
+            self._check_open()
+            table = self._table_of(self._books.open[id]) if id in self._books.open else None
+            self._enter(to_end(self._books, self.setting, self._name, id, absorbed, cut, table, time.time()))
+
+    def drop(self, id: str) -> None:
+        """Wait no longer for an open episode: it is counted, and nothing is learnt from it."""
+        with self._turn.taken():
+            self._check_open()
+            if self._books.digests.get(id) != "dropped":
+                self._enter({"do": "drop", "id": opened(self._books, id).id})
+
+    def drop_older(self, seconds: float) -> list[str]:
+        """Drop the open episodes that began longer ago than this; their ids."""
+        before = time.time() - seconds
+        old = [each.id for each in list(self._books.open.values()) if each.began < before]
+        for id in old:
+            self.drop(id)
+        return old
+
+    def set_budget(self, budget: npt.ArrayLike) -> None:
+        """Give the episodes that begin from now on another budget."""
+        limit = checked_budget(self.setting, budget)
+        with self._turn.taken():
+            self._check_open()
+            if limit != self._books.budget:
+                self._enter({"do": "budget", "budget": limit})
+
+    @property
+    def learnt(self) -> int:
+        """How many episodes the policy in force has learnt from."""
+        return self._mind.learnt
+
+    @property
+    def _state(self) -> Any:
+        return self._mind.state
+
+    @property
+    def open_episodes(self) -> tuple[str, ...]:
+        """The ids of the episodes that have begun and not ended."""
+        return tuple(self._books.open)
+
+    def policy_of(self, id: str) -> Policy:
+        """The policy that an open episode is played with, over its allowed actions."""
+        return Policy(self._table_of(opened(self._books, id)).copy())
+
+    # ------------------------------------------------------------------------------------------ operation
+
+    def rollback(self, to: int | None) -> None:
+        """Play a policy of before in the episodes that begin from now on: that of a snapshot after `to` episodes.
+
+        The learner goes on learning; None plays its policy again.
+        """
+        name = None if to is None else f"kept {to}"
+        if name is not None and to not in (known := self.kept_policies):
+            raise InvalidInputError(f"no policy was kept after {to} episodes, but after {', '.join(map(str, known))}")
+        with self._turn.taken():
+            self._check_open()
+            if name != self._books.playing:
+                self._enter({"do": "play", "policy": name})
+
+    @property
+    def kept_policies(self) -> tuple[int, ...]:
+        """After how many episodes policies were kept that `rollback` may go back to."""
+        names = {name.split(" ")[1] for name in self._mind.kept if name.startswith("kept ")}
+        names |= set() if self._journal is None else set(self._journal.policies())
+        return tuple(sorted(int(name) for name in names if name.isdecimal()))
+
+    def keep_policy(self) -> int:
+        """Keep the learner's policy to go back to; after how many episodes it is."""
+        with self._turn.taken():
+            self._mind.keep(f"kept {self.learnt}", self._player.policy(self._mind.state))
+        return self.learnt
+
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The alarms as they stand; `omdpd.play.alarms` says what each goes by."""
+        names = [f"cost {i}" for i in range(self.setting.n_constraints)]
+        return self._books.watch.alarms(names, sum(self._mind.capped))
+
+    def fork(self, folder: str | Path, learner: Learner[Any] | None = None, setting: Setting | None = None) -> Session:
+        """Another session that was told everything this one was, perhaps with another learner or setting.
+
+        Episodes keep their ids, their policies and their budgets; those that are open here are not in it.
+        """
+        chosen = self.learner if learner is None else learner
+        made = Session.open(folder, chosen, setting or self.setting, logged=self._before)
+        self._catch_up(made)
+        return made
+
+    def follow(self, shadow: Session) -> None:
+        """Tell another session all that this one is told, from the first episode on: a shadow, which plays nothing.
+
+        Call it again after opening both: what the shadow missed is told to it then.
+        """
+        self._catch_up(shadow)
+        self._followers.append(shadow)
+
+    def judge(self, policy: Policy | npt.ArrayLike) -> Verdict:
+        """What a policy would have earned and cost in the last episodes, off-policy: a shadow's, say."""
+        recent = [each for each in self._books.recent if each.how != "cut"]
+        if not recent:
+            raise InvalidInputError("no episode has ended yet, so nothing can be judged")
+        log = Log.from_episodes(each.feedback for each in recent)
+        chances = [each.chances for each in recent if each.chances is not None]
+        if len(chances) == len(recent):
+            log = replace(log, propensities=np.concatenate(chances))
+        return verdict_from_logs(self.setting, log, policy)
+
+    def _catch_up(self, other: Session) -> None:
+        """Tell another session the episodes that it was not told yet."""
+        if self._journal is None:
+            raise InvalidInputError("a session in memory does not keep what it was told: open one in a folder")
+        books, n = Books(), 0
+        for entry in self._journal.past():
+            if isinstance(entry, Whole):
+                n += 1
+                if n > other.episodes:
+                    other.update(_in_units(self.setting, entry.feedback))
+            elif (ended := books.apply(entry, self.setting)) is not None:
+                n += 1
+                if n > other.episodes:
+                    other.take_over(ended)
+
+    def take_over(self, ended: Ended) -> None:
+        """Be told an episode that another session played, with its id and its budget."""
+        short = ended.how == "cut"
+        self.tell(ended.id, ended.feedback, cut=short, budget=ended.budget)
+
+    # ------------------------------------------------------------------------------------------ what is known
+
+    def forecast(self) -> Forecast:
+        """What the next episode will earn and cost, in the units of the setting: of sessions with `SafeStart`."""
+        if not isinstance(self.learner, SafeStart):
+            raise InvalidInputError(f"{type(self.learner).__name__} forecasts nothing: SafeStart does")
+        own = self._state.inner if isinstance(self._state, MaskedState) else self._state
+        return forecast_of_state(self.setting, own, self.learner.confidence)
 
     def report(self) -> Report:
         """The learner's numbers: step size, weight, certificates of its solves."""
-        return self.learner.report(self._state)
+        return self._player.report(self._mind.state)
 
     def close(self) -> None:
         """Let go of the folder, if the session has one; from then on nothing more can be told to it."""
@@ -151,12 +418,111 @@ class Session:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    # ------------------------------------------------------------------------------------------ for a server
+
+    def lag(self) -> None:
+        """From now on write without waiting for the disk (`sync` does), and learn when `learn_next` is called."""
+        self._lags = True
+
+    def sync(self) -> None:
+        """Make durable what was told."""
+        if self._journal is not None:
+            self._journal.sync()
+
+    @property
+    def waiting(self) -> int:
+        """How many episodes have ended and are not learnt from yet."""
+        return len(self._mind.waiting)
+
+    def learn_next(self) -> bool:
+        """Learn from the episode that has waited longest, while others act and tell; whether there was one."""
+        if not self._mind.waiting:
+            return False
+        item = self._mind.waiting[0]
+        state, unsure = self._mind.tried(item)
+        with self._turn.taken():
+            self._mind.waiting.popleft()
+            self._mind.become(state, item, unsure)
+            self._mind.forget(self._books)
+        if isinstance(item, Ended):
+            for shadow in self._followers:
+                shadow.take_over(item)
+        return True
+
+    # ------------------------------------------------------------------------------------------ entries and learning
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidInputError("the session is closed, so nothing more can be told to it: open it again")
+
+    def _enter(self, entry: Entry | None, sync: bool = True) -> None:
+        """Write an entry and do what it says; nothing where nothing is new."""
+        if entry is None:
+            return
+        made = None
+        if entry["do"] == "end":
+            self._snapshot()
+            if not self._lags:
+                self._mind.learn()
+                item = ended_by(entry, self._books.open.get(entry["id"]))
+                made = self._mind.tried(item) if self._fallback else (self._mind.after(item), "")
+        if self._journal is not None:
+            self._journal.append(self._entries, entry, sync and not self._lags)
+        # Nothing that can fail comes after the journal has it.
+        self._entries += 1
+        ended = self._apply(entry)
+        if made is not None and ended is not None:
+            self._mind.waiting.pop()
+            self._mind.become(made[0], ended, made[1])
+            for shadow in self._followers:
+                shadow.take_over(ended)
+
+    def _apply(self, entry: Entry) -> Ended | None:
+        """Enter it into the books; what is to be learnt waits."""
+        ended = self._books.apply(entry, self.setting)
+        if entry.get("initial") is not None:
+            self._mind.waiting.append(np.array(entry["initial"]))
+        if ended is not None:
+            self.episodes += 1
+            self._mind.waiting.append(ended)
+        if entry["do"] in ("end", "drop"):
+            self._mind.forget(self._books)
+        return ended
+
+    def _replay(self, entry: Whole | Entry) -> None:
+        """Do again what an entry of the journal says: a policy is that of as many updates as it was then."""
+        if isinstance(entry, Whole):
+            good = checked_feedback(self.setting.scaled(), entry.feedback)  # scaled before it was written
+            self._mind.waiting.append(Whole(good, entry.initial))
+            self.episodes += 1
+            return
+        if entry["do"] == "begin":
+            kind, number = entry["policy"].split(" ", 1)
+            if kind == "learnt":
+                self._mind.learn(up_to=int(number))
+            self._mind.played.setdefault(entry["policy"], self._mind.policy(entry["policy"]))
+        self._apply(entry)
+
+    def _to_play(self) -> str:
+        """The name of the policy that an episode which begins now is played with."""
+        if self._books.playing is not None:
+            return self._books.playing
+        return self._fallback if self._fallback and self._mind.unsure else f"learnt {self._mind.learnt}"
+
+    def _table_of(self, episode: Open) -> Floats:
+        return over_allowed(self._mind.played[episode.policy], episode, self.setting)
+
+    def _base(self) -> Floats:
+        """The budget of an episode that is given none."""
+        return np.asarray(checked_budget(self.setting, self._books.budget or self.setting.budget or 0.0))
+
     def _snapshot(self) -> None:
         """Keep the state if it is time: before the next update, so that no update raises that is there already."""
         if self._journal is None or self.episodes % self._snapshot_every or self.episodes == self._kept:
             return
         try:
-            self._journal.take_snapshot(self.episodes, *pack(self._state))
+            self._journal.take_snapshot(self.episodes, *self._mind.shelved(self._books))
+            self._mind.keep(f"kept {self._mind.learnt}", self._player.policy(self._mind.state))
             self._kept = self.episodes
         except RecordError:
             raise
@@ -166,21 +532,6 @@ class Session:
                 "lost, but opening the session will take longer",
                 SessionWarning, stacklevel=3,
             )  # fmt: skip
-
-    def _after(self, feedback: Feedback, initial: Floats | None) -> Any:
-        """The state after one more episode, with the law that the next one starts from."""
-        state = self._state if initial is None else with_next_start(self.learner, self._state, initial)
-        return self.learner.update(state, feedback)
-
-
-def _in_learner_units(learner: Learner[Any], setting: Setting) -> Learner[Any]:
-    """The learner with a safe policy in its own units, where one was given in those of the setting."""
-    budget, scale = (
-        np.full(setting.n_constraints, absent) if given is None else np.asarray(given)
-        for given, absent in ((setting.budget, 0.0), (setting.cost_scale, 1.0))
-    )
-    scaled: Learner[Any] = with_scaled_safe_policy(learner, budget, scale)
-    return scaled
 
 
 class _Opened(local):
@@ -193,6 +544,14 @@ class _Opened(local):
 _OPEN = _Opened()
 
 
+def _before(setting: Setting, logged: Sequence[Feedback] | Log | Before, start: Start) -> Before:
+    """What was logged as a learner sees it; it does so already where another session had it."""
+    if isinstance(logged, Before):
+        seen = tuple(checked_feedback(setting.scaled(), feedback) for feedback in logged.logged)
+        return Before(seen, logged.start)
+    return Before(tuple(checked_feedback(setting, each) for each in whole_episodes(logged, setting)), start)
+
+
 def _close_forgotten(path: Path) -> None:
     """Close what this thread opened in a folder and left open outside ``with``."""
     for session in list(_OPEN.sessions):
@@ -201,36 +560,16 @@ def _close_forgotten(path: Path) -> None:
             session.close()
 
 
-def _restored(path: Path, tree: Tree, arrays: Arrays, learner: Learner[Any], kind: type) -> Any:
-    """The state of a snapshot, which must be of the learner's own kind."""
-    try:
-        state = restored(learner, unpack(tree, arrays, stored_classes(learner)))
-        if type(state) is not kind:
-            raise TypeError(f"it is a {type(state).__name__}, not a {kind.__name__}")
-        return state
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise RecordError(f"{path / 'snapshot.json'} is damaged: the state in it cannot be used ({error})") from None
+def _digest(table: Floats) -> str:
+    return hashlib.sha256(np.ascontiguousarray(table).tobytes()).hexdigest()[:12]
 
 
-def _fingerprint(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] = ()) -> tuple[str, Facts]:
-    """A hash of everything that learner, setting and what was logged before hold, and the same in words."""
-    try:
-        tree, arrays = pack((learner, setting, *logged))
-        facts = in_words(tree[0], arrays, "learner") | in_words(tree[1], arrays, "setting")
-        # Sessions whose settings have no units and no seed keep the fingerprint they had before there were any.
-        fields = tree[1]["fields"]
-        for name in [name for name in ("budget", "cost_scale", "reward_range", "seed") if fields[name] is None]:
-            del fields[name]
-    except TypeError as error:
-        raise InvalidInputError(
-            f"a session on disk must be able to tell whose it is, so {type(learner).__name__} has to be a dataclass of "
-            f"plain settings: {error}"
-        ) from None
-    # Numbers that JSON does not have are spelt in a fingerprint as they were before trees could hold them.
-    text = re.sub(r'\{"number": "(NaN|-?Infinity)"\}', r"\1", json.dumps(tree, sort_keys=True))
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(arrays):
-        digest.update(arrays[name].tobytes())
-    told = hashlib.sha256(b"".join(entry.encode() for entry in in_words(tree[2:], arrays, "logged").values()))
-    facts["logged"] = f"{len(logged)} episodes ({told.hexdigest()[:10]})" if logged else "nothing"
-    return digest.hexdigest(), facts
+def _in_units(setting: Setting, feedback: Feedback) -> Feedback:
+    """What was told, as it was before it was scaled for the learner."""
+    low, high = setting.reward_range or (0.0, 1.0)
+    rewards = low + (high - low) * feedback.rewards
+    if setting.budget is None or not isinstance(feedback, BanditFeedback):
+        return replace(feedback, rewards=rewards)
+    scale = np.ones(setting.n_constraints) if setting.cost_scale is None else np.asarray(setting.cost_scale)
+    share = np.asarray(setting.budget)[:, None] / setting.horizon
+    return BanditFeedback(feedback.trajectory, rewards, share + scale[:, None] * feedback.costs)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats
+from omdpd.play.compiled.rollout import listed_trajectory, trajectory
+from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.cmdp import CMDP, Noise, Round
+from omdpd.problem.laws import DenseLaws, Laws
 from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, FullFeedback, Trajectory
-from omdpd.solvers.sweeps import trajectory_under
+from omdpd.solvers.sweeps import lists_of
 
 # A Beta observation with mean m keeps this many pseudo-counts, so its variance is m(1-m)/3 on the unit interval.
 BETA_COUNTS = 2.0
@@ -23,13 +25,20 @@ def play_episode(cmdp: CMDP, round_: Round, policy: Floats, kind: FeedbackKind, 
     moves = rng.random((H, 2))
     draws = rng.random((1 + cmdp.n_constraints, H))
     states, actions = trajectory_under(cmdp.laws, policy, cmdp.initial, moves)
-    trajectory = Trajectory(states, actions)
+    episode = Trajectory(states, actions)
     steps = np.arange(H)
     rewards = observe(round_.reward[steps, states, actions], draws[0], 0.0, 1.0, round_.reward_noise)
     if kind == "full":
-        return FullFeedback(trajectory, rewards, round_.cost)
+        return FullFeedback(episode, rewards, round_.cost)
     means = round_.cost[:, steps, states, actions]
-    return BanditFeedback(trajectory, rewards, observe(means, draws[1:], -1.0, 1.0, round_.cost_noise))
+    return BanditFeedback(episode, rewards, observe(means, draws[1:], -1.0, 1.0, round_.cost_noise))
+
+
+def trajectory_under(laws: Laws, policy: Floats, initial: Floats, uniforms: Floats) -> tuple[Integers, Integers]:
+    """States and actions of one episode from the uniform numbers (H, 2)."""
+    if isinstance(laws, DenseLaws):
+        return trajectory(policy, laws.expand(), initial, uniforms)
+    return listed_trajectory(*lists_of(laws), np.ascontiguousarray(policy), initial, uniforms)
 
 
 def observe(means: Floats, uniforms: Floats, low: float, high: float, noise: Noise) -> Floats:

@@ -9,15 +9,19 @@ in the user's units.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from omdpd.play.explained import Draw, Pure, ToGo, best_pure, draws, pure_policies, to_go
 from omdpd.play.policy import Evaluation, Policy
-from omdpd.problem.arrays import Floats, one_step, over_steps
+from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
-from omdpd.solvers.planning import room_under
-from omdpd.worlds.card import ProblemCard, problem_card
+from omdpd.problem.tables import limit_name
+from omdpd.solvers.long_run import chain_of, closed_classes
+from omdpd.solvers.planning import Study
+from omdpd.worlds.card import ProblemCard, natural_value, problem_card
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,29 +36,77 @@ class Solution:
         The best such policy, or the one whose largest excess is least; what it earns and costs, exactly.
     shadow_prices : (I,)
         What one more unit of each budget earns; nan where the budgets are impossible.
-    slater_gap
-        max over policies of the least room below any budget; negative where the budgets are impossible.
     free_value
         The best value without constraints.
     least_costs : (I,)
         The least that any policy costs, for each constraint on its own.
     constraints
         Their names.
+    cmdp, study
+        The problem, and how it was solved.
     """
 
     feasible: bool
     policy: Policy
     evaluation: Evaluation
     shadow_prices: Floats
-    slater_gap: float
     free_value: float
     least_costs: Floats
     constraints: tuple[str, ...]
+    cmdp: CMDP
+    study: Study
+
+    @cached_property
+    def slater_gap(self) -> float:
+        """max over policies of the least room below any budget; negative where the budgets are impossible."""
+        return self.study.room(self.cmdp.cost_scale)
+
+    @property
+    def occupancy(self) -> Floats:
+        """How likely every step, state and action is under the policy, (H, S, A)."""
+        q, mask = self.study.plan.occupancy, self.cmdp.mask
+        return q if mask is None else mask.played(q)
+
+    @cached_property
+    def values(self) -> ToGo:
+        """What the policy earns and costs from every step and state on."""
+        return to_go(self)
+
+    def randomises(self) -> list[Draw]:
+        """Where the policy draws among actions: how likely each is, how often it comes there, and because of what."""
+        return draws(self)
+
+    def pure_policies(self) -> list[Pure]:
+        """The policies without randomness that the optimum mixes, with the shares of the coin that chooses one."""
+        return pure_policies(self)
+
+    def deterministic(self) -> Pure | None:
+        """A policy that never draws and meets the budgets, with its loss; None where none is found.
+
+        The best of all such policies lies between it and the optimum.  With one constraint there always is one, and
+        its loss is what it leaves of the budget, times the price.
+        """
+        return best_pure(self)
 
     @property
     def value(self) -> float | None:
         """V*; None where the budgets are impossible."""
         return self.evaluation.value if self.feasible else None
+
+    @cached_property
+    def note(self) -> str:
+        """Of averages: how many closed classes the policy has, and whether it needs a coin before the first step."""
+        if self.cmdp.discount != 1.0:
+            return ""
+        chain = chain_of(self.cmdp.laws.listed(), self.policy.table[0])
+        n = len(closed_classes(chain)[0])
+        alone = self.policy.evaluate(self.cmdp)
+        if not np.allclose([alone.value, *alone.costs], [self.evaluation.value, *self.evaluation.costs], 1e-7, 1e-9):
+            return (
+                f"the policy has {n} closed classes, and no stationary one was found that is the optimum: draw one of "
+                "`pure_policies()` by its share before the first step, and play it for ever"
+            )
+        return "the policy has one closed class" if n == 1 else f"the policy has {n} closed classes"
 
     @property
     def impossible(self) -> str:
@@ -71,8 +123,9 @@ class Solution:
         for i, name in enumerate(self.constraints):
             price = f"; one more unit of budget earns {self.shadow_prices[i]:.6g}" if self.feasible else ""
             least = f" (least possible {self.least_costs[i]:.6g})"
-            text.append(f"{name:<32} costs {found.costs[i]:.6g} of {found.budget[i]:.6g}{least}{price}")
-        return text
+            limit, price = (", no limit", "") if np.isinf(found.budget[i]) else (f" of {found.budget[i]:.6g}", price)
+            text.append(f"{name:<32} costs {found.costs[i]:.6g}{limit}{least}{price}")
+        return [*text, self.note] if self.note else text
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -88,32 +141,40 @@ class Solution:
             "without constraints": f"{self.free_value:.6g}", "Slater gap": f"{self.slater_gap:.6g}",
         }  # fmt: skip
         head = ("constraint", "budget", "cost", "least possible", "one more unit of budget earns")
-        columns = (found.budget, found.costs, self.least_costs, self.shadow_prices)
-        rows = [(name, *(f"{column[i]:.6g}" for column in columns)) for i, name in enumerate(self.constraints)]
+        columns = (found.costs, self.least_costs, self.shadow_prices)
+        named = [(name, limit_name(b)) for name, b in zip(self.constraints, found.budget, strict=True)]
+        rows = [(*names, *(f"{column[i]:.6g}" for column in columns)) for i, names in enumerate(named)]
         return facts_html("solution", facts, table_html(head, rows))
 
 
 def solve(cmdp: CMDP) -> Solution:
     """The best policy that meets every budget, exactly; or the sentence that there is none, and what comes nearest."""
     card = problem_card(cmdp)
-    policy = Policy(card.plan.policy, cmdp.labels)
+    played = card.plan.policy if cmdp.mask is None else cmdp.mask.played(card.plan.policy)
+    table = played if cmdp.discount is None else played[0]
+    policy = Policy(table, cmdp.labels, card.plan.occupancy.sum(axis=2) > 0.0)
     return Solution(
-        card.feasible, policy, policy.evaluate(cmdp), _prices(card), _slater_gap(cmdp), card.free_value,
+        card.feasible, policy, _evaluation(cmdp, card, policy), _prices(card), card.free_value,
         np.array([c.least_cost for c in card.constraints]), tuple(c.name for c in card.constraints),
+        cmdp, card.study,
     )  # fmt: skip
+
+
+def _evaluation(cmdp: CMDP, card: ProblemCard, policy: Policy) -> Evaluation:
+    """What the policy earns and costs; where the optimum is a coin over several and no single one, what they do."""
+    alone, spent = policy.evaluate(cmdp), np.array([c.cost for c in card.constraints])
+    if cmdp.discount != 1.0 or np.allclose([alone.value, *alone.costs], [_earned(cmdp, card), *spent], 1e-7, 1e-9):
+        return alone
+    return Evaluation(_earned(cmdp, card), spent, cmdp.limits)
+
+
+def _earned(cmdp: CMDP, card: ProblemCard) -> float:
+    return natural_value(cmdp, card.plan.value)
 
 
 def _prices(card: ProblemCard) -> Floats:
     """Shadow prices in units of reward per unit of cost."""
     return np.array([c.multiplier * c.unit if card.feasible else np.nan for c in card.constraints])
-
-
-def _slater_gap(cmdp: CMDP) -> float:
-    """max_q min_i (b_i - c_i.q) in the user's units, in which constraints have other scales than for learners."""
-    largest = float(cmdp.cost_scale.max())
-    share = cmdp.cost_scale / largest
-    excess = over_steps(one_step(cmdp.excess, 1) * share[:, None, None, None], cmdp.shape[0], 1)
-    return largest * room_under(cmdp.laws, cmdp.initial, excess)
 
 
 def _why(solution: Solution) -> str:
@@ -122,8 +183,6 @@ def _why(solution: Solution) -> str:
     for name, budget, least in zip(solution.constraints, found.budget, solution.least_costs, strict=True):
         if least > budget:
             return f"no policy meets the budget {budget:.6g} of {name}: the least possible cost is {least:.6g}"
-    each = ", ".join(
-        f"{c:.6g} of {b:.6g} ({name})"
-        for name, c, b in zip(solution.constraints, found.costs, found.budget, strict=True)
-    )
+    spent = zip(solution.constraints, found.costs, found.budget, strict=True)
+    each = ", ".join(f"{c:.6g} of {b:.6g} ({name})" for name, c, b in spent)
     return f"no policy meets all budgets at once: the one that exceeds them least costs {each}"

@@ -1,4 +1,8 @@
-"""Where a session starts: from episodes that were logged before it, and each episode from a start of its own.
+"""Where a session or a run starts: from episodes that were logged before, and each episode from a start of its own.
+
+**Safely**, unless told otherwise: with logs and no learner it is `SafeStart`; a learner around a safe policy (`DOPE`,
+`OptPessLP`, `EpisodeSafe`) that was given none takes one that the logs certify; one that tries first what the logs
+never tried is refused, until somebody says ``start="explore"``.
 
 **Logged episodes**, whoever played them, tell what the world is like.  A learner that keeps counts has them counted;
 the last one it learns from as if it had played it, so that its first policy is planned with all of them.  (Multipliers
@@ -11,20 +15,116 @@ with the law that their state's setting holds, so it is put there before.  Guara
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, Literal, get_args
 
+import numpy as np
 import numpy.typing as npt
 
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.masked import Masked, own_setting, told
+from omdpd.learners.needs import SafePolicy
 from omdpd.learners.protocol import Learner
-from omdpd.problem.arrays import Floats, InvalidInputError, as_law
-from omdpd.problem.setting import Feedback, Setting
+from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.learners.safe.first_plan import FEWEST, Rules, allowed_rows, cloned, first_plan, measured_margin
+from omdpd.learners.safe.tally import Tally, Walks
+from omdpd.learners.safe_start import SafeStart
+from omdpd.natures.protocol import Nature, world_of
+from omdpd.play.guards import as_learner
+from omdpd.play.scene import logging_policy
+from omdpd.play.simulate import play_episode
+from omdpd.problem.arrays import Floats, InvalidInputError, as_law, shown
+from omdpd.problem.cmdp import CMDP
+from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, Setting, checked_feedback
+from omdpd.solvers.sweeps import occupancy_under
+
+# What is done with logs: play what they certify, or try first what they never tried.
+Start = Literal["safe", "explore"]
+
+
+@dataclass(frozen=True, eq=False)
+class Before:
+    """What was played before the first episode, in the units of a learner, and how one starts from it."""
+
+    logged: tuple[Feedback, ...] = ()
+    start: Start = "safe"
+
+
+NOTHING_BEFORE = Before()
+# With which a policy from logs is within every budget, for learners that ask for a safe one.
+CONFIDENCE = 0.95
+
+
+def starting(learner: Learner[Any] | None, setting: Setting, before: Before) -> Learner[Any]:
+    """The learner that starts from what was logged; safely, unless `start` is "explore"."""
+    logged, start = before.logged, before.start
+    if start not in get_args(Start):
+        raise InvalidInputError(f"start is {shown(start)}, but must be 'safe' or 'explore'")
+    if not logged:
+        return as_learner(learner)
+    if start == "explore":
+        return as_learner(ProximalOMDPD.standard() if learner is None else learner)
+    chosen: Any = as_learner(SafeStart() if learner is None else learner)
+    if not hasattr(chosen, "safe"):
+        raise InvalidInputError(
+            f"{type(chosen).__name__} may try first what the logs never tried, whatever it costs: leave the learner "
+            "out (None) to start safely, or say start='explore'"
+        )
+    if isinstance(chosen.safe, SafePolicy):
+        return as_learner(chosen)
+    safe = None if isinstance(chosen, SafeStart) else _certified(chosen, setting, logged)
+    return as_learner(replace(chosen, safe=safe))
+
+
+def _certified(learner: Any, setting: Setting, logged: Sequence[Feedback]) -> SafePolicy:
+    """Of the policy that was logged and the best plan that logs certify, the one with more room below its budgets."""
+    name, episodes = type(learner).__name__, [each for each in logged if isinstance(each, BanditFeedback)]
+    if len(episodes) < FEWEST:
+        raise InvalidInputError(
+            f"{name} needs a safe policy, and {len(episodes)} logged episodes with the costs that were met are too few "
+            f"to certify one ({FEWEST} are needed): set safe=SafePolicy(policy, cost)"
+        )
+    tally = Tally.empty(setting, getattr(learner, "stationary", False)).add(Walks.of(*episodes))
+    rules = Rules(np.zeros(setting.n_constraints), CONFIDENCE, 1, allowed_rows(setting, tally))
+    baseline = cloned(tally, rules.allowed)
+    margin = measured_margin(tally, setting.mu, baseline, rules)
+    found = first_plan(tally, setting.mu, baseline, rules, margin)
+    best = min((found.judged, found.baseline), key=lambda each: float(each.upper.max()))
+    if best.upper.max() >= 0.0:
+        raise InvalidInputError(
+            f"{name} needs a policy that is strictly safe, but the {len(episodes)} logged episodes certify none: set "
+            "safe=SafePolicy(policy, cost), or take SafeStart"
+        )
+    return SafePolicy(best.policy, np.maximum(best.upper, -setting.horizon), scaled=True)
+
+
+def logged_by_a_safe_policy(cmdp: CMDP, nature: Nature, n: int, rng: np.random.Generator) -> tuple[Feedback, ...]:
+    """Episodes that somebody played before a run, safely (`logging_policy`), in the units of a learner."""
+    if not n:
+        return ()
+    policy, found = logging_policy(cmdp), []
+    for k in range(n):
+        here = world_of(nature, cmdp, k)
+        round_ = nature.draw(k, occupancy_under(here.laws, policy, here.initial))
+        found.append(play_episode(here, round_, policy, nature.feedback, rng))
+    return tuple(found)
+
+
+def setting_in_units(cmdp: CMDP, feedback: FeedbackKind) -> Setting:
+    """The setting of a problem whose feedback comes in the user's units."""
+    told, scale = cmdp.setting(None, feedback), cmdp.cost_scale
+    return replace(told, budget=cmdp.budget * scale, cost_scale=scale, reward_range=cmdp.reward_range)
 
 
 def started(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback]) -> Any:
     """The state before the first episode, with what logged episodes tell."""
+    if isinstance(learner, Masked) and logged:
+        first = learner.init(setting)
+        blank = np.zeros(first.choices.inward(np.zeros(setting.shape)).shape)  # who played them is not known
+        own = own_setting(setting, first.choices)
+        named = [told(setting, first.choices, feedback, blank, k) for k, feedback in enumerate(logged)]
+        return replace(first, inner=started(learner.inner, own, named))
     state = learner.init(setting)
     if not logged:
         return state
@@ -39,8 +139,31 @@ def started(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback])
     return learner.update(state, last)
 
 
+def updated(learner: Learner[Any], state: Any, feedback: Feedback, played: Floats | None) -> Any:
+    """The state after an episode; a learner that weights by the policy it was played with is given that policy."""
+    if played is not None and getattr(learner, "weights_by_policy", False):
+        return learner.update(state, feedback, played)  # type: ignore[call-arg]
+    return learner.update(state, feedback)
+
+
+def learnt_in_part(learner: Learner[Any], state: Any, setting: Setting, part: BanditFeedback) -> Any | None:
+    """The state after an episode's first steps, in a setting of as many; None for a learner that cannot count a part.
+
+    `SafeStart` counts steps as it does those of logs, and so do learners that keep `Counts`: the last step without the
+    state after it.  Learners that count in their own way take every visit but the last to have led somewhere.
+    """
+    good = checked_feedback(setting, part)
+    if isinstance(learner, SafeStart) and isinstance(good, BanditFeedback):
+        return learner.counted(state, [good])
+    if not hasattr(learner, "counted") and isinstance(getattr(state, "counts", None), Counts):
+        return replace(state, counts=state.counts.add(good))
+    return None
+
+
 def with_next_start(learner: Learner[Any], state: Any, initial: Floats) -> Any:
     """The state with the law of the next episode's first state."""
+    if isinstance(learner, Masked):
+        return replace(state, inner=with_next_start(learner.inner, state.inner, initial))
     if hasattr(state, "with_start"):
         return state.with_start(initial)
     setting = getattr(state, "setting", None)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Booleans = npt.NDArray[np.bool_]
 T = TypeVar("T")
 # What a number that somebody sets may be; a share lies strictly between 0 and 1.
 NumberKind = Literal["positive", "at least 0", "a share"]
@@ -185,7 +186,7 @@ def as_range(name: str, value: npt.ArrayLike) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def refuse_where(wrong: npt.NDArray[np.bool_], name: str, values: Floats, why: str, axes: Sequence[str]) -> None:
+def refuse_where(wrong: Booleans, name: str, values: Floats, why: str, axes: Sequence[str]) -> None:
     """Raise an error that names the first entry where `wrong` holds."""
     if not np.any(wrong):
         return
@@ -291,7 +292,9 @@ def weighted_sum(weights: Floats, tables: Floats) -> Floats:
 
 
 def policy_table(policy: npt.ArrayLike, horizon: int, n_states: int, n_actions: int) -> Floats:
-    """Return `policy` as a valid ``(H, S, A)`` table of action probabilities."""
+    """Return `policy` as a valid ``(H, S, A)`` table of action probabilities; one (S, A) is played at every step."""
+    if np.ndim(policy) == 2:
+        policy = np.broadcast_to(np.asarray(policy), (horizon, *np.shape(policy)))
     return as_law("policy", policy, ["step", "state", "action"], [horizon, n_states, n_actions])
 
 

@@ -6,8 +6,8 @@ table with its budget spread over the steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,7 +16,6 @@ import numpy.typing as npt
 from omdpd.problem.arrays import (
     Floats,
     InvalidInputError,
-    as_budget,
     as_law,
     as_range,
     as_table,
@@ -27,41 +26,35 @@ from omdpd.problem.arrays import (
     within,
 )
 from omdpd.problem.forms import Axes, LawFunction, filled_tables, read_laws
+from omdpd.problem.labels import Labels as Labels
+from omdpd.problem.labels import Scenarios as Scenarios
 from omdpd.problem.laws import Laws
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.problem.masks import Allowed, Mask, as_mask, fitted
 from omdpd.problem.records import quick
 from omdpd.problem.setting import FeedbackKind, Setting
+from omdpd.problem.tables import (
+    ASKED_FOR,
+    Budget,
+    as_discount,
+    cost_scale,
+    cost_with_steps,
+    limit_name,
+    limits,
+    long_run_name,
+    long_run_steps,
+    reached_limits,
+    sizes,
+    stacked,
+    wide,
+    with_steps,
+)
 
 if TYPE_CHECKING:
+    from omdpd.play.curve import Curve
     from omdpd.play.solution import Solution
 
 Noise = Literal["exact", "two-point", "beta"]
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Names for people: of states, actions and constraints, and the rows of a map whose cells are the states.
-
-    Empty where nothing was given; a map's cell (i, j) is state ``i * width + j``.
-    """
-
-    states: tuple[str, ...] = ()
-    actions: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    layout: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Scenarios:
-    """Cost tables (n, I, H, S, A), budgets taken off, among which a natural adversary of the world may pick."""
-
-    names: tuple[str, ...]
-    tables: Floats
-
-    @property
-    def rows(self) -> Floats:
-        """All tables of all scenarios, (n I, H, S, A)."""
-        return self.tables.reshape(-1, *self.tables.shape[2:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +72,19 @@ class CMDP:
     cost : (I, H, S, A)
         Mean costs in the user's units (after `cost_scale`).
     budget : (I,)
-        What an episode may cost in expectation, in the same units; `with_budget` takes the user's.
+        What an episode may cost in expectation, in the same units; `with_budget` takes the user's, `limits` are they.
     cost_scale : (I,)
         The number by which the user's costs and budgets were divided to fit; 1 if they fitted.
     reward_range : (float, float)
         What rewards of 0 and 1 are in the user's units.
     labels, scenarios
         Names for people; other cost tables that a natural adversary may pick.
+    discount : float, optional
+        In a problem without an end, whose tables are of one step: below 1 of discounted totals, 1 of averages per step.
+    mask : Mask, optional
+        Which actions are allowed; the rows of those that are not are copies of the first that is.
+    unlimited : (I,)
+        Which constraints have no limit: their `budget` is far above what an episode can cost.
 
     Tables that are the same at every step are views of one step where they are large.
     """
@@ -100,6 +99,9 @@ class CMDP:
     reward_range: tuple[float, float] = (0.0, 1.0)
     labels: Labels = Labels()
     scenarios: Scenarios | None = None
+    discount: float | None = None
+    mask: Mask | None = None
+    unlimited: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(1, bool))
     _divided: tuple[Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
@@ -110,26 +112,33 @@ class CMDP:
                 "cost and budget of a problem are kept divided by its cost_scale and cannot be replaced: give budgets "
                 "in your units to cmdp.with_budget, and other costs to CMDP.from_arrays"
             )
+        if self.scenarios is not None and self.discount is not None:
+            raise InvalidInputError("scenarios are costs of episodes, but this problem has no end: it cannot have any")
         object.__setattr__(self, "_divided", kept)
+        object.__setattr__(self, "unlimited", np.broadcast_to(self.unlimited, self.budget.shape))
 
     @staticmethod
     def from_arrays(
         transition: Any,
         reward: npt.ArrayLike,
         cost: npt.ArrayLike,
-        budget: npt.ArrayLike | None = None,
+        budget: Budget = ASKED_FOR,
         initial: npt.ArrayLike | None = None,
         horizon: int | None = None,
         rescale: bool = False,
         *,
         axes: Axes | None = None,
         reward_range: npt.ArrayLike = (0.0, 1.0),
+        discount: float | None = None,
+        criterion: Literal["average"] | None = None,
+        allowed: Allowed = None,
     ) -> CMDP:
         """Build a CMDP from tables, and say which entry is wrong if one is.
 
         Step-dependent: transition (H, S, A, S), reward (H, S, A), cost (H, S, A) or (I, H, S, A).
         Stationary: transition (S, A, S) with `horizon`, reward (S, A), cost (S, A) or (I, S, A).
-        `budget`, which is always asked for, is one number or one per constraint; `initial` is uniform if not given.
+        `budget`, which is always asked for, is one number or one per constraint (None: no limit, the cost is only
+        reported); `initial` is uniform if not given.
         With ``rescale=True`` the costs and budget of a constraint that does not fit into [-1, 1] per step are divided
         by what makes them fit (see `cost_scale`).  Rewards in other units than [0, 1] need `reward_range`, the least
         and the largest that a step can earn; what is shown of them is in those units again.
@@ -139,15 +148,26 @@ class CMDP:
         list, or `Laws` (see `omdpd.problem.forms`); then nothing of size S A S is ever made.  A table with the action
         first is said to be so with ``axes="ASS"`` (``"HASS"`` by step).
 
+        `allowed` (S, A) or (H, S, A), or a function of state and action, says which actions exist; every state needs
+        one.  What the tables hold for the others does not matter.
+
+        Without a horizon: `discount` below 1 makes values, costs and budgets discounted totals,
+        ``criterion="average"`` makes them averages per step in the long run.  Such a problem is solved, not learnt.
+
         >>> p = np.full((2, 2, 2), 0.5)
         >>> cmdp = CMDP.from_arrays(p, [[0, 1], [0, 1]], [[0, 1], [0, 1]], budget=1.5, horizon=3)
         >>> cmdp.shape, float(cmdp.excess.max())
         ((3, 2, 2), 0.5)
         """
         r, c = numbers("reward", reward), numbers("cost", cost)
-        laws, once = read_laws(transition, _sizes(r, transition), horizon, axes)
+        mask = as_mask(allowed, sizes(r, transition))
+        if mask is not None:
+            transition, r, c = mask.law(transition, axes), mask.instead(r), mask.instead(c)
+        gamma = as_discount(discount, criterion, horizon)
+        laws, once = read_laws(transition, sizes(r, transition), horizon if gamma is None else 1, axes)
         H, S, A = laws.shape
-        r, c = _with_steps(r, c, laws.shape, once)
+        steps = long_run_steps(gamma, H)
+        r, c = with_steps(r, c, laws.shape, once)
         r = as_table("reward", r, ["step", "state", "action"], [r.shape[0], S, A])
         low, high = as_range("reward_range", reward_range)
         within("reward", r, low, high, ["step", "state", "action"], "give the range of rewards as reward_range")
@@ -155,10 +175,14 @@ class CMDP:
         c = as_table("cost", c, ["constraint", "step", "state", "action"], [None, None, S, A])
         start = np.full(S, 1.0 / S) if initial is None else initial
         mu = as_law("initial", start, ["state"], [S])
-        b = _per_constraint(budget, c.shape[0])
-        scale = _cost_scale(c, b, H, rescale)
-        c = over_steps(c / _wide(scale), H, 1)
-        return CMDP(laws, mu, over_steps(r, H, 0), c, b / scale, scale, reward_range=(low, high))
+        limit = limits(budget, c.shape[0])
+        b, free = reached_limits(c, limit, steps), np.isinf(limit)
+        scale = cost_scale(c, b, steps, free | rescale)
+        c = over_steps(c / wide(scale), H, 1)
+        return CMDP(
+            laws, mu, over_steps(r, H, 0), c, b / scale, scale, unlimited=free, reward_range=(low, high),
+            discount=gamma, mask=fitted(mask, H),
+        )  # fmt: skip
 
     @staticmethod
     def from_functions(
@@ -166,11 +190,12 @@ class CMDP:
         law: LawFunction,
         reward: Callable[[int, int], float],
         cost: Callable[[int, int], Any],
-        budget: npt.ArrayLike | None = None,
+        budget: Budget = ASKED_FOR,
         initial: npt.ArrayLike | None = None,
         rescale: bool = False,
         *,
         reward_range: npt.ArrayLike = (0.0, 1.0),
+        allowed: Allowed = None,
     ) -> CMDP:
         """Build a stationary CMDP of `sizes` (H, S, A) from functions of state and action.
 
@@ -183,10 +208,16 @@ class CMDP:
         """
         names = ("horizon", "n_states", "n_actions")
         H, *pair = (positive_integer(name, n) for name, n in zip(names, sizes, strict=True))
+        S, A = pair
+        mask = as_mask(allowed, (S, A))
+        place = np.broadcast_to(np.arange(A), (S, A)) if mask is None else mask.place[0]
         rewards, costs = (
-            filled_tables(f, (pair[0], pair[1]), name) for name, f in (("reward", reward), ("cost", cost))
+            filled_tables(lambda s, a, f=f: f(s, int(place[s, a])), (S, A), name)
+            for name, f in (("reward", reward), ("cost", cost))
         )
-        return CMDP.from_arrays(law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range)
+        return CMDP.from_arrays(
+            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=allowed
+        )
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -200,10 +231,19 @@ class CMDP:
         return int(self.cost.shape[0])
 
     @property
+    def steps(self) -> float:
+        """Over how many steps a budget is spread: H; in the long run 1 / (1 - discount), or 1 of an average."""
+        return long_run_steps(self.discount, self.shape[0])
+
+    @property
+    def limits(self) -> Floats:
+        """The budgets in the user's units, infinite where there is no limit, (I,)."""
+        return np.where(self.unlimited, np.inf, self.budget * self.cost_scale)
+
+    @property
     def excess(self) -> Floats:
         """d_i = c_i - b_i / H, ``(I, H, S, A)``: an episode is safe when its expected sum is at most zero."""
-        H = self.shape[0]
-        return over_steps(one_step(self.cost, 1) - _wide(self.budget / H), H, 1)
+        return over_steps(one_step(self.cost, 1) - wide(self.budget / self.steps), self.shape[0], 1)
 
     @property
     def transition(self) -> Floats:
@@ -226,7 +266,7 @@ class CMDP:
                 raise InvalidInputError(f"there are {given} {kind} labels, but {wanted} of that kind")
         return replace(self, name=name, labels=labels)
 
-    def with_budget(self, budget: npt.ArrayLike, rescale: bool = False) -> CMDP:
+    def with_budget(self, budget: Budget, rescale: bool = False) -> CMDP:
         """The same problem with another budget in the user's units, one number or one per constraint.
 
         It is the problem that `from_arrays` would have built.  Where constraints were divided to fit they are divided
@@ -237,19 +277,38 @@ class CMDP:
         CMDP(own: 1 states, 2 actions, 3 steps, budget 60)
         """
         H, old = self.shape[0], self.cost_scale
-        b = _per_constraint(budget, self.n_constraints)
-        cost = one_step(self.cost, 1) * _wide(old)
-        scale = _cost_scale(cost, b, H, rescale or bool(np.any(old != 1.0)))
+        limit = limits(budget, self.n_constraints)
+        cost = one_step(self.cost, 1) * wide(old)
+        b, free = reached_limits(cost, limit, self.steps), np.isinf(limit)
+        scale = cost_scale(cost, b, self.steps, free | rescale | bool(np.any(old[~self.unlimited] != 1.0)))
         changed = replace(
-            self, cost=over_steps(cost / _wide(scale), H, 1), budget=b / scale, cost_scale=scale, scenarios=None,
-            _divided=None,
+            self, cost=over_steps(cost / wide(scale), H, 1), budget=b / scale, cost_scale=scale, scenarios=None,
+            unlimited=free, _divided=None,
         )  # fmt: skip
         if self.scenarios is None:
             return changed
-        tables = one_step(self.scenarios.tables, 2)
-        costs = (tables + _wide(self.budget / H)) * _wide(old)
+        costs = (one_step(self.scenarios.tables, 2) + wide(self.budget / H)) * wide(old)
         named = {name: c if c.shape[1] == H else c[:, 0] for name, c in zip(self.scenarios.names, costs, strict=True)}
         return changed.with_scenarios(named)
+
+    def with_spent(
+        self, constraint: int, levels: npt.ArrayLike, chance: float = 0.0, *, round_up: bool = False
+    ) -> CMDP:
+        """The same problem with what a constraint has cost so far in its state, and a limit at the last level.
+
+        It has one more constraint: the chance that an episode ever costs more than ``levels[-1]`` (in the user's
+        units) is at most `chance`; 0 is a hard limit.  It is exact where every sum of costs up to there is a level;
+        with ``round_up=True`` sums between levels count as the upper one, which is safe.  Costs are the tables, without
+        noise.  State s after spending level i is state ``i S + s``; scenarios are left behind.  What does not fit into
+        this machine is refused before it is built; `omdpd.problem.spent.size_with_spent` says how large it would be.
+
+        >>> two = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget=None, horizon=3)
+        >>> round(two.with_spent(0, [0, 1, 2], chance=0.25).solve().value, 9)
+        2.25
+        """
+        from omdpd.problem.spent import with_spent
+
+        return with_spent(self, constraint, levels, chance, round_up)
 
     def with_scenarios(self, costs: Mapping[str, npt.ArrayLike]) -> CMDP:
         """The same problem with other cost tables in the user's units, each of the shape that `from_arrays` takes.
@@ -261,31 +320,34 @@ class CMDP:
             raise InvalidInputError("with_scenarios needs at least one cost table")
         H, S, A = self.shape
         axes = ["scenario", "constraint", "step", "state", "action"]
-        stacked = _stacked([_cost_with_steps(cost, (H, S, A)) for cost in costs.values()], H)
-        excess = as_table("scenarios", stacked, axes, [None, self.n_constraints, None, S, A])
-        excess /= _wide(self.cost_scale)
-        excess -= _wide(self.budget / H)
+        given = [cost_with_steps(cost, (H, S, A)) for cost in costs.values()]
+        given = given if self.mask is None else [self.mask.everywhere(cost) for cost in given]
+        excess = as_table("scenarios", stacked(given, H), axes, [None, self.n_constraints, None, S, A])
+        excess /= wide(self.cost_scale)
+        excess -= wide(self.budget / H)
         more = np.maximum(np.maximum(excess.max(axis=(0, 2, 3, 4)), -excess.min(axis=(0, 2, 3, 4))), 1.0)
         more = np.where(more > 1.0 + 1e-12, more, 1.0)
-        excess /= _wide(more)
+        excess /= wide(more)
         return replace(
-            self, cost=over_steps(one_step(self.cost, 1) / _wide(more), H, 1), budget=self.budget / more,
+            self, cost=over_steps(one_step(self.cost, 1) / wide(more), H, 1), budget=self.budget / more,
             cost_scale=self.cost_scale * more, scenarios=Scenarios(tuple(costs), over_steps(excess, H, 2)),
             _divided=None,
         )  # fmt: skip
 
     def __repr__(self) -> str:
         H, S, A = self.shape
-        budgets = ", ".join(f"{b:.6g}" for b in self.budget * self.cost_scale)
-        return f"CMDP({self.name}: {S} states, {A} actions, {H} steps, budget {budgets})"
+        length = f"{H} steps" if self.discount is None else long_run_name(self.discount)
+        return f"CMDP({self.name}: {S} states, {A} actions, {length}, budget {', '.join(map(limit_name, self.limits))})"
 
     def _repr_html_(self) -> str:
         """The problem in a notebook: sizes and budgets; `omdpd.worlds.card.problem_card` solves it."""
         H, S, A = self.shape
         names = self.labels.constraints or tuple(f"constraint {i}" for i in range(self.n_constraints))
-        rows = [(name, f"{b:.6g}") for name, b in zip(names, self.budget * self.cost_scale, strict=True)]
-        facts = {"states": S, "actions": A, "steps": H, "dynamics": "stationary" if self.stationary else "by step"}
-        return facts_html(f"problem {self.name}", facts, table_html(("constraint", "budget per episode"), rows))
+        rows = [(name, limit_name(b)) for name, b in zip(names, self.limits, strict=True)]
+        steps = H if self.discount is None else f"without an end, {long_run_name(self.discount)}"
+        facts = {"states": S, "actions": A, "steps": steps, "dynamics": "stationary" if self.stationary else "by step"}
+        budget = "budget per episode" if self.discount is None else "budget"
+        return facts_html(f"problem {self.name}", facts, table_html(("constraint", budget), rows))
 
     def solve(self) -> Solution:
         """The optimum under the budgets with its policy and shadow prices; or that none exists, and what comes nearest.
@@ -294,15 +356,33 @@ class CMDP:
         >>> two.solve().value, two.solve().shadow_prices.tolist()
         (1.5, [1.0])
         """
-        # The one import that goes up (see the contract in pyproject.toml): who has a problem looks here for its answer.
+        # What goes up (see the contract in pyproject.toml): who has a problem looks here for its answers.
         from omdpd.play.solution import solve
 
         return solve(self)
 
+    def curve(self, constraint: int | str = 0, most: int = 1000) -> Curve:
+        """The best value at every budget of a constraint: breakpoints and prices, exact (at most `most` of them).
+
+        >>> two = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget=1.5, horizon=3)
+        >>> two.curve().budgets.tolist(), two.curve().prices.tolist()
+        ([0.0, 3.0], [1.0])
+        """
+        from omdpd.play.curve import curve
+
+        return curve(self, constraint, most)
+
     def setting(self, n_episodes: int | None, feedback: FeedbackKind) -> Setting:
         """What a learner is told about this problem."""
         H, S, A = self.shape
-        return Setting(H, S, A, self.n_constraints, self.initial, n_episodes, feedback)
+        if self.discount is not None:
+            raise InvalidInputError("learners play episodes, but this problem has no end: build it with a horizon")
+        allowed = None if self.mask is None else self.mask.allowed
+        return Setting(H, S, A, self.n_constraints, self.initial, n_episodes, feedback, allowed=allowed)
+
+    def copied(self, tables: Floats) -> Floats:
+        """Tables (..., H, S, A) of this problem, with what stands at forbidden actions replaced (see `Mask`)."""
+        return tables if self.mask is None else np.asarray(self.mask.everywhere(tables))
 
 
 @quick
@@ -320,77 +400,3 @@ class Round:
     reward_noise: Noise = "exact"
     cost_noise: Noise = "exact"
     factor: float = 1.0
-
-
-def _sizes(reward: npt.NDArray[np.generic], transition: Any) -> tuple[int, int]:
-    """(S, A), as the reward has them; a table has sizes of its own, so that it may be the reward that is wrong."""
-    if reward.ndim in (2, 3):
-        return reward.shape[-2], reward.shape[-1]
-    if not isinstance(transition, np.ndarray | list | tuple):
-        raise InvalidInputError(f"reward has shape {reward.shape}, but needs (state, action) or (step, state, action)")
-    return 0, 0
-
-
-def _with_steps(
-    reward: npt.NDArray[np.generic], cost: npt.NDArray[np.generic], shape: tuple[int, int, int], once: bool
-) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    """Reward (n, S, A) and cost (I, n, S, A), n = H or 1; beside laws of one step they may be of one step too."""
-    if once and reward.ndim == 3 and cost.ndim == 3:
-        raise InvalidInputError(
-            "cost has 3 axes beside a stationary transition and a reward by step, which could mean constraints or "
-            "steps: give it as (constraint, step, state, action)"
-        )
-    wanted = shape[1:] if once and reward.ndim == 2 else shape
-    if reward.shape != wanted:
-        shapes = f"{shape} or {shape[1:]}" if once else f"{shape}"
-        raise InvalidInputError(f"reward has shape {reward.shape}, but transition asks for {shapes}")
-    if cost.ndim == 4 and cost.shape[1] not in (0, shape[0]):
-        raise InvalidInputError(f"cost has length {cost.shape[1]} along its step axis (axis 1), but needs {shape[0]}")
-    if not once:
-        return reward, cost[None] if cost.ndim == 3 else cost
-    cost = cost[None] if cost.ndim == 2 else cost
-    return reward[None] if reward.ndim == 2 else reward, cost[:, None] if cost.ndim == 3 else cost
-
-
-def _cost_with_steps(cost: npt.ArrayLike, shape: tuple[int, int, int]) -> npt.NDArray[np.generic]:
-    """A cost table in any of the accepted shapes as (I, n, S, A): n = H if it ends in (H, S, A), else 1."""
-    c = numbers("cost", cost)
-    if c.shape[-3:] == shape and c.ndim in (3, 4):
-        return c if c.ndim == 4 else c[None]
-    if c.shape[-2:] == shape[1:] and c.ndim in (2, 3):
-        return c[:, None] if c.ndim == 3 else c[None, None]
-    raise InvalidInputError(f"a cost table has shape {c.shape}, but the problem asks for {shape} or {shape[1:]}")
-
-
-def _stacked(tables: Sequence[npt.NDArray[np.generic]], horizon: int) -> Sequence[npt.NDArray[np.generic]]:
-    """Tables (I, n, S, A) of as many steps each: one if all have one, else H."""
-    if all(table.shape[1] == 1 for table in tables):
-        return tables
-    return [table if table.shape[1] == horizon else np.repeat(table, horizon, axis=1) for table in tables]
-
-
-def _per_constraint(budget: npt.ArrayLike | None, n_constraints: int) -> Floats:
-    """A budget for every constraint, (I,)."""
-    b = as_budget(budget)
-    return as_table("budget", np.repeat(b, n_constraints) if len(b) == 1 else b, ["constraint"], [n_constraints])
-
-
-def _wide(values: Floats) -> Floats:
-    """One number per constraint, ready for a table (..., I, H, S, A)."""
-    return values[:, None, None, None]
-
-
-def _cost_scale(cost: Floats, budget: Floats, horizon: int, rescale: bool) -> Floats:
-    """By how much each constraint has to be divided so that cost - budget/H lies in [-1, 1]."""
-    excess = cost - _wide(budget / horizon)
-    largest = np.abs(excess).reshape(cost.shape[0], -1).max(axis=1)
-    scale = np.where(largest > 1.0 + 1e-12, largest, 1.0)
-    if rescale or np.all(scale == 1.0):
-        return scale
-    i = int(np.argmax(scale))
-    h, s, a = np.unravel_index(int(np.argmax(np.abs(excess[i]))), cost.shape[1:])
-    raise InvalidInputError(
-        f"cost[{i}, {h}, {s}, {a}] (constraint {i}, step {h}, state {s}, action {a}) less its budget per step is "
-        f"{excess[i, h, s, a]:.6g}, outside [-1, 1]; divide cost and budget of constraint {i} by {scale[i]:.6g}, "
-        "or pass rescale=True"
-    )

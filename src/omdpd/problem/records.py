@@ -8,6 +8,10 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+# Metadata of a field that is not stored while it is None: what was stored, or named by a hash, before there was such a
+# field stays as it was.
+WHERE_SET = {"where_set": True}
+
 
 def quick(cls: type[T]) -> type[T]:
     """Give a frozen dataclass a constructor that writes its fields straight away.

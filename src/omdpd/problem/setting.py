@@ -21,7 +21,8 @@ from omdpd.problem.arrays import (
     refuse_where,
     within,
 )
-from omdpd.problem.records import quick
+from omdpd.problem.masks import as_mask, fitted
+from omdpd.problem.records import WHERE_SET, quick
 
 # "bandit": rewards and costs met along the trajectory.  "full": the rewards met, and the whole cost tables.
 FeedbackKind = Literal["bandit", "full"]
@@ -50,6 +51,9 @@ class Setting:
         The least and the largest reward of a step, if it is not (0, 1).
     seed
         For learners that draw random numbers of their own: where they come from.  None counts as 0.
+    allowed
+        Which actions exist, (S, A) or (H, S, A); all of them if None.  Sessions and runs play these alone, whatever the
+        learner (`omdpd.learners.Masked`).
 
     >>> setting = Setting(6, 4, 2, budget=30.0, cost_scale=10.0, reward_range=(0, 500))
     >>> setting.scaled().budget is None
@@ -67,6 +71,7 @@ class Setting:
     cost_scale: npt.ArrayLike | None = field(default=None, kw_only=True)
     reward_range: tuple[float, float] | None = field(default=None, kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
+    allowed: npt.ArrayLike | None = field(default=None, kw_only=True, metadata=WHERE_SET)
 
     def __post_init__(self) -> None:
         for name in ("horizon", "n_states", "n_actions", "n_constraints"):
@@ -77,6 +82,8 @@ class Setting:
             raise InvalidInputError(f"feedback is {self.feedback!r}, but must be 'bandit' or 'full'")
         given = np.full(self.n_states, 1.0 / self.n_states) if self.initial is None else self.initial
         object.__setattr__(self, "initial", as_law("initial", given, ["state"], [self.n_states]))
+        mask = fitted(as_mask(self.allowed, (self.n_states, self.n_actions)), self.horizon)
+        object.__setattr__(self, "allowed", None if mask is None else mask.allowed)
         self._check_units()
 
     def _check_units(self) -> None:
@@ -168,6 +175,19 @@ def checked_feedback(setting: Setting, feedback: Feedback) -> Feedback:
     table = table[None] if table.ndim == 3 else table
     cost = as_table("cost", table, axes, [setting.n_constraints, H, S, A])
     return FullFeedback(trajectory, rewards, _scaled_costs(setting, "cost", cost, axes))
+
+
+def checked_steps(
+    setting: Setting, rewards: npt.ArrayLike, costs: npt.ArrayLike, why: str = ""
+) -> tuple[Floats, Floats]:
+    """Rewards (n,) and costs (I, n) of some steps, as arrays; refused where a setting does not take them."""
+    met = as_table("reward", np.asarray(numbers("reward", rewards), dtype=np.float64), ["step"], [None])
+    paid = as_table("cost", costs, ["constraint", "step"], [setting.n_constraints, len(met)])
+    try:
+        _scaled_rewards(setting, met), _scaled_costs(setting, "cost", paid, ["constraint", "step"])
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{why}{error}") from None
+    return met, paid
 
 
 def _scaled_rewards(setting: Setting, rewards: Floats) -> Floats:

@@ -11,13 +11,13 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.canvas import drawn
+from omdpd.report.canvas import drawn, looking, new_figure, no_figures
 from omdpd.report.html import PLAYER, write_page
 from omdpd.report.pictures import draw_cells
 from omdpd.report.policies import optimum, run_policies
 from omdpd.report.stored import StoredRun
 from omdpd.report.study import Study
-from omdpd.report.thinning import kept_places, written
+from omdpd.report.thinning import kept_places, rounded_for_json
 from omdpd.solvers.sweeps import occupancy_under
 from omdpd.storage.atomic import write_atomically
 
@@ -34,7 +34,7 @@ MAX_TRACKS = 12
 
 def animated_runs(study: Study, run: str | None = None) -> list[StoredRun]:
     """The runs that kept their policies: the one named, or the first seed of every learner in the first place."""
-    there = [view for view in study.ordered() if view.tried(view.policies)]
+    there = [view for view in study.ordered() if view.tried(view.snapshots)]
     if run is not None:
         there = [view for view in there if view.id.startswith(run)]
         if not there:
@@ -63,8 +63,10 @@ def write_player(study: Study, views: Sequence[StoredRun], file: Path) -> Path:
 
 def write_gif(study: Study, view: StoredRun, file: Path, step: int = 0) -> Path:
     """The same as a GIF of one run at one step of the episode."""
-    from PIL import Image
-
+    try:
+        from PIL import Image
+    except ImportError:
+        raise no_figures() from None
     asked = view.asked
     cmdp = None if asked is None else study.truths.of(asked).cmdp
     if asked is None or cmdp is None:
@@ -72,7 +74,7 @@ def write_gif(study: Study, view: StoredRun, file: Path, step: int = 0) -> Path:
     if not 0 <= step < cmdp.shape[0]:
         raise InvalidInputError(f"--step is {step}, but an episode has steps 0 to {cmdp.shape[0] - 1}")
     plan = study.truths.plan(asked, view.kept.keys, view.episodes)
-    kept = view.policies()
+    kept = view.snapshots()
     pictures = []
     for k, policy in zip(kept["episodes"], kept["policies"].astype(np.float64), strict=True):
         figure = _picture(
@@ -99,19 +101,16 @@ def _track(study: Study, view: StoredRun) -> Mapping[str, Any] | None:
     places = kept_places(curves.episodes, curves.violation[None], CURVE_POINTS)
     return {
         "learner": asked.learner, "nature": asked.nature, "seed": asked.seed, "K": asked.episodes, "run": played,
-        "best": None if plan is None else optimum(plan), "x": written(curves.episodes[places]),
-        "violation": written(curves.violation[places]),
+        "best": None if plan is None else optimum(plan), "x": rounded_for_json(curves.episodes[places]),
+        "violation": rounded_for_json(curves.violation[places]),
     }  # fmt: skip
 
 
 def _picture(cmdp: CMDP, policy: Floats, best: Floats | None, step: int, title: str) -> Figure:
     """One frame: what is played at a step, beside the best policy."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     panels = [("played", policy)] if best is None else [("played", policy), ("best safe policy", best)]
-    with rc_context({"font.size": 9}):
-        figure = Figure(figsize=(4.2 * len(panels), 4.0))
+    with looking({"font.size": 9}):
+        figure = new_figure(4.2 * len(panels), 4.0, layout=None)
         grid = figure.subplots(1, len(panels), squeeze=False)
         figure.subplots_adjust(left=0.08, right=0.97, bottom=0.1, top=0.84)
         for axes, (name, pi) in zip(grid.flat, panels, strict=True):

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omdpd.learners.bounds import Side, theorem_terms, total
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
-from omdpd.report.canvas import new_figure
+from omdpd.report.canvas import looking, new_figure
 from omdpd.report.curves import Curves, load_curves
 from omdpd.report.figures import LOOK, styles_by_name, write_figure
 from omdpd.report.results import summaries
+from omdpd.theory.bounds import Side, theorem_terms, total
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +28,8 @@ COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#CC79A7", "#E69F00", "#0072B2")
 
 def draw_bounds(setting: Setting, delta: float, beside: Path | None = None, file: Path | None = None) -> Figure:
     """Regret and violation: every term, the trivial HK, and the curves of a folder of results; log-log."""
-    from matplotlib import rc_context
-
     measured = _measured(beside)
-    with rc_context(LOOK):
+    with looking(LOOK):
         figure = new_figure(11.0, 4.4)
         sides: tuple[Side, Side] = ("regret", "violation")
         for axes, side in zip(figure.subplots(1, 2), sides, strict=True):

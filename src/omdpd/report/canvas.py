@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import io
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from omdpd.problem.arrays import InvalidInputError, not_installed
 from omdpd.problem.markup import printable
 
 if TYPE_CHECKING:
@@ -18,9 +21,28 @@ NOTEBOOK_DPI = 96
 DECADE = [-50.0, -20.0, -10.0, -5.0, 0.0, 5.0, 10.0, 20.0, 50.0]
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches, laid out by constraints."""
-    figure: Figure = _shown()(figsize=(width, height), layout="constrained")
+def can_draw() -> bool:
+    """Whether Matplotlib is installed; what needs it refuses with `no_figures` where it is not."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def no_figures() -> InvalidInputError:
+    """The error of whoever draws without Matplotlib."""
+    return not_installed("a figure", "matplotlib", "pillow")
+
+
+def looking(style: Any) -> AbstractContextManager[None]:
+    """Draw with these settings of Matplotlib for a while; refused where that is not installed."""
+    if not can_draw():
+        raise no_figures()
+    from matplotlib import rc_context
+
+    return rc_context(style)
+
+
+def new_figure(width: float, height: float, layout: str | None = "constrained") -> Figure:
+    """An empty figure of this size in inches, laid out by constraints unless told otherwise."""
+    figure: Figure = _shown()(figsize=(width, height), layout=layout)
     return figure
 
 
@@ -39,18 +61,6 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]) if even else FixedLocator(DECADE))
     axis.set_major_formatter(ScalarFormatter())
     axis.set_minor_locator(NullLocator())
-
-
-def plain_log_ticks(axis: Axis) -> None:
-    """Give a logarithmic axis that shows less than a power of ten ordinary numbers for ticks, which do not collide."""
-    from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
-
-    low, high = axis.get_view_interval()
-    if low <= 0.0 or high >= 10.0 * low:
-        return
-    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(ScalarFormatter())
-    axis.set_minor_formatter(NullFormatter())
 
 
 @functools.cache

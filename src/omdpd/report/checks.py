@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from omdpd.experiments.writer import FIRST_COLUMNS, LABELS, ROW_SCHEMA, as_written_now
+from omdpd.experiments.writer import TYPES, as_written_now
+from omdpd.play.rows import COLUMNS, LABELS, SUMMARY, begun_with
 from omdpd.problem.arrays import Floats
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.manifest import Manifest
@@ -26,7 +25,7 @@ LARGEST = 1e75
 # Sums of the same numbers in another order differ by rounding.
 TOLERANCE = 1e-9
 # Columns that every row fills with numbers; the others of ours may be empty.
-FILLED = ("episode", "value", "value_sum", "violation_sum")
+FILLED = tuple(name for name, column in COLUMNS.items() if column.filled and column.kind != "numbers")
 
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -34,52 +33,78 @@ Name = Annotated[str, msgspec.Meta(max_length=4096)]
 Named = TypeVar("Named")
 
 
-class Scores(msgspec.Struct):
-    """What tables, figures and pages take from a summary; those of 0.1 lack what has a default."""
+HINTS: dict[str, Any] = {
+    "whole": Count,
+    "number": Number,
+    "numbers": tuple[Number, ...],
+    "range": tuple[Number, Number],
+    "truth": bool,
+    "text": Name,
+}
+# What tables, figures and pages take from a summary; those of an earlier format lack some of it.
+SCORES: Any = msgspec.defstruct(
+    "Scores",
+    [
+        (name, hint, column.before) if column.since > 2 else (name, hint)
+        for name, column in SUMMARY.items()
+        for hint in [HINTS[column.kind] if column.filled else HINTS[column.kind] | None]
+    ],
+    kw_only=True,
+)
 
-    world: Name
-    nature: Name
-    learner: Name
-    run: Name
-    seed: Count
-    episodes: Count
-    regret: Number | None
-    violation: Number
-    weak_violation: Number
-    lagrangian_regret: Number | None
-    regret_exponent: Number | None
-    violation_exponent: Number | None
-    failures: Count
-    solves: Count
-    max_gap: Number
-    seconds: Number
-    comparator_value: Number | None
-    comparator_exists: bool = True
+
+class Shown(msgspec.Struct, frozen=True):
+    """What a commit says for pages (`learners.protocol.Shown`); nothing in one of an earlier version."""
+
+    solves: Count = 0
     iterations: Count = 0
+    failures: Count = 0
+    max_gap: Number = 0.0
     infeasible: Count = 0
     saturations: Count = 0
-    regret_positive: Number | None = None
-    late_violation: Number | None = None
-    early_episode: Count | None = None
-    early_regret: Number | None = None
-    early_violation: Number | None = None
-    budget: list[Number] = []
-    cost_scale: list[Number] = []
-    reward_range: tuple[Number, Number] = (0.0, 1.0)
+    visits: Any = None
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """What pages read of the sums of a run (`play.judging.Totals`)."""
+
+    occupancy: Any = None
+
+
+class Packed(msgspec.Struct, Generic[Named], frozen=True):
+    """A value that was packed with the names of its fields."""
+
+    fields: Named
 
 
 class Kept(msgspec.Struct, array_like=True, frozen=True):
-    """What a commit keeps of a run on its way: the learner's state, sums, the tables met as ranges, and seconds."""
+    """What a commit keeps of a run on its way: sums, the tables met as ranges, seconds, and what is for pages.
+
+    The learner's state, which nobody reads here, and what else a run goes on with stand among them.
+    """
 
     state: Any = None
-    totals: Any = None
+    totals: Packed[Sums] | None = None
     keys: tuple[tuple[Count, Count], ...] = ()
     seconds: Number = 0.0
+    ledger: Any = None
+    weights: Any = None
+    packed: Packed[Shown] | None = None
+
+    @property
+    def occupancy(self) -> Any:
+        """Where the sum of true occupancies is."""
+        return None if self.totals is None else self.totals.fields.occupancy
+
+    @property
+    def shown(self) -> Shown:
+        """What is for pages."""
+        return Shown() if self.packed is None else self.packed.fields
 
 
 def check_summary(file: Path, summary: Mapping[str, Any], run: str) -> None:
     """Refuse a summary without the names and numbers that tables and figures need, or of another run."""
-    scores = _converted(file, summary, Scores)
+    scores: Any = _converted(file, summary, SCORES)
     if run and scores.run != run:
         raise RecordError(f"{file} is damaged: its run is {scores.run[:80]!r}, no name of its folder")
 
@@ -90,16 +115,16 @@ def kept_of(file: Path, manifest: Manifest) -> Kept:
     return Kept() if progress is None else _converted(file, progress, Kept)
 
 
-def checked_rows(path: Path, rows: pa.Table, values: Floats, summary: Mapping[str, Any] | None) -> pa.Table:
+def checked_rows(path: Path, rows: Arrays, values: Floats, summary: Mapping[str, Any] | None) -> Arrays:
     """Rows with today's names; refused unless they are rows, agree with the values and lead to the summary."""
     _check_columns(path, rows)
-    episodes = rows["episode"].to_numpy()
+    episodes = rows["episode"]
     if episodes[0] < 1 or episodes[-1] > len(values) or np.any(np.diff(episodes) <= 0):
         raise RecordError(f"the rows of {path} are of other episodes than its values")
-    if not np.array_equal(rows["value"].to_numpy(), values[episodes - 1]):
+    if not np.array_equal(rows["value"], values[episodes - 1]):
         raise RecordError(f"the rows of {path} have other values than its values")
-    total, violation = float(values[: episodes[-1]].sum()), float(rows["violation_sum"][-1].as_py())
-    if not _close(float(rows["value_sum"][-1].as_py()), total, len(values)):
+    total, violation = float(values[: episodes[-1]].sum()), float(rows["violation_sum"][-1])
+    if not _close(float(rows["value_sum"][-1]), total, len(values)):
         raise RecordError(f"the values of {path} have another sum than its last row says")
     if summary is not None and not (
         summary["episodes"] == len(values) and _close(summary["violation"], violation, len(values))
@@ -122,65 +147,31 @@ def checked_policies(path: Path, kept: Arrays, n_episodes: int) -> Arrays:
     return kept
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value of a stored state is a number that can be shown."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
-
-
-def field_of(tree: Any, name: str) -> Any:
-    """The first field of this name in a stored state, however deep; None without one."""
-    waiting = [tree]
-    for item in waiting:  # which grows meanwhile
-        fields = item.get("fields") if isinstance(item, dict) else None
-        if isinstance(fields, dict):
-            if name in fields:
-                return fields[name]
-            waiting += fields.values()
-    return None
-
-
-def array_of(tree: Any, name: str, arrays: Arrays, shape: tuple[int, ...]) -> Any:
-    """The numbers of this shape that a stored state has under this name; None without any."""
-    found = field_of(tree, name)
-    known = found.get("array") if isinstance(found, dict) else None
+def stored_table(reference: Any, arrays: Arrays, shape: tuple[int, ...]) -> Any:
+    """The numbers of this shape that a packed value refers to; None if there are none."""
+    known = reference.get("array") if isinstance(reference, dict) else None
     array = arrays.get(known) if isinstance(known, str) else None
     if array is None or array.shape != shape or array.dtype.kind not in "if":
         return None
     return array if np.abs(array).max(initial=0.0) <= 2**53 else None
 
 
-def float_columns(rows: pa.Table) -> dict[str, Floats]:
-    """Checked rows as arrays; `excess` becomes (rows, constraints), what is undefined becomes nan."""
-    made: dict[str, Floats] = {}
-    for name in rows.column_names:
-        column = rows[name].combine_chunks()
-        if name == "excess":
-            made[name] = column.flatten().to_numpy().reshape(rows.num_rows, -1)
-        else:
-            made[name] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return made
-
-
-def _check_columns(path: Path, rows: pa.Table) -> None:
-    """Our columns with their types, each filled as it must be, then metrics of the user's own."""
-    names = ROW_SCHEMA.names if "optimism" in rows.column_names else FIRST_COLUMNS
-    own = rows.schema.names[len(names) :]
-    wanted = [ROW_SCHEMA.field(name).type for name in names] + [pa.float64()] * len(own)
-    taken = {*ROW_SCHEMA.names, *LABELS, ""}
-    if [*names, *own] != rows.column_names or wanted != rows.schema.types or len({*own} - taken) < len(own):
+def _check_columns(path: Path, rows: Arrays) -> None:
+    """Refuse all but our columns with their types, each filled as it must be, then metrics of the user's own."""
+    names = begun_with(tuple(rows))
+    own = tuple(rows)[len(names) :]
+    kinds = [COLUMNS[name].kind for name in names] + ["number"] * len(own)
+    known = [(np.dtype(TYPES[kind]), 1 + (kind == "numbers")) for kind in kinds]
+    found = [(column.dtype, column.ndim) for column in rows.values()]
+    if [*names, *own] != [*rows] or known != found or {*own} & {*COLUMNS, *LABELS, ""}:
         raise RecordError(f"{path} is damaged: its rows have other columns than rows have")
-    flat = rows["excess"].combine_chunks().flatten()
-    lengths = pc.min_max(pc.list_value_length(rows["excess"])).as_py()
-    if not rows.num_rows or lengths["min"] != lengths["max"] or not lengths["min"] or rows["excess"].null_count:
+    if not rows["excess"].size:
         raise RecordError(f"{path} is damaged: its rows do not have a cost for every constraint")
-    for column in (*(rows[name] for name in FILLED), flat):
-        bounds = pc.min_max(column, skip_nulls=False).as_py()
-        if column.null_count or not (bounds["min"] >= -LARGEST and bounds["max"] <= LARGEST) or _has_nan(column):
-            raise RecordError(f"{path} is damaged: a number of its rows is missing, or is none")
-
-
-def _has_nan(column: Any) -> bool:
-    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_nan(column)).as_py())
+    truths = [rows[name] for name in names if COLUMNS[name].kind == "truth"]
+    wrong = [~((truth == 0) | (truth == 1) | np.isnan(truth)) for truth in truths]
+    wrong += [~(np.abs(rows[name]) <= LARGEST) for name in (*FILLED, "excess")]
+    if any(each.any() for each in wrong):
+        raise RecordError(f"{path} is damaged: a number of its rows is missing, or is none")
 
 
 def _close(stated: float, found: float, n_episodes: int) -> bool:

@@ -16,10 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from omdpd.experiments.comparing import play_in_memory
+from omdpd.learners import NON_LEARNERS
+from omdpd.learners.protocol import Learner
+from omdpd.play.start import Start
 from omdpd.problem.arrays import Floats, InvalidInputError
-from omdpd.report.results import grouped
+from omdpd.problem.cmdp import CMDP
+from omdpd.report.results import grouped, mean_of
 from omdpd.report.statistics import holm, paired_test
-from omdpd.report.thinning import written
+from omdpd.report.thinning import rounded_for_json
 
 # Fewer pairs than this say little, and the page greys them.
 FEW_SEEDS = 5
@@ -67,6 +72,68 @@ class Rank:
     first: float
 
 
+@dataclass(frozen=True)
+class AtLength:
+    """Means over seeds at one number of episodes: a line of growth.csv."""
+
+    world: str
+    nature: str
+    learner: str
+    episodes: int
+    runs: int
+    regret: float | None
+    violation: float
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What was played: a record per problem, learner and seed, and a sentence for everything that did not fit."""
+
+    records: tuple[Mapping[str, Any], ...]
+    left_out: tuple[str, ...]
+
+    def differences(self, against: str) -> list[Difference]:
+        """Paired differences of every learner to the yardstick."""
+        return differences(self.records, against)
+
+    def ranks(self) -> list[Rank]:
+        """Places by positive regret plus violation, as learners see them, with their uncertainty."""
+        return ranks(self.records)
+
+    def csv(self, against: str | None = None) -> str:
+        """The ranks, or the differences to a yardstick, as CSV."""
+        return tidy_csv(self.ranks() if against is None else self.differences(against))
+
+    def __str__(self) -> str:
+        lines = []
+        for (world, nature, learner), group in grouped(self.records).items():
+            means = ((name, mean_of(group, name)) for name in METRICS)
+            told = ", ".join(f"{name} {'-' if mean is None else f'{mean.mean:.4g}'}" for name, mean in means)
+            lines.append(f"{world}, {nature}: {learner} ({len(group)} seeds): {told}")
+        return "\n".join([*lines, *self.left_out])
+
+
+def compare(
+    problems: Mapping[str, CMDP | str] | Sequence[CMDP | str] | CMDP | str,
+    learners: Mapping[str, Learner[Any] | str] | Sequence[Learner[Any] | str] | Learner[Any] | str,
+    seeds: int = 10,
+    jobs: int = 1,
+    nature: str = "noisy",
+    episodes: int = 1000,
+    logged: int = 0,
+    start: Start = "safe",
+) -> Comparison:
+    """Play every learner on every problem with the same seeds, and judge all of them exactly.
+
+    A problem is a `CMDP` or the name of a world (which is drawn anew for every seed, if it is drawn); a learner is one
+    of your own or a name that ``omdpd list`` prints; one alone needs no list.  `jobs` processes play at a time.  What
+    does not fit together is left out and said.  With `logged`, everybody is told so many episodes of a safe policy
+    before; a learner that does not start safely from them is left out, unless `start` is "explore".  Nothing is
+    written: for long studies see ``omdpd lab compare``.
+    """
+    return Comparison(*play_in_memory(problems, learners, seeds, jobs, nature, episodes, logged, start))
+
+
 def differences(records: Sequence[Mapping[str, Any]], against: str) -> list[Difference]:
     """The paired differences of every learner to the yardstick, wherever both played.
 
@@ -78,26 +145,44 @@ def differences(records: Sequence[Mapping[str, Any]], against: str) -> list[Diff
         there = ", ".join(dict.fromkeys(learner for _, _, learner in groups))
         raise InvalidInputError(f"nobody was compared under the name {against!r}; there are {there}")
     found = []
-    for place in dict.fromkeys((key[0], key[1]) for key in groups):
-        learners = {key[2]: group for key, group in groups.items() if key[:2] == place}
-        yardsticks = [name for name in learners if _is(name, against)]
-        if yardsticks:
+    for place, learners in _by_place(records).items():
+        for yardstick in [name for name in learners if _is(name, against)][:1]:
             for metric in METRICS:
-                found += _corrected(_pairs(learners, yardsticks[0], metric, place))
+                found += _family(place, learners, yardstick, metric)
     return found
 
 
 def ranks(records: Sequence[Mapping[str, Any]]) -> list[Rank]:
     """Places by positive regret plus violation among the learners that played the same seeds, best first."""
-    groups = grouped(records)
     found = []
-    for place in dict.fromkeys((key[0], key[1]) for key in groups):
-        learners = {key[2]: {r["seed"]: _loss(r) for r in group} for key, group in groups.items() if key[:2] == place}
-        seeds = sorted(set.intersection(*(set(losses) for losses in learners.values())))
+    for place, learners in _by_place(records).items():
+        losses = [{record["seed"]: _loss(record) for record in group} for group in learners.values()]
+        seeds = sorted(set.intersection(*map(set, losses)))
         if seeds:
-            table = np.array([[losses[seed] for seed in seeds] for losses in learners.values()])
-            found += _ranked(place, list(learners), table)
+            found += _ranked(place, list(learners), np.array([[loss[seed] for seed in seeds] for loss in losses]))
     return found
+
+
+def leaders(records: Sequence[Mapping[str, Any]], n: int = 3) -> dict[str, list[str]]:
+    """The best learners by nature, of records of one world; policies that learn nothing do not count."""
+    found: dict[str, list[str]] = {}
+    for rank in ranks(records):
+        if rank.learner not in NON_LEARNERS:
+            found.setdefault(rank.nature, []).append(rank.learner)
+    return {nature: names[:n] for nature, names in found.items()}
+
+
+def at_lengths(records: Sequence[Mapping[str, Any]]) -> list[AtLength]:
+    """Means by the number of episodes: growth across runs, not within one."""
+    lines = []
+    for (world, nature, learner), group in grouped(records).items():
+        for episodes in sorted({record["episodes"] for record in group}):
+            here = [record for record in group if record["episodes"] == episodes]
+            regrets = [record["regret"] for record in here]
+            regret = None if None in regrets else sum(regrets) / len(regrets)
+            violation = sum(record["violation"] for record in here) / len(here)
+            lines.append(AtLength(world, nature, learner, episodes, len(here), regret, violation))
+    return lines
 
 
 def tidy_csv(rows: Sequence[Any]) -> str:
@@ -146,29 +231,43 @@ def sign_flip_p(values: Floats) -> float | None:
     return min(float(answer.pvalue), 1.0)
 
 
-def _pairs(
-    learners: Mapping[str, Sequence[Mapping[str, Any]]], yardstick: str, metric: str, place: tuple[str, str]
-) -> list[Difference]:
-    """The differences of one family, not corrected yet."""
+def _by_place(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]]:
+    """Records by world and nature, and there by learner."""
+    places: dict[tuple[str, str], dict[str, list[Mapping[str, Any]]]] = {}
+    for (world, nature, learner), group in grouped(records).items():
+        places.setdefault((world, nature), {})[learner] = group
+    return places
+
+
+def _apart(learners: Mapping[str, Sequence[Mapping[str, Any]]], yardstick: str, metric: str) -> dict[str, Floats]:
+    """What every other learner has more of a number than the yardstick, seed by seed, where it can be said."""
     ours = {record["seed"]: record[metric] for record in learners[yardstick]}
-    found = []
+    found = {}
     for name, group in learners.items():
         pairs = [(record[metric], ours[record["seed"]]) for record in group if record["seed"] in ours]
-        if name == yardstick or not pairs or any(None in pair for pair in pairs):
-            continue
-        values = np.array([a - b for a, b in pairs])
-        low, high = bca_interval(values) or (None, None)
-        found.append(
-            Difference(*place, name, yardstick, metric, len(values), float(values.mean()), low, high,
-                       sign_flip_p(values))
-        )  # fmt: skip
+        if name != yardstick and pairs and not any(None in pair for pair in pairs):
+            found[name] = np.array([a - b for a, b in pairs])
     return found
 
 
-def _corrected(family: Sequence[Difference]) -> list[Difference]:
-    testable = [each for each in family if each.p is not None]
-    corrected = dict(zip((each.learner for each in testable), holm([each.p or 0.0 for each in testable]), strict=True))
-    return [Difference(**(asdict(each) | {"p_holm": corrected.get(each.learner)})) for each in family]
+def _corrected(p_values: Mapping[str, float | None]) -> dict[str, float]:
+    """Holm's p values of one family, of those that have one."""
+    known = {name: p for name, p in p_values.items() if p is not None}
+    return dict(zip(known, holm(list(known.values())), strict=True))
+
+
+def _family(
+    place: tuple[str, str], learners: Mapping[str, Sequence[Mapping[str, Any]]], yardstick: str, metric: str
+) -> list[Difference]:
+    """The differences of one family."""
+    apart = _apart(learners, yardstick, metric)
+    p = {name: sign_flip_p(values) for name, values in apart.items()}
+    p_holm, found = _corrected(p), []
+    for name, values in apart.items():
+        low, high = bca_interval(values) or (None, None)
+        words, mean = (*place, name, yardstick, metric), float(values.mean())
+        found.append(Difference(*words, len(values), mean, low, high, p[name], p_holm.get(name)))
+    return found
 
 
 def _ranked(place: tuple[str, str], names: Sequence[str], table: Floats) -> list[Rank]:
@@ -187,7 +286,9 @@ def _ranked(place: tuple[str, str], names: Sequence[str], table: Floats) -> list
 
 
 def _loss(record: Mapping[str, Any]) -> float:
-    return float(record["regret_positive"] or 0.0) + float(record["violation"])
+    """In the learner's units, where rewards and costs compare: a record in the user's has those numbers too."""
+    seen = record.get("seen", record)
+    return float(seen["regret_positive"] or 0.0) + float(seen["violation"])
 
 
 def _is(learner: str, name: str) -> bool:
@@ -199,35 +300,25 @@ def compared(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     One family of Holm's correction are the learners that are compared with one baseline in one place by one metric.
     """
-    groups = grouped(records)
-    places = dict.fromkeys(key[:2] for key in groups)
     families = []
-    for place in places:
-        learners = {key[2]: group for key, group in groups.items() if key[:2] == place}
+    for (world, nature), learners in _by_place(records).items():
         for metric in METRICS:
             for baseline in learners:
-                rows = _family(learners, baseline, metric)
-                if rows:
-                    names = dict(zip(("world", "nature"), place, strict=True))
-                    families.append({**names, "metric": metric, "baseline": baseline, "rows": rows})
+                if rows := _tested(_apart(learners, baseline, metric)):
+                    names = {"world": world, "nature": nature, "metric": metric, "baseline": baseline}
+                    families.append({**names, "rows": rows})
     return families
 
 
-def _family(learners: Mapping[str, Sequence[Mapping[str, Any]]], baseline: str, metric: str) -> list[dict[str, Any]]:
-    """The paired differences of all other learners to one of them."""
-    ours = {record["seed"]: record[metric] for record in learners[baseline]}
-    tests = {}
-    for name, group in learners.items():
-        pairs = [(record[metric], ours[record["seed"]]) for record in group if record["seed"] in ours]
-        if name != baseline and pairs and not any(None in pair for pair in pairs):
-            tests[name] = paired_test(np.array([a - b for a, b in pairs]))
-    testable = [name for name, test in tests.items() if test.p is not None]
-    corrected = dict(zip(testable, holm([p for n in testable if (p := tests[n].p) is not None]), strict=True))
+def _tested(apart: Mapping[str, Floats]) -> list[dict[str, Any]]:
+    """The paired differences of all other learners to one of them, for a page."""
+    tests = {name: paired_test(values) for name, values in apart.items()}
+    corrected = _corrected({name: test.p for name, test in tests.items()})
     return [
         {
-            "learner": name, "n": test.n, "few": test.n < FEW_SEEDS, "mean": written([test.mean])[0],
-            "interval": None if test.low is None or test.high is None else written([test.low, test.high]),
-            "p": None if name not in corrected else written([corrected[name]])[0],
+            "learner": name, "n": test.n, "few": test.n < FEW_SEEDS, "mean": rounded_for_json([test.mean])[0],
+            "interval": None if test.low is None or test.high is None else rounded_for_json([test.low, test.high]),
+            "p": None if name not in corrected else rounded_for_json([corrected[name]])[0],
         }
         for name, test in tests.items()
     ]  # fmt: skip

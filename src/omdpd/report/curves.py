@@ -11,13 +11,14 @@ import numpy as np
 
 from omdpd.play.history import History
 from omdpd.play.judging import EXPONENT_START
+from omdpd.play.rows import COLUMNS, regret_curve
+from omdpd.play.units import Units
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.report.canvas import drawn
 from omdpd.report.results import budget_note
 from omdpd.report.statistics import Growth, half_width
 from omdpd.report.stored import StoredRun
 from omdpd.report.thinning import kept_places
-from omdpd.report.units import Multiples
 
 # Points per curve: enough for a wide figure, few enough for a small file.
 POINTS = 300
@@ -96,17 +97,17 @@ def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str
     regrets: list[Floats] = []
     episodes = np.zeros(0)
     for summary in group:
-        rows = StoredRun(folder / summary["run"], summary["run"], summary=dict(summary)).rows()
-        assert rows is not None, "a summary without rows is refused"
-        before, episodes = episodes, rows["episode"].to_numpy().astype(np.float64)
+        rows = StoredRun(folder / summary["run"], summary["run"], summary=dict(summary)).rows
+        before, episodes = episodes, rows["episode"].astype(np.float64)
         if violations and not np.array_equal(before, episodes):
             raise InvalidInputError(f"the runs of {learner} under {nature} have rows of different episodes: no mean")
-        reward, cost = Multiples() if as_learnt else Multiples.of(summary)
-        violations.append(cost * rows["violation_sum"].to_numpy())
-        if summary["comparator_value"] is not None:
-            regrets.append(reward * (episodes * summary["comparator_value"] - rows["value_sum"].to_numpy()))
-    regret = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
-    return Curves(drawn(learner), drawn(nature), band(episodes, np.stack(violations)), regret, budget_note(group))
+        units = Units.of_record({} if as_learnt else summary)
+        violations.append(units.multiple(COLUMNS["violation_sum"]) * rows["violation_sum"])
+        regret = regret_curve(summary["comparator_value"], episodes, rows["value_sum"])
+        if regret is not None:
+            regrets.append(units.span * regret)
+    mean = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
+    return Curves(drawn(learner), drawn(nature), band(episodes, np.stack(violations)), mean, budget_note(group))
 
 
 def curves_of(label: str, nature: str, group: Sequence[History]) -> Curves:

@@ -1,7 +1,7 @@
 """Curves to axes: the figure of an experiment, readable in greyscale and by colour-blind readers.
 
-Left, learners in the order of their violation, with the regret they pay for it; right, the curves behind it.  Figures
-are made without pyplot: nobody's backend, open figures or settings are touched.
+Above, learners in the order of their violation, with the regret they pay for it; below, the curves behind it.  Figures
+are made without pyplot: they touch no backend, open figure or setting of the caller.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from omdpd.experiments.spec import Experiment
 from omdpd.learners import NON_LEARNERS
 from omdpd.natures.independent import violation_floor
 from omdpd.play.history import History
-from omdpd.play.monitor import Monitor
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
-from omdpd.report.canvas import new_figure, plain_ticks
+from omdpd.report.canvas import looking, new_figure, plain_ticks
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
+from omdpd.report.episodes import draw_episodes
 from omdpd.report.monitors import draw_monitor
 from omdpd.report.pictures import draw_policy
 from omdpd.report.results import seeds_text
 from omdpd.report.statistics import MIN_RUNS, power_of
 from omdpd.storage.atomic import write_atomically
+from omdpd.theory.monitor import Monitor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,9 @@ METADATA: dict[str, dict[str, None] | None] = {"png": None, "svg": {"Date": None
 LEGEND_LINE = 0.15
 RANKING_LINE = 0.23
 # Where the numbers beside a ranking end: violation, its exponent, regret, its exponent, in widths of the panel.
-COLUMNS = (1.17, 1.34, 1.52, 1.68)
+COLUMNS = (1.11, 1.21, 1.32, 1.42)
+# Inches: a figure is shown as wide as a page of the site, so that its text keeps its size.
+WIDTH, CURVES_HEIGHT = 8.4, 2.8
 LOOK: Any = {
     "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10,
     "lines.markersize": 4, "lines.linewidth": 1.4,
@@ -69,22 +72,22 @@ LOOK: Any = {
 def draw(
     curves: Sequence[Curves], title: str, floors: dict[str, float] | None = None, spread: Spread = "interval"
 ) -> Figure:
-    """One row per nature: who violates least and at what regret, then cumulative violation and regret over episodes.
+    """For every nature: who violates least and at what regret; below it, cumulative violation and regret over episodes.
 
-    The list on the left names every learner once, with its marker; curves are means over seeds with what `spread` says
+    The list names every learner once, with its marker; curves are means over seeds with what `spread` says
     around them (medians, where that is quantiles).  `floors` gives natures a violation per episode that nobody can go
     below; it is drawn as a line.
     """
     spread_named(spread)
-    from matplotlib import rc_context
-
     natures = list(dict.fromkeys(c.nature for c in curves))
     style = styles_by_name(c.learner for c in curves)
-    with rc_context(LOOK):
-        height = max(2.7, RANKING_LINE * (len(style) + 3))
-        figure = new_figure(15.0, height * len(natures) + 0.4)
-        grid = figure.subplots(len(natures), 3, squeeze=False, width_ratios=(1.0, 1.3, 1.3))
-        for (ranking, left, right), nature in zip(grid, natures, strict=True):
+    with looking(LOOK):
+        heights = (RANKING_LINE * (len(style) + 3.5), CURVES_HEIGHT)
+        figure = new_figure(WIDTH, sum(heights) * len(natures) + 0.4)
+        grid = figure.add_gridspec(2 * len(natures), 6, height_ratios=heights * len(natures))
+        for row, nature in enumerate(natures):
+            ranking = figure.add_subplot(grid[2 * row, :4])  # its numbers stand at its right
+            left, right = (figure.add_subplot(grid[2 * row + 1, side : side + 3]) for side in (0, 3))
             group = [c for c in curves if c.nature == nature]
             floor = (floors or {}).get(nature)
             _ranking(ranking, group, style, nature, floor)
@@ -94,7 +97,7 @@ def draw(
             right.set_yscale("symlog", linthresh=10.0)
             if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
                 right.set_ylim(0.0, None)
-            right.set(title="cumulative regret (0: the best policy safe in every episode)")
+            right.set(title="cumulative regret (0: the best safe policy)")
             if floor is not None:
                 _floor(left, floor)
             plain_ticks(left.yaxis)
@@ -133,11 +136,9 @@ def write_figure(figure: Figure, file: Path) -> Path:
     kind = file.suffix.lstrip(".").lower()
     if kind not in METADATA:
         raise InvalidInputError(f"{file} should end in one of .{', .'.join(METADATA)}")
-    from matplotlib import rc_context
-
     buffer = io.BytesIO()
     # The same figure gives the same file, and text in it stays text.
-    with rc_context({"svg.hashsalt": "omdpd", "pdf.fonttype": 42}):
+    with looking({"svg.hashsalt": "omdpd", "pdf.fonttype": 42}):
         figure.savefig(buffer, format=kind, dpi=110, metadata=METADATA[kind], bbox_inches="tight")
     write_atomically(file, buffer.getvalue())
     return file
@@ -166,29 +167,37 @@ def plot(
     file: str | Path | None = None,
     title: str = "",
     spread: Spread = "interval",
+    by: Literal["sum", "episode"] = "sum",
 ) -> Figure:
-    """Draw cumulative violation and regret of one history or of some, a policy as a heat map, or a monitored run.
+    """Draw histories, a policy as a heat map, or a monitored run.
 
-    The figure is returned; with a file it is written too, whose ending chooses the format (png, svg, pdf).  Histories
-    with one label and nature are seeds of one curve; around their mean stands its 95 % interval (from three seeds on).
-    With another `spread` it is every seed as a thin line (``"seeds"``), or the median over seeds with the 10 % and 90 %
-    ones (``"quantiles"``).
+    The figure is returned.  With a file it is also written; the file's ending chooses the format (png, svg, pdf).
+    Histories are drawn as cumulative violation and regret.  With ``by="episode"`` they are drawn as what each episode
+    cost beside its budget, and what it earned.
+    Histories with one label and nature are seeds of one curve: their mean is drawn, with its 95 % interval from three
+    seeds on.  ``spread="seeds"`` draws every seed as a thin line, ``spread="quantiles"`` the median over seeds with the
+    10 % and 90 % quantiles.
     """
     if isinstance(histories, Policy | Monitor):
         figure = draw_policy(histories) if isinstance(histories, Policy) else draw_monitor(histories)
         if title:
             figure.suptitle(title)
     else:
-        figure = _histories([histories] if isinstance(histories, History) else histories, title, spread)
+        figure = _histories([histories] if isinstance(histories, History) else histories, title, spread, by)
     if file is not None:
         write_figure(figure, Path(file))
     return figure
 
 
-def _histories(histories: Sequence[History], title: str, spread: Spread) -> Figure:
+def _histories(histories: Sequence[History], title: str, spread: Spread, by: str) -> Figure:
     """Histories grouped into curves, drawn."""
     if not histories:
         raise InvalidInputError("there is nothing to plot: the list of histories is empty")
+    if by not in ("sum", "episode"):
+        raise InvalidInputError(f"by is {by!r}, but must be 'sum' or 'episode'")
+    if by == "episode":
+        with looking(LOOK):
+            return draw_episodes(histories, [_style(i) for i in range(len(histories))], title)
     groups: dict[tuple[str, str], list[History]] = {}
     for history in histories:
         groups.setdefault((history.label, history.nature), []).append(history)
@@ -258,7 +267,7 @@ def _beside(axes: Axes, place: float, cells: Sequence[str], weight: str) -> None
         axes.annotate(
             text, (x, place), xycoords=("axes fraction", "data"), fontsize=8, va="center", ha="right",
             fontweight=weight, annotation_clip=False,
-        )  # fmt: skip
+        ).set_in_layout(False)  # fmt: skip
 
 
 def _rounded(value: float) -> str:

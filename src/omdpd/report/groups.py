@@ -6,25 +6,27 @@ have in common.  So a mean never changes who is in it along the curve.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from omdpd.experiments.writer import ROW_SCHEMA
+from omdpd.play.rows import COLUMNS, SUMMARY, Column, regret_curve
+from omdpd.play.units import Units, in_user_units
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.report.curves import Band, band
-from omdpd.report.health import health_of
 from omdpd.report.results import mean_of
 from omdpd.report.stored import StoredRun
-from omdpd.report.thinning import bucket_maxima, kept_places, written
-from omdpd.report.units import Multiples, in_user_units
+from omdpd.report.thinning import bucket_maxima, kept_places, rounded_for_json
 
 # Stretches of episodes in the strip of violations.
 STRIP = 240
 # A final number, or a share of it as a spread, this small is what sums over episodes leave of zero.
 ROUNDING = 1e-9
+# A relative duality gap above this is worth a word.
+WIDE_GAP = 1e-6
+COUNTS = ("solves", "iterations", "failures")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,7 @@ class RunCurves:
     """A run's curves over its recorded episodes, in the user's units; `regret` is None where no comparator is known."""
 
     view: StoredRun
-    units: Multiples
+    units: Units
     seed: int
     episodes: Floats
     regret: Floats | None
@@ -48,20 +50,22 @@ class RunCurves:
         )
 
 
-def run_curves(view: StoredRun, best: float | None, units: Multiples) -> RunCurves | None:
+def run_curves(view: StoredRun, best: float | None, units: Units) -> RunCurves | None:
     """The curves of a run that has rows, against the value of its comparator."""
     columns = view.columns
     if not columns or view.asked is None:
         return None
-    k, violation = columns["episode"], columns["violation_sum"] * units.cost
-    regret = None if best is None else (k * best - columns["value_sum"]) * units.reward
-    excess = np.maximum(columns["excess"].max(axis=1), 0.0) * units.cost
+    cost = units.multiple(COLUMNS["violation_sum"])
+    k, violation = columns["episode"], columns["violation_sum"] * cost
+    seen = regret_curve(best, k, columns["value_sum"])
+    regret = None if seen is None else seen * units.span
+    excess = np.maximum(columns["excess"].max(axis=1), 0.0) * cost
     steps = np.diff(k, prepend=0.0)
     # Between two recorded episodes of a thinned run only the sum is known: its mean per episode counts too.
     burst = np.maximum(excess, np.diff(violation, prepend=0.0) / steps)
     weak = None
     if len(k) == int(k[-1]):
-        weak = np.maximum(np.cumsum(columns["excess"], axis=0), 0.0).max(axis=1) * units.cost
+        weak = np.maximum(np.cumsum(columns["excess"], axis=0), 0.0).max(axis=1) * cost
     return RunCurves(view, units, view.asked.seed, k, regret, violation, weak, burst)
 
 
@@ -82,9 +86,7 @@ def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: st
         value["health"] = health_of([run.view for run in basis], places)
         value["recorded"] = _recorded(basis, places)
     value["runs"] = [_single(run, basis, value.get("x"), points) for run in runs]
-    value["end"] = {
-        key: _end(finished, key) for key in ("regret", "violation", "weak_violation", "lagrangian_regret")
-    }  # fmt: skip
+    value["end"] = {name: _end(finished, name) for name, column in SUMMARY.items() if column.head and column.unit}
     return value
 
 
@@ -122,13 +124,14 @@ def _statistics(made: Band) -> dict[str, Any]:
     """A band as a page takes it; of a single run only its mean, which it is."""
     growth = made.growth
     value = {
-        "mean": written(made.mean), "exponent": None if growth.exponent is None else float(f"{growth.exponent:.4g}"),
-        "interval": None if growth.interval is None else written(growth.interval),
+        "mean": rounded_for_json(made.mean),
+        "exponent": None if growth.exponent is None else float(f"{growth.exponent:.4g}"),
+        "interval": None if growth.interval is None else rounded_for_json(growth.interval),
     }  # fmt: skip
     if made.half is not None:
-        value |= {"low": written(made.low), "high": written(made.high)}
+        value |= {"low": rounded_for_json(made.low), "high": rounded_for_json(made.high)}
     if made.n_runs > 1:
-        value["quantiles"] = written(made.quantiles)
+        value["quantiles"] = rounded_for_json(made.quantiles)
     return value
 
 
@@ -139,11 +142,11 @@ def _single(run: RunCurves, basis: Sequence[RunCurves], x: Any, points: int) -> 
         places = np.searchsorted(run.episodes, x)
     else:
         places = kept_places(run.episodes, run.violation[None], max(points // 2, 40))
-    value = {"seed": run.seed, "run": run.view.id, "x": None if shared else written(run.episodes[places])}
+    value = {"seed": run.seed, "run": run.view.id, "x": None if shared else rounded_for_json(run.episodes[places])}
     alone = shared and len(basis) == 1  # then the mean is the curve
     for name in ("regret", "violation", "weak"):
         curve = getattr(run, name)
-        value[name] = None if curve is None or alone else written(curve[places])
+        value[name] = None if curve is None or alone else rounded_for_json(curve[places])
     return value | {"alone": alone}
 
 
@@ -155,30 +158,21 @@ def _strip(run: RunCurves, n_episodes: int) -> dict[str, Any]:
 
 def _recorded(runs: Sequence[RunCurves], places: Integers) -> list[dict[str, Any]]:
     """Further columns that the runs recorded, as means: certificates, the good event, a user's own metrics."""
-    first = runs[0].view.columns
-    names = [
-        "certified_regret",
-        "certified_violation",
-        "optimism",
-        "good_event",
-        *(n for n in first if n not in ROW_SCHEMA.names),
-    ]
+    drawn = [name for name, column in COLUMNS.items() if column.title]
     made = []
-    for name in names:
-        columns = [run.view.columns.get(name) for run in runs]
+    for name in (*drawn, *(name for name in runs[0].view.columns if name not in COLUMNS)):
+        column = COLUMNS.get(name, Column("mean over seeds", title=name))
+        found = [run.view.columns.get(name) for run in runs]
         full = [
-            c[: len(run.episodes)] * _unit(name, run.units)
-            for c, run in zip(columns, runs, strict=True)
-            if c is not None
+            each[: len(run.episodes)] * run.units.multiple(column)
+            for each, run in zip(found, runs, strict=True)
+            if each is not None
         ]
-        if len(full) == len(runs) and not all(np.isnan(c).all() for c in full):
-            made.append({"name": name, "mean": written(np.stack(full).mean(axis=0)[places])})
+        if len(full) == len(runs) and not all(np.isnan(each).all() for each in full):
+            share = column.kind == "truth"
+            words = {"name": name, "title": column.title, "note": column.meaning if share else "mean over seeds"}
+            made.append({**words, "share": share, "mean": rounded_for_json(np.stack(full).mean(axis=0)[places])})
     return made
-
-
-def _unit(name: str, units: Multiples) -> float:
-    """What 1 of a recorded column is to the user; a metric of the user's own is as it is."""
-    return {"certified_regret": units.reward, "certified_violation": units.cost}.get(name, 1.0)
 
 
 def _end(runs: Sequence[RunCurves], key: str) -> list[float | None] | None:
@@ -187,7 +181,7 @@ def _end(runs: Sequence[RunCurves], key: str) -> list[float | None] | None:
     if not records or any(key not in record for record in records):
         return None
     mean = mean_of(records, key)
-    return None if mean is None else written(_without_rounding(mean.mean, mean.half))
+    return None if mean is None else rounded_for_json(_without_rounding(mean.mean, mean.half))
 
 
 def _without_rounding(mean: float, half: float | None) -> tuple[float, float]:
@@ -200,3 +194,58 @@ def _without_rounding(mean: float, half: float | None) -> tuple[float, float]:
     if half is None:
         return shown, np.nan
     return shown, 0.0 if half <= ROUNDING * max(abs(mean), 1.0) else half
+
+
+def health_of(views: Sequence[StoredRun], places: Integers) -> dict[str, Any]:
+    """The health of some runs with the same recorded episodes; a number that no learner reported is None."""
+    logs = [log_of(view) for view in views]
+    counts = {name: int(sum(log[name] for log in logs)) for name in (*COUNTS, "saturations", "infeasible")}
+    gap = max(log["max_gap"] for log in logs)
+    value: dict[str, Any] = {
+        "step_size": _column_mean(views, "step_size", places), "weight": _column_mean(views, "weight", places),
+        "max_gap": float(f"{gap:.3g}"), **counts, "episodes": int(sum(view.episodes for view in views)),
+    }  # fmt: skip
+    return value | {"warnings": warnings_of(value)}
+
+
+def log_of(view: StoredRun) -> Mapping[str, Any]:
+    """Counts of a run's solves: from its summary, else from its last commit, or the last snapshot of an old run."""
+    empty: dict[str, Any] = {**dict.fromkeys(COUNTS, 0), "max_gap": 0.0, "saturations": 0, "infeasible": 0}
+    if view.summary is not None:
+        return empty | {key: view.summary[key] for key in empty if key in view.summary}
+    kept = {} if view.kept.shown.solves else view.tried(view.snapshots) or {}
+    found = {key: kept[key][-1] if key in kept else getattr(view.kept.shown, key) for key in empty}
+    return {key: value if key == "max_gap" else int(value) for key, value in found.items()}
+
+
+def warnings_of(health: Mapping[str, Any]) -> list[str]:
+    """What somebody should know before believing the curves."""
+    warnings = []
+    if health["failures"]:
+        warnings.append(
+            f"{health['failures']} of {health['solves']} mirror steps did not reach their accuracy; the best certified "
+            "point was played instead."
+        )
+    if health["saturations"]:
+        warnings.append(
+            f"The penalty weight was saturated in {health['saturations']} of {health['episodes']} episodes: beyond its "
+            "cap more violation is not punished harder, and the guarantee does not speak about such a run."
+        )
+    if health["infeasible"]:
+        warnings.append(
+            f"In {health['infeasible']} episodes no policy seemed safe to the learner; it played its fallback."
+        )
+    if health["max_gap"] > WIDE_GAP:
+        warnings.append(f"The largest relative duality gap of a solve is {health['max_gap']:.1e}, which is wide.")
+    return warnings
+
+
+def _column_mean(views: Sequence[StoredRun], name: str, places: Integers) -> list[float | None] | None:
+    """The mean of a column over runs; None where no run has it."""
+    columns = [view.columns[name] for view in views if name in view.columns]
+    if not columns or all(np.isnan(column).all() for column in columns):
+        return None
+    n = min(len(column) for column in columns)
+    stack = np.stack([column[:n] for column in columns])
+    mean: list[float | None] = rounded_for_json(stack.mean(axis=0)[places])
+    return mean

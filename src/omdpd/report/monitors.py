@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omdpd.play.inequalities import Inequality
-from omdpd.play.monitor import Losses, Monitor
 from omdpd.problem.arrays import Floats
-from omdpd.report.canvas import new_figure
+from omdpd.report.canvas import looking, new_figure
+from omdpd.theory.inequalities import Inequality
+from omdpd.theory.monitor import Losses, Monitor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,10 +24,8 @@ HELD, FAILED = "#DCE6EC", "#8A3800"
 
 def draw_monitor(monitor: Monitor) -> Figure:
     """Left, a line per inequality that applies, dark where it failed; right, the split of regret and of violation."""
-    from matplotlib import rc_context
-
     shown = [each for each in monitor if each.applies]
-    with rc_context({"font.size": 8, "axes.titlesize": 9, "lines.linewidth": 1.3}):
+    with looking({"font.size": 8, "axes.titlesize": 9, "lines.linewidth": 1.3}):
         figure = new_figure(11.0, max(4.4, LINE * len(shown) + 1.2))
         grid = figure.add_gridspec(2, 2, width_ratios=(1.4, 1.0))
         _held(figure.add_subplot(grid[:, 0]), shown, len(monitor.rows))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.canvas import new_figure
+from omdpd.report.canvas import looking, new_figure
 from omdpd.worlds.card import ProblemCard
 
 if TYPE_CHECKING:
@@ -60,9 +60,7 @@ def picture(cmdp: CMDP, state: int) -> npt.NDArray[np.uint8]:
 
 def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
     """The optimal policy: where it is at every step and what it does, on the map or by state and step."""
-    from matplotlib import rc_context
-
-    with rc_context({"font.size": 8, "svg.hashsalt": "omdpd"}):
+    with looking({"font.size": 8, "svg.hashsalt": "omdpd"}):
         figure = _maps(cmdp, card) if cmdp.labels.layout else _by_state(cmdp, card)
         best = "no policy meets every budget; shown: the least excess" if card.value is None else (
             f"optimum {card.value:.4f}, without constraints {card.free_value:.4f}"
@@ -73,8 +71,6 @@ def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
 
 def draw_policy(policy: Policy) -> Figure:
     """A policy as a heat map, states by steps: one panel per action, or the likeliest action where there are many."""
-    from matplotlib import rc_context
-
     H, S, A = policy.shape
     names = policy.labels.actions or tuple(f"action {a}" for a in range(A))
     panels = [(f"chance of: {names[a]}", policy.table[:, :, a].T) for a in range(A)]
@@ -83,7 +79,7 @@ def draw_policy(policy: Policy) -> Figure:
         panels, limits = [("likeliest action", policy.table.argmax(axis=2).T.astype(np.float64))], {}
     columns = min(len(panels), 4)
     rows = -(-len(panels) // columns)
-    with rc_context({"font.size": 8, "svg.hashsalt": "omdpd"}):
+    with looking({"font.size": 8, "svg.hashsalt": "omdpd"}):
         size = (1.6 + columns * min(1.6 + 0.15 * H, 4.0), (1.2 + 0.16 * min(S, 30)) * rows + 0.4)
         figure = new_figure(*size)
         grid = figure.subplots(rows, columns, squeeze=False)

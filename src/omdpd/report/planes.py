@@ -1,14 +1,23 @@
-"""Regret against violation: the figure for many learners.  Everybody wants to be in its lower left corner."""
+"""Regret against violation: the figures of a comparison and its files.  Everybody wants to be in the lower left corner.
+
+A plane has a point for every learner; a frontier is a line through those tries of one that no other try of it beats.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omdpd.report.figures import LEGEND_LINE, styles_by_name
+from omdpd.play.units import in_user_units
+from omdpd.report.canvas import looking, new_figure
+from omdpd.report.comparison import Difference, differences, ranks, tidy_csv
+from omdpd.report.figures import LEGEND_LINE, STYLES, save, styles_by_name
 from omdpd.report.results import grouped, mean_of
+from omdpd.report.tables import formatted
+from omdpd.storage.atomic import make_folder, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,22 +27,22 @@ if TYPE_CHECKING:
 AROUND = [
     8.0 * ring * np.array([np.cos(turn), np.sin(turn)]) for ring in (1, 2, 3) for turn in np.arange(0.0, 6.2, 0.6)
 ]
+# What the lines of all but the best learners of a panel look like: there are more of them than colours to tell apart.
+REST = "#bbbbbb"
 
 
 def draw_plane(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
     """A panel per world and nature, a point per learner: final regret and final strong violation with 95 % bars."""
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     groups = grouped(records)
     places = list(dict.fromkeys(key[:2] for key in groups))
     number = {name: 1 + i for i, name in enumerate(dict.fromkeys(key[2] for key in groups))}
     columns = min(len(places), 3)
     rows = -(-len(places) // columns)
-    with rc_context({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+    with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
         size = (5.2 * columns + 2.2, max(4.8 * rows, LEGEND_LINE * (len(number) + 4)))
-        figure = Figure(figsize=size, layout="constrained")
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        figure = new_figure(*size)
         FigureCanvasAgg(figure)  # numbers are placed in pixels
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes in grid.flat[len(places) :]:
@@ -76,3 +85,74 @@ def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number
         axes.annotate(
             str(i), (x, y), xytext=(at[0], at[1]), textcoords="offset points", fontsize=8, ha="center", va="center"
         )
+
+
+def draw_frontiers(lines: Sequence[Any]) -> Figure:
+    """A panel per world and nature: every learner's frontier as a line through its tries, the chosen one marked.
+
+    `lines` have world, nature, learner, regret, violation, criterion, on_frontier and chosen; a try without regret is
+    left out.  As many of the best learners of a panel as there are styles have a colour and a name.
+    """
+    places = list(dict.fromkeys((line.world, line.nature) for line in lines))
+    with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = new_figure(5.2 * len(places) + 0.4, 5.6)
+        (grid,) = figure.subplots(1, len(places), squeeze=False)
+        for axes, place in zip(grid, places, strict=True):
+            _tries_panel(axes, [line for line in lines if (line.world, line.nature) == place])
+            axes.set_title(", ".join(place))
+        figure.suptitle("tries on the training instances: what no other try of the same learner beats")
+    return figure
+
+
+def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
+    axes.set(xlabel="regret", ylabel="strong violation")
+    axes.set_xscale("symlog", linthresh=10.0)
+    axes.set_yscale("symlog", linthresh=10.0)
+    chosen = sorted((line.criterion, line.learner) for line in lines if line.chosen)
+    names = [name for _, name in chosen]
+    for place in reversed(range(len(names))):  # the best on top
+        named = place < len(STYLES)
+        colour, dashes, marker = STYLES[place] if named else (REST, "-", ".")
+        tried = [line for line in lines if line.learner == names[place] and line.regret is not None]
+        best = sorted((line.regret, line.violation) for line in tried if line.on_frontier)
+        if best:
+            regret, violation = zip(*best, strict=True)
+            axes.plot(
+                regret, violation, color=colour, linestyle=dashes, marker=marker, markersize=3,
+                linewidth=1.2 if named else 0.6, label=names[place] if named else None,
+            )  # fmt: skip
+        for line in tried:
+            if line.chosen:
+                axes.plot(line.regret, line.violation, color=colour, marker=marker, markersize=8, fillstyle="none")
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        best_first = list(zip(handles[::-1], labels[::-1], strict=True))
+        axes.legend(*zip(*best_first, strict=True), fontsize=7, frameon=False, loc="upper right")
+
+
+def write_tuning(tries: Sequence[Any], choices: Sequence[Any], out: Path, figures: bool) -> None:
+    """Write tries.csv, choices.csv and the figure of the frontiers, if anything was tried."""
+    if tries:
+        make_folder(out)
+        write_atomically(out / "tries.csv", tidy_csv(tries).encode())
+        write_atomically(out / "choices.csv", tidy_csv(choices).encode())
+        if figures:
+            save(draw_frontiers(tries), out, "frontier")
+
+
+def write_comparison(
+    records: Sequence[Mapping[str, Any]], against: str, out: Path, title: str | None
+) -> list[Difference]:
+    """Write tables, paired differences and ranks in the user's units, and a figure if it has a title.
+
+    Ranks add regret and violation, which only learners' own units, each between 0 and 1 per step, make comparable.
+    """
+    shown = [in_user_units(record) for record in records]
+    found = differences(shown, against)
+    for style, ending in (("markdown", "md"), ("csv", "csv"), ("latex", "tex")):
+        write_atomically(out / f"table.{ending}", formatted(records, style).encode())
+    write_atomically(out / "differences.csv", tidy_csv(found).encode())
+    write_atomically(out / "ranks.csv", tidy_csv(ranks(records)).encode())
+    if title is not None:
+        save(draw_plane(shown, title), out, "plane")
+    return found

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from omdpd.beliefs.confidence import DELTA, log_term
+from omdpd.play.units import Units
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.checks import array_of
+from omdpd.report.checks import stored_table
 from omdpd.report.stored import StoredRun
-from omdpd.report.thinning import shares, written
+from omdpd.report.thinning import rounded_for_json, shares
 from omdpd.report.truth import Truths
-from omdpd.report.units import Multiples
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.programs import Plan
 from omdpd.solvers.sweeps import occupancy_under
@@ -37,7 +37,7 @@ def cost_of(n_kept: int, cmdp: CMDP) -> int:
 def run_policies(view: StoredRun, cmdp: CMDP) -> dict[str, Any] | None:
     """What a run played: policies on a logarithmic grid of episodes, if it kept them, and its average play."""
     arrays = view.arrays()
-    occupancy = array_of(view.kept.totals, "occupancy", arrays, cmdp.shape)
+    occupancy = stored_table(view.kept.occupancy, arrays, cmdp.shape)
     if occupancy is None or not view.episodes:
         return None
     average = np.asarray(occupancy, dtype=np.float64) / view.episodes
@@ -45,7 +45,7 @@ def run_policies(view: StoredRun, cmdp: CMDP) -> dict[str, Any] | None:
         "run": view.id, "episodes": [], "policies": "", "states": "", "average": shares(average.sum(axis=2)),
         "average_policy": shares(policy_of_occupancy(average)), "k": view.episodes,
     }  # fmt: skip
-    kept = view.policies()
+    kept = view.snapshots()
     if kept:
         places = _affordable(kept["episodes"], cmdp)
         if kept["policies"].shape[1:] != cmdp.shape:
@@ -60,24 +60,24 @@ def run_policies(view: StoredRun, cmdp: CMDP) -> dict[str, Any] | None:
     return value | _visits(view, cmdp, arrays)
 
 
-def snapshot_series(view: StoredRun, best: float | None, units: Multiples) -> dict[str, Any] | None:
+def snapshot_series(view: StoredRun, best: float | None, units: Units) -> dict[str, Any] | None:
     """Multipliers, solver counts and the two parts of regret at the kept episodes, where a run kept them.
 
     V* - V(pi) = (V* - V~(pi)) + (V~(pi) - V(pi)): what the learner's own belief says is still to be gained, and by
     how much the belief flatters the policy in play, both in the user's units.
     """
-    kept = view.policies()
+    kept = view.snapshots()
     if not kept:
         return None
     value: dict[str, Any] = {"x": kept["episodes"].astype(int).tolist()}
     for name in ("lam", "iterations", "solves", "failures", "saturations", "max_gap"):
         if name in kept and not np.isnan(kept[name]).all():
             column = kept[name].astype(np.float64)
-            value[name] = written(column.T if column.ndim > 1 else column)
+            value[name] = rounded_for_json(column.T if column.ndim > 1 else column)
     believed, true = kept.get("believed_value"), kept.get("value")
     if best is not None and believed is not None and true is not None and not np.isnan(believed).all():
-        value["optimisation"] = written((best - believed) * units.reward)
-        value["estimation"] = written((believed - true) * units.reward)
+        value["optimisation"] = rounded_for_json((best - believed) * units.span)
+        value["estimation"] = rounded_for_json((believed - true) * units.span)
     return value
 
 
@@ -101,7 +101,7 @@ def affordable_runs(views: Sequence[StoredRun], truths: Truths) -> list[StoredRu
             ranked.append((turn[group], len(ranked), view))
     for _, _, view in sorted(ranked, key=lambda item: item[:2]):
         cmdp = None if view.asked is None else truths.of(view.asked).cmdp
-        kept = None if cmdp is None else view.tried(view.policies)
+        kept = None if cmdp is None else view.tried(view.snapshots)
         if cmdp is not None and kept is not None and (cost := cost_of(len(kept.get("episodes", ())), cmdp)) <= left:
             left -= cost
             chosen.append(view)
@@ -110,7 +110,7 @@ def affordable_runs(views: Sequence[StoredRun], truths: Truths) -> list[StoredRu
 
 def _visits(view: StoredRun, cmdp: CMDP, arrays: Arrays) -> dict[str, Any]:
     """How often every (step, state, action) was visited, as the learner counted, and sqrt(L / n)."""
-    visits = array_of(view.kept.state, "visits", arrays, cmdp.shape)
+    visits = stored_table(view.kept.shown.visits, arrays, cmdp.shape)
     if visits is None or view.asked is None:
         return {}
     # Widths on the page are those of scale one; learners multiply them by a scale of their own.

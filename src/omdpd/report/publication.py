@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omdpd.report.canvas import plain_ticks
+from omdpd.report.canvas import looking, new_figure, plain_ticks
 from omdpd.report.curves import Band, Curves
 from omdpd.report.figures import Spread, panel, save, styles_by_name
 from omdpd.report.tables import exponent_cell, latex_text
@@ -30,15 +30,12 @@ LOOK: Any = {
 
 def draw_paper(curves: Sequence[Curves], width: float, spread: Spread = "interval") -> Figure:
     """Violation above regret for every nature, `width` inches wide, with one legend below."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     natures = list(dict.fromkeys(c.nature for c in curves))
     style = styles_by_name(c.learner for c in curves)
     beside = min(len(natures), 2 if width < TWO_COLUMNS else MAX_BESIDE)
     blocks = -(-len(natures) // beside)
-    with rc_context(LOOK):
-        figure = Figure(figsize=(width, 2.35 * blocks + 0.11 * len(style) + 0.25), layout="constrained")
+    with looking(LOOK):
+        figure = new_figure(width, 2.35 * blocks + 0.11 * len(style) + 0.25)
         grid = figure.subplots(2 * blocks, beside, squeeze=False, sharex=True)
         for axes in grid.flat:
             axes.set_visible(False)

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from omdpd.learners import NON_LEARNERS
 from omdpd.play.judging import EXPONENT_START
+from omdpd.play.rows import regret_curve
+from omdpd.play.units import Units
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.report.statistics import Growth, half_width
+from omdpd.report.columns import Columns, stacked
+from omdpd.report.statistics import Growth, half_width, power_of
 from omdpd.report.stored import StoredRun, stored_runs
-from omdpd.report.units import cost_unit
 from omdpd.storage.run_folder import RunFolder
 
 KEYS = ("world", "nature", "learner")
@@ -31,19 +33,20 @@ class Mean:
         return f"{self.mean:.4g}" + ("" if self.half is None else f" ± {self.half:.2g}")
 
 
-def load_runs(folder: str | Path) -> pa.Table:
-    """Every recorded episode of every run as one Arrow table, with the run's names, seed and settings as columns.
+def load_runs(folder: str | Path) -> Columns:
+    """Every recorded episode of every run as one table of NumPy columns, with the run's names and seed among them.
 
-    ``load_runs(folder).to_pandas()`` and ``polars.from_arrow(load_runs(folder))`` work as they are.
+    ``load_runs(folder)["regret"]`` is an array; ``.to_frame()`` is a frame of pandas and ``.to_arrow()`` a table of
+    Arrow, where those are installed.
     """
     tables = []
     for run in stored_runs(Path(folder)):
-        rows = run.rows()
+        rows = run.committed_rows()
         if rows is not None:
             tables.append(_labelled(rows, run))
     if not tables:
         raise InvalidInputError(f"{folder} holds no rows yet")
-    return pa.concat_tables(tables, promote_options="default")
+    return stacked(tables)
 
 
 def summaries(folder: Path) -> list[dict[str, Any]]:
@@ -58,13 +61,13 @@ def with_early(summary: dict[str, Any], record: RunFolder) -> dict[str, Any]:
     """
     if "early_episode" in summary:
         return summary
-    k, rows = summary["episodes"] // EXPONENT_START, StoredRun(record.path, record.run, summary=summary).rows()
+    k, rows = summary["episodes"] // EXPONENT_START, StoredRun(record.path, record.run, summary=summary).rows
     early: dict[str, Any] = {"early_episode": None, "early_regret": None, "early_violation": None}
-    if rows is not None and k in (episodes := rows["episode"].to_numpy()):
+    if k in (episodes := rows["episode"]):
         place, best = int(np.searchsorted(episodes, k)), summary["comparator_value"]
         early["early_episode"] = k
-        early["early_violation"] = float(rows["violation_sum"][place].as_py())
-        early["early_regret"] = None if best is None else k * best - float(rows["value_sum"][place].as_py())
+        early["early_violation"] = float(rows["violation_sum"][place])
+        early["early_regret"] = regret_curve(best, k, float(rows["value_sum"][place]))
     return summary | early
 
 
@@ -78,7 +81,7 @@ def grouped(records: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], list[
 
 def mean_of(records: Sequence[Mapping[str, Any]], key: str) -> Mean | None:
     """The mean of a column over runs; None where some run has no such number."""
-    values = [record[key] for record in records]
+    values: list[Any] = [record.get(key) for record in records]
     if any(value is None for value in values):
         return None
     half = half_width(np.array(values, dtype=np.float64))
@@ -106,6 +109,20 @@ def growth_of(records: Sequence[Mapping[str, Any]], key: str) -> Growth | None:
     return Growth(*lengths.pop(), early, late)
 
 
+def late_violations(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A sentence wherever a learner still violates at the end, or its violation grows fast."""
+    found = []
+    for (world, nature, learner), group in grouped(records).items():
+        growth = growth_of(group, "violation")
+        slope = 0.0 if growth is None or growth.slope is None else growth.slope
+        share = float(np.mean([record["late_violation"] / record["horizon"] for record in group]))
+        if learner not in NON_LEARNERS and ((slope >= 0.75 and share >= 0.001) or share >= 0.02):
+            grows = "" if (power := power_of(growth)) == "-" else f" grows like {power};"
+            end = f" in the last tenth {100 * share:.2f} % of H per episode"
+            found.append(f"{learner} on {world}, {nature}: violation{grows}{end}")
+    return found
+
+
 def budget_text(group: Sequence[Mapping[str, Any]]) -> str:
     """The budgets of some runs, one number per constraint; a range where they differ, nothing where they are unknown.
 
@@ -130,7 +147,7 @@ def budget_note(group: Sequence[Mapping[str, Any]]) -> str:
 
 def divided_text(group: Sequence[Mapping[str, Any]]) -> str:
     """By what costs are divided where every constraint has a scale of its own, one number each; else nothing."""
-    if all(cost_unit(record) is not None for record in group):
+    if all(Units.of_record(record).common_scale is not None for record in group):
         return ""
     return _ranges([record.get("cost_scale") for record in group])
 
@@ -143,14 +160,12 @@ def _ranges(lists: Sequence[Sequence[float] | None]) -> str:
     return ", ".join(f"{low:.4g}" if low == high else f"{low:.4g}..{high:.4g}" for low, high in pairs)
 
 
-def _labelled(rows: pa.Table, run: StoredRun) -> pa.Table:
+def _labelled(rows: Columns, run: StoredRun) -> Columns:
     """The rows with columns that say whose they are."""
     assert run.asked is not None, "a run without a spec has no rows"
     world, nature, learner = run.labels
-    labels = {"run": run.id, "world": world, "nature": nature, "learner": learner, "seed": run.asked.seed}
+    names = {"run": run.id, "world": world, "nature": nature, "learner": learner}
+    labels = {key: np.full(rows.n_rows, name, dtype=object) for key, name in names.items()}
     best = (run.summary or {}).get("comparator_value")
-    regret = None if best is None else rows["episode"].to_numpy() * best - rows["value_sum"].to_numpy()
-    table = rows.append_column("regret", pa.array([None] * rows.num_rows if regret is None else regret, pa.float64()))
-    for place, (name, value) in enumerate(labels.items()):
-        table = table.add_column(place, name, pa.array([value] * rows.num_rows))
-    return table
+    regret = regret_curve(np.nan if best is None else best, rows["episode"], rows["value_sum"])
+    return Columns(labels | {"seed": np.full(rows.n_rows, run.asked.seed)} | rows | {"regret": regret})

@@ -149,7 +149,7 @@ def application(folder: Path, token: str | None = None, hosts: Iterable[str] = (
     `hosts` are the names under which it may be asked for; another Host header is refused, so that a page from
     elsewhere cannot reach it by a name of its own.  With a token every request must carry it.
     """
-    feed, bell = Feed(Study(folder, live=True)), Bell()
+    feed, bell = Feed(Study(folder, live=True)), Broadcast()
     known = {name.lower() for name in hosts}
     text = page(None, f"{folder.resolve().name}: omdpd")
     headers = {
@@ -218,7 +218,7 @@ class BoundedHTTP(H11Protocol):
             self.late = None
 
 
-async def _keep_looking(feed: Feed, bell: Bell) -> None:
+async def _keep_looking(feed: Feed, bell: Broadcast) -> None:
     while True:
         before = (feed.version, feed.fault)
         await asyncio.to_thread(feed.look)
@@ -234,7 +234,7 @@ async def _keep_looking(feed: Feed, bell: Bell) -> None:
         await asyncio.sleep(max(LOOK_EVERY - (time.monotonic() - looked), 0.0))
 
 
-class Bell:
+class Broadcast:
     """Wakes everybody who waits, once per ring."""
 
     def __init__(self) -> None:
@@ -246,7 +246,7 @@ class Bell:
         self.event = asyncio.Event()
 
 
-async def _stream(feed: Feed, bell: Bell) -> AsyncIterator[str]:
+async def _stream(feed: Feed, bell: Broadcast) -> AsyncIterator[str]:
     """Everything at first, then what changes; a comment now and then keeps the connection open."""
     seen, fault = 0, None
     yield "retry: 1000\n\n"

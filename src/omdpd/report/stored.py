@@ -16,21 +16,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
-import pyarrow as pa
 
 from omdpd.experiments.one_run import measures_of
-from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
-from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_of
+from omdpd.experiments.spec import RunSpec
+from omdpd.play.judging import telling_exponent
+from omdpd.play.policy import Policy
+from omdpd.play.rows import SUMMARY
 from omdpd.problem.arrays import Floats, InvalidInputError
-from omdpd.problem.cmdp import CMDP
-from omdpd.report.checks import Kept, check_summary, checked_policies, checked_rows, float_columns, kept_of
+from omdpd.problem.cmdp import CMDP, Labels
+from omdpd.problem.markup import facts_html
+from omdpd.report.checks import Kept, check_summary, checked_policies, checked_rows, kept_of
+from omdpd.report.columns import Columns
+from omdpd.report.labels import RunLabel, read_label
 from omdpd.storage.atomic import RecordError, is_half_written
 from omdpd.storage.npz import Arrays
 from omdpd.storage.run_folder import READING_TRIES, Checked, RunFolder
-from omdpd.storage.sealed import FORMAT
+from omdpd.storage.sealed import SEALED
+from omdpd.theory.monitor import Monitor
+from omdpd.theory.replay import monitor_stored
 
+# What a notebook shows of a summary.
+SHOWN = tuple(name for name, column in SUMMARY.items() if column.narrow)
 # What a summary says of the user's units.
 MEASURES = ("budget", "cost_scale", "reward_range")
 # A state larger than this is not opened for a picture of its visits.
@@ -39,42 +46,11 @@ MAX_STATE_BYTES = 2**25
 RECENT = 30.0
 # How folders of runs are named: something else of such a name stands where a run should.
 RUN_NAME = re.compile("[0-9a-f]{20}")
-# A longer label of somebody's own is cut.
-MAX_LABEL = 200
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a run was asked to do, by the names in its spec; a part whose name nobody here knows has no spec."""
-
-    world: str
-    nature: str
-    learner: str
-    seed: int
-    episodes: int
-    world_spec: WorldSpec | None
-    nature_spec: NatureSpec | None
-    spec: RunSpec | None = field(default=None, compare=False)
-
-    @property
-    def group(self) -> tuple[str, str, str]:
-        """The names that its seeds share."""
-        return self.world, self.nature, self.learner
-
-    @staticmethod
-    def of(spec: RunSpec) -> Asked:
-        """What a run that is only planned will be asked."""
-        world, nature, learner = (part.label for part in (spec.world, spec.nature, spec.learner))
-        return Asked(world, nature, learner, spec.seed, spec.episodes, spec.world, spec.nature, spec)
-
-    def stream(self, number: int) -> np.random.SeedSequence:
-        """The run's independent streams, as `RunSpec.stream` has them."""
-        return np.random.SeedSequence(self.seed, spawn_key=(number,))
-
-
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class StoredRun:
     """One run: what it is, how far it is, and its numbers; `refresh` reads what has changed.
 
@@ -84,7 +60,7 @@ class StoredRun:
 
     path: Path
     run: str
-    asked: Asked | None = None
+    asked: RunLabel | None = None
     state: str = "waiting"
     episodes: int = 0
     summary: dict[str, Any] | None = None
@@ -156,7 +132,7 @@ class StoredRun:
         self.fault = {"error": text if str(self.path) in text else f"{self.path} is damaged: {text}"}
         if self.asked is None:
             with suppress(InvalidInputError, OSError):
-                self.asked = asked_of(self.path / "spec.toml", self.folder.spec())
+                self.asked = read_label(self.path / "spec.toml", self.folder.spec())
 
     def tried(self, read: Callable[[], T]) -> T | None:
         """What is read of the run; None, and the run is damaged, where that is not possible."""
@@ -169,17 +145,17 @@ class StoredRun:
                 self.damage(error)
             return None
 
-    def rows(self) -> pa.Table | None:
+    def committed_rows(self) -> Columns | None:
         """All committed rows, held against the values of all episodes and the summary; None if there are none."""
         return self.folder.settled(self._rows)
 
     def read_columns(self) -> dict[str, Floats]:
         """The committed rows as arrays, read once."""
-        if not self.columns and (rows := self.rows()) is not None:
-            self.columns = float_columns(rows)
+        if not self.columns and (rows := self.committed_rows()) is not None:
+            self.columns = {name: column.astype(np.float64) for name, column in rows.items()}
         return self.columns
 
-    def policies(self) -> Arrays:
+    def snapshots(self) -> Arrays:
         """What the run kept on the way: policies and numbers on a grid of episodes; empty if it kept nothing."""
         kept = self.folder.settled(self.folder.policies)
         return {} if kept is None else checked_policies(self.path, kept, self.folder.episodes)
@@ -195,9 +171,68 @@ class StoredRun:
     def whole(self, most: int = MAX_STATE_BYTES) -> StoredRun:
         """This run, with every part of it read to its end; refused where one is not what runs have."""
         self.read_columns()
-        self.policies()
+        self.snapshots()
         self.arrays(most)
         return self
+
+    @property
+    def rows(self) -> Columns:
+        """The recorded episodes; refused if there are none yet."""
+        rows = self.committed_rows()
+        if rows is None:
+            raise RecordError(f"{self.path} holds no rows yet")
+        return rows
+
+    @property
+    def policies(self) -> dict[int, Policy]:
+        """The policies that were kept on the way, by the episodes played before; the last one is `policy`.
+
+        They are kept in single precision, and their rows are scaled to sum to one.
+        """
+        kept = self.snapshots()
+        if not kept:
+            raise InvalidInputError(f'{self.path} kept no policies: run it with policies = "log"')
+        cmdp = self.cmdp()
+        labels = Labels() if cmdp is None else cmdp.labels
+        tables = kept["policies"].astype(np.float64)
+        tables /= tables.sum(axis=-1, keepdims=True)
+        return {int(k): Policy(table, labels) for k, table in zip(kept["episodes"], tables, strict=True)}
+
+    @property
+    def policy(self) -> Policy:
+        """The last policy that was kept: after the last episode of a finished run."""
+        kept = self.policies
+        return kept[max(kept)]
+
+    def monitor(self) -> Monitor:
+        """The run played again beside the truth; ``omdpd lab monitor`` also says whether it came out as recorded."""
+        if self.spec is None:
+            raise InvalidInputError(f"{self.path} names a part that nothing here knows: it cannot be played")
+        return monitor_stored(self.spec, self.folder).monitor
+
+    def __repr__(self) -> str:
+        world, nature, learner = self.labels
+        return f"StoredRun({learner}, {world}, {nature}, seed {self._seed}, {self.state}: {self._progress})"
+
+    def _repr_html_(self) -> str:
+        """The run in a notebook."""
+        world, nature, learner = self.labels
+        numbers = {name: f"{value:.4g}" for name in SHOWN if (value := self._shown(name)) is not None}
+        facts = {"world": world, "nature": nature, "seed": self._seed, "episodes": self._progress} | numbers
+        return facts_html(f"{learner} ({self.state})", facts)
+
+    @property
+    def _seed(self) -> int | None:
+        return None if self.asked is None else self.asked.seed
+
+    @property
+    def _progress(self) -> str:
+        return f"{self.episodes} of {self.asked.episodes if self.asked else '?'} episodes"
+
+    def _shown(self, name: str) -> float | None:
+        """A number of the summary; of exponents those that tell something."""
+        value = (self.summary or {}).get(name)
+        return telling_exponent(value, self.episodes) if name.endswith("_exponent") else value
 
     def cmdp(self) -> CMDP | None:
         """The world that it is played in; None where that cannot be built here."""
@@ -229,7 +264,7 @@ class StoredRun:
     def _take(self, checked: Checked) -> None:
         """Believe what the records say."""
         manifest, summary, file = checked.manifest, checked.summary, self.path / "commit.json"
-        asked = None if checked.spec_text is None else asked_of(self.path / "spec.toml", checked.spec)
+        asked = None if checked.spec_text is None else read_label(self.path / "spec.toml", checked.spec)
         if asked is None and (manifest is not None or summary is not None):
             raise RecordError(f"{self.path / 'spec.toml'} is missing")
         if summary is not None:
@@ -239,7 +274,7 @@ class StoredRun:
         self.kept = Kept() if manifest is None else kept_of(file, manifest)
         self.episodes = 0 if manifest is None else manifest.episodes
         self.committed = None if manifest is None else file.stat().st_mtime
-        self.sealed = manifest is None or manifest.format == FORMAT
+        self.sealed = manifest is None or manifest.format >= SEALED
         self.asked, self.summary, self.fault, self.columns = asked or self.asked, summary, checked.error, {}
         plugins = (checked.provenance or {}).get("plugins")
         self.plugins = tuple(map(str, plugins)) if isinstance(plugins, dict) else ()
@@ -247,11 +282,11 @@ class StoredRun:
         unfinished = "failed" if checked.error is not None else "unfinished" if self.episodes else begun
         self.state = "finished" if summary is not None else unfinished
 
-    def _rows(self) -> pa.Table | None:
+    def _rows(self) -> Columns | None:
         rows = self.folder.rows()
         if rows is None and self.summary is not None:
             raise RecordError(f"{self.path / 'summary.json'} sums up a run without rows")
-        return None if rows is None else checked_rows(self.path, rows, self.folder.values(), self.summary)
+        return None if rows is None else Columns(checked_rows(self.path, rows, self.folder.values(), self.summary))
 
     def _stamps(self) -> Any:
         """What changes when a file of the run is replaced or written to."""
@@ -292,25 +327,15 @@ def stored_runs(folder: Path) -> list[StoredRun]:
     return [run.sound() for run in all_runs(folder)]
 
 
-def asked_of(file: Path, content: Mapping[str, Any]) -> Asked:
-    """What the spec of a stored run says; the file is named where it says no run."""
-    try:
-        plain = msgspec.convert(content, PlainRun)
-        (world, one), (nature, two), (learner, three) = (_known_part(kind, table) for kind, table in plain.parts)
-        known = None not in (world, nature, learner)
-        spec = plain.run(world, nature, learner) if known else None
-        return Asked(one, two, three, plain.seed, plain.episodes, world, nature, spec)
-    except (msgspec.ValidationError, InvalidInputError) as error:
-        raise RecordError(f"{file} does not hold a run of this version: {error}") from None
-
-
-def _known_part(kind: Kind, table: Mapping[str, Any]) -> tuple[Any, str]:
-    """A part's spec (None where nothing here knows its name) and its label."""
-    if not isinstance(name := table.get("name"), str):
-        raise InvalidInputError(f"its {kind[:-1]} has no name")
-    try:
-        spec = Registry.installed().parse(kind, table)
-    except UnknownNameError:
-        label = label_of(name, {key: value for key, value in table.items() if key != "name"})
-        return None, label if len(label) <= MAX_LABEL else f"{label[:MAX_LABEL]}..."
-    return spec, spec.label
+def load_run(folder: str | Path) -> StoredRun:
+    """One run: its own folder (``results/NAME/runs/ID``), or a folder of results that holds a single run."""
+    path = Path(folder)
+    if (path / "runs").is_dir():
+        runs = stored_runs(path)
+        if len(runs) != 1:
+            example = f", for example {runs[0].path}" if runs else ""
+            raise InvalidInputError(f"{path} holds {len(runs)} runs: name one of them{example}")
+        return runs[0]
+    if not (path / "spec.toml").is_file():
+        raise InvalidInputError(f"{path} holds no run: there is neither a spec.toml nor a folder runs in it")
+    return read_run(path).sound()

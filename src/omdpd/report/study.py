@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from omdpd.experiments.files import stored_experiment
+from omdpd.play.units import Units, in_user_units
 from omdpd.problem.arrays import InvalidInputError, guess
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
 from omdpd.report.html import write_page
+from omdpd.report.labels import RunLabel
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
-from omdpd.report.problems import problem_values
-from omdpd.report.stored import Asked, StoredRun, run_paths
-from omdpd.report.truth import Truths
-from omdpd.report.units import Multiples, in_user_units
+from omdpd.report.stored import StoredRun, run_paths
+from omdpd.report.truth import Truths, problem_values
 from omdpd.solvers.programs import Plan
 from omdpd.storage.atomic import RecordError, read_bounded
 from omdpd.storage.sealed import MAX_TOML_BYTES
@@ -56,7 +56,7 @@ class Study:
     folder: Path
     views: dict[str, StoredRun] = field(default_factory=dict)
     truths: Truths = field(default_factory=Truths)
-    planned: dict[str, Asked] = field(default_factory=dict)
+    planned: dict[str, RunLabel] = field(default_factory=dict)
     live: bool = False
     fault: str | None = None
 
@@ -229,16 +229,12 @@ class Study:
         """The curves of a run that has rows and is not damaged."""
         return run_curves(view, self._best(view), self.units(view)) if view.tried(view.read_columns) else None
 
-    def units(self, view: StoredRun) -> Multiples:
+    def units(self, view: StoredRun) -> Units:
         """What rewards and costs of a run are to the user: as it says at its end, until then as its world says."""
         if view.summary is not None:
-            return Multiples.of(view.summary)
+            return Units.of_record(view.summary)
         cmdp = None if view.asked is None else self.truths.of(view.asked).cmdp
-        return (
-            Multiples()
-            if cmdp is None
-            else Multiples.of({"reward_range": cmdp.reward_range, "cost_scale": cmdp.cost_scale})
-        )
+        return Units.of_record({}) if cmdp is None else Units.of(cmdp)
 
     def _best(self, view: StoredRun) -> float | None:
         """The value of a run's comparator: of a finished one as it found it, else over what it has met so far."""
@@ -250,7 +246,7 @@ class Study:
         plan = self._plan(view, view.asked)
         return plan.value if plan is not None and plan.feasible else None
 
-    def _plan(self, view: StoredRun, asked: Asked) -> Plan | None:
+    def _plan(self, view: StoredRun, asked: RunLabel) -> Plan | None:
         """The best policy safe for what a run has met; of an unfinished one only where tables come again.
 
         Elsewhere it changes with every episode, and is worked out once the run has ended.
@@ -273,7 +269,7 @@ class Study:
         """Points per curve: fewer where there are many curves, so that the page stays small."""
         return int(min(max(ALL_POINTS / max(len(self.views), 1) / 3.0, MIN_POINTS), MAX_POINTS))
 
-    def _asked(self) -> list[Asked]:
+    def _asked(self) -> list[RunLabel]:
         there = [view.asked for view in self.ordered() if view.asked is not None]
         return list(dict.fromkeys([*self.planned.values(), *there]))
 
@@ -288,7 +284,7 @@ class Study:
             except InvalidInputError:  # of another version: its runs remain
                 return
             if experiment is not None:
-                self.planned = {spec.id: Asked.of(spec) for spec in experiment.runs()}
+                self.planned = {spec.id: RunLabel.of(spec) for spec in experiment.runs()}
 
     def _commands(self) -> list[str]:
         file = self.folder / "experiment.toml"
@@ -333,7 +329,7 @@ def _unsafe(curves: RunCurves) -> bool:
     return curves.view.summary is not None and not curves.view.summary.get("comparator_exists", True)
 
 
-def _progress_row(view: StoredRun | None, asked: Asked | None, now: float, name: str = "") -> dict[str, Any]:
+def _progress_row(view: StoredRun | None, asked: RunLabel | None, now: float, name: str = "") -> dict[str, Any]:
     """One run's line; without a view it has not begun."""
     row: dict[str, Any] = {
         "run": name if view is None else view.id, "state": "waiting", "k": 0, "K": 0, "seed": None, "world": "",

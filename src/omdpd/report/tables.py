@@ -12,22 +12,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from omdpd.play.rows import SUMMARY
+from omdpd.play.units import in_user_units
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.markup import printable
 from omdpd.report.results import budget_note, budget_text, divided_text, grouped, growth_of, mean_of, seeds_text
 from omdpd.report.statistics import MIN_RUNS, Growth
-from omdpd.report.units import in_user_units
 
-COLUMNS = (
-    ("regret", "regret", 1),
-    ("violation", "violation", 1),
-    ("weak", "weak_violation", 0),
-    ("Lagrangian", "lagrangian_regret", 1),
-    ("exp r", "regret_exponent", 2),
-    ("exp v", "violation_exponent", 2),
-    ("fail", "failures", 0),
-    ("s/run", "seconds", 1),
-)
+# The columns of tables, by the names of their numbers.
+SHOWN = {name: column for name, column in SUMMARY.items() if column.head}
 # Which curve an exponent is of: an exponent is that of the mean curve, never a mean of exponents.
 CURVES = {"regret_exponent": "regret", "violation_exponent": "violation"}
 STYLES = ("terminal", "markdown", "csv", "latex")
@@ -36,7 +29,6 @@ WIDE = 120
 LATEX = {"\\": r"\textbackslash{}", "±": r"$\pm$", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     symbol: "\\" + symbol for symbol in "_%&#${}"
 }
-NARROW = ("regret", "violation", "weak", "exp r", "exp v", "s/run")
 
 
 def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
@@ -47,10 +39,10 @@ def print_table(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
     told = seeds_text(counts) + (" (± 95 %)" if max(counts) >= MIN_RUNS else "")
     shown = Table(title=f"Means over {told}", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("nature, learner", no_wrap=True)
-    columns = [column for column in COLUMNS if column[0] in NARROW]
+    names = [name for name, column in SHOWN.items() if column.narrow]
     wide = console.width >= WIDE
-    cells = {key: [_cell(group, column, wide) for column in columns] for key, group in groups.items()}
-    for i, (title, _, _) in enumerate(columns):
+    cells = {key: [_cell(group, name, wide) for name in names] for key, group in groups.items()}
+    for i, title in enumerate(SHOWN[name].head for name in names):
         width = max(len(text) for text in [title, *(line[i] for line in cells.values())])
         shown.add_column(title, justify="right", no_wrap=True, min_width=width)
     worlds = {record["world"] for record in records}
@@ -76,9 +68,9 @@ def formatted(records: Sequence[Mapping[str, Any]], style: str) -> str:
     records = [in_user_units(record) for record in records]
     if style == "csv":
         return _csv(records)
-    head = ["world", "nature", "learner", "runs", "budget", *(title for title, _, _ in COLUMNS)]
+    head = ["world", "nature", "learner", "runs", "budget", *(column.head for column in SHOWN.values())]
     rows = [
-        [*keys, str(len(group)), budget_note(group), *(_cell(group, column, True) for column in COLUMNS)]
+        [*keys, str(len(group)), budget_note(group), *(_cell(group, name, True) for name in SHOWN)]
         for keys, group in grouped(records).items()
     ]
     if style == "markdown":
@@ -110,18 +102,18 @@ def exponent_cell(growth: Growth | None, none: str = "-") -> str:
     return f"{growth.exponent:.2f}" + ("" if interval is None else f" [{interval[0]:.2f}, {interval[1]:.2f}]")
 
 
-def _cell(group: Sequence[Mapping[str, Any]], column: tuple[str, str, int], wide: bool) -> str:
+def _cell(group: Sequence[Mapping[str, Any]], key: str, wide: bool) -> str:
     """A mean with its interval; an exponent's interval only where there is room for it."""
-    title, key, digits = column
+    column = SHOWN[key]
     if key in CURVES:
         growth = growth_of(group, CURVES[key])
         exponent = None if growth is None else growth.exponent
-        return exponent_cell(growth) if wide or exponent is None else f"{exponent:.{digits}f}"
+        return exponent_cell(growth) if wide or exponent is None else f"{exponent:.{column.digits}f}"
     mean = mean_of(group, key)
     if mean is None:
         return "-"
-    if title not in ("regret", "violation", "Lagrangian"):
-        return f"{mean.mean:.{digits}f}"
+    if not (column.unit and column.digits):
+        return f"{mean.mean:.{column.digits}f}"
     few = int(abs(mean.mean) < 10)
     return f"{mean.mean:.{few}f}" + ("" if mean.half is None else f" ± {mean.half:.{few}f}")
 
@@ -139,12 +131,10 @@ def _csv(records: Sequence[Mapping[str, Any]]) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = [
-        f"{key}{end}" for _, key, _ in COLUMNS for end in (("", "_low", "_high") if key in CURVES else ("", "_half"))
-    ]
+    names = [f"{key}{end}" for key in SHOWN for end in (("", "_low", "_high") if key in CURVES else ("", "_half"))]
     writer.writerow(["world", "nature", "learner", "runs", "budget", *names, "costs_divided_by"])
     for keys, group in grouped(records).items():
-        numbers = [x for _, key, _ in COLUMNS for x in _numbers(group, key)]
+        numbers = [x for key in SHOWN for x in _numbers(group, key)]
         writer.writerow([*keys, len(group), budget_text(group), *numbers, divided_text(group)])
     return text.getvalue()
 

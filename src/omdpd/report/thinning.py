@@ -53,15 +53,15 @@ def bucket_maxima(episodes: Floats, values: Floats, n_buckets: int, n_episodes: 
     return [None if x == -np.inf else float(f"{x:.3g}") for x in largest]
 
 
-def written(values: npt.ArrayLike) -> Any:
+def rounded_for_json(values: npt.ArrayLike) -> Any:
     """Numbers with `DIGITS` significant digits as nested lists; what is not finite is None.
 
-    >>> written([1.23456789, float("nan"), 123456.7])
+    >>> rounded_for_json([1.23456789, float("nan"), 123456.7])
     [1.2346, None, 123460.0]
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        return [written(row) for row in array]
+        return [rounded_for_json(row) for row in array]
     return [float(f"{x:.{DIGITS}g}") if np.isfinite(x) else None for x in array.tolist()]
 
 

@@ -17,7 +17,7 @@ from omdpd.solvers.graph import Graph
 from omdpd.solvers.mirror import Divergence, Hinges, Status, Step
 
 # The relative gap at which a step on a graph stops: |q - q*| <= 1.4e-4 times the root of its scale.
-TOLERANCE = 1e-8
+GRAPH_TOLERANCE = 1e-8
 
 
 def graph_step(
@@ -26,7 +26,7 @@ def graph_step(
     loss: Floats,
     eta: float,
     hinges: Hinges,
-    tolerance: float = TOLERANCE,
+    tolerance: float = GRAPH_TOLERANCE,
     divergence: Divergence = Divergence.EUCLIDEAN,
 ) -> Step:
     """Solve one step; `reference` and `loss` (R,) and `hinges.tables` (m, R) hold one number per true pair.

@@ -20,7 +20,7 @@ from omdpd.problem.records import quick
 from omdpd.solvers.compiled.box_step.solve import solve_box
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.flow import flow_residual
-from omdpd.solvers.compiled.kernel_step.solve import TOLERANCE, solve_step
+from omdpd.solvers.compiled.kernel_step.solve import STEP_TOLERANCE, solve_step
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.regions import Box, Kernel, Region
 from omdpd.solvers.threads import one_thread
@@ -128,17 +128,19 @@ def _solved(
 ) -> Step:
     """The step by the solver of its region."""
     d, w = hinges.tables, hinges.weights
-    if isinstance(region, Kernel):
+    if isinstance(region, Kernel) and not kl:
         p, start = region.transition, hinges.start
         q, V, xi = np.empty(reference.shape), np.empty(reference.shape[:2]), np.empty(len(w))
         gap, scale, iterations, status, residual = solve_step(
-            reference, loss, eta, p, initial, d, w, kl, TOLERANCE, start is not None, w if start is None else start,
-            q, V, xi,
+            reference, loss, eta, p, initial, np.ascontiguousarray(d), w, STEP_TOLERANCE, start is not None,
+            w if start is None else start, q, V, xi,
         )  # fmt: skip
     else:
         c = (np.log(reference) if kl else reference) - eta * loss
+        # A box of one kernel is how that of Kullback and Leibler is solved.
+        lower, upper = (region.lower, region.upper) if isinstance(region, Box) else (region.transition,) * 2
         q, p, V, xi, gap, scale, iterations, status = solve_box(
-            c, reference, region.lower, region.upper, initial, d, eta * w, kl, TOLERANCE
+            c, reference, lower, upper, initial, d, eta * w, kl, STEP_TOLERANCE
         )
         residual = flow_residual(q, p, initial)
     return Step(q, p, V, xi, gap, scale, residual, iterations, STATUSES[status])

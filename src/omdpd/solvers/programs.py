@@ -17,7 +17,7 @@ import highspy
 import numpy as np
 
 from omdpd.problem.arrays import Floats, Integers, inner
-from omdpd.solvers.compiled.flow import greedy_policy, policy_of_occupancy
+from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.vertices import GAVE_UP, OPTIMAL, plan_by_vertices
 
 # Pricing by dynamic programming beats HiGHS up to about this many tables; and what it may cost before it gives up.
@@ -27,8 +27,9 @@ MAX_PIVOTS = 300
 ACCURACY = 1e-9
 # Rows that are added to a program at a time, of very many: it then stays small, and few rounds are needed.
 MAX_ADDED = 16
-# What is added to tables in [-1, 1] so that no policy can meet them.
-OUT_OF_REACH = 2.0
+# A program is written out up to this many entries of its kernel, and this many of its rows.
+MAX_ENTRIES = 2_000_000
+MAX_ROWS = 10_000
 
 Row = TypeVar("Row", bound=Hashable)
 
@@ -94,17 +95,15 @@ class Rows:
     n_columns: int
 
 
+def written_out(shape: tuple[int, int, int]) -> bool:
+    """Whether problems of this shape are small enough for a linear program over all their steps."""
+    H, S, A = shape
+    return H * S * A * S <= MAX_ENTRIES and H * S <= MAX_ROWS
+
+
 def best_policy(transition: Floats, initial: Floats, reward: Floats, tables: Floats) -> Plan:
     """The best policy of one kernel with d_j.q <= 0 for every table of `tables` (n, H, S, A)."""
     return _plan(_kernel_rows(transition, initial), reward, tables, None)
-
-
-def safest_policy(transition: Floats, initial: Floats, tables: Floats) -> Floats:
-    """The policy whose largest d_j.q over tables with entries in [-1, 1] is least; deterministic for one table."""
-    if len(tables) == 1:
-        return greedy_policy(transition, -tables[0])[0]
-    # Where no policy can meet the tables, the program's answer is the one whose largest excess is least.
-    return best_policy(transition, initial, np.zeros(tables.shape[1:]), tables + OUT_OF_REACH).policy
 
 
 def optimistic_plan(
@@ -130,19 +129,6 @@ def vertex_plan(
             value = float(np.vdot(reward, q))
             return Plan(q, policy_of_occupancy(q), value, prices, status == OPTIMAL, violation)
     return optimistic_plan(lower, upper, initial, reward, tables, basis)
-
-
-def best_policy_against(
-    transition: Floats, initial: Floats, reward: Floats, chunks: Callable[[], Iterable[Floats]]
-) -> Against:
-    """`best_policy` for very many tables: they come in chunks, and rows are added as they are found violated."""
-    rows = _kernel_rows(transition, initial)
-
-    def violated(occupancy: Floats, bar: float) -> Floats:
-        found = [most_violated(chunk, occupancy, bar) for chunk in chunks()]
-        return most_violated(np.concatenate(found), occupancy, bar)
-
-    return by_rows(np.zeros((0, *reward.shape)), lambda tables: _plan(rows, reward, tables, None), violated)
 
 
 def plan_under(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Booleans, Floats, InvalidInputError
 from omdpd.problem.records import quick
 from omdpd.solvers.compiled.boxes import inside, tighten
 from omdpd.solvers.graph import Graph
@@ -31,6 +31,10 @@ class Box:
         lower = np.where(empty[..., None], self.lower, lower)
         upper = np.where(empty[..., None], self.upper, upper)
         return Box(*tighten(lower, upper)), int(empty.sum())
+
+    def on_support(self, support: Booleans) -> Box:
+        """This box without the next states that a pair (h,s,a) cannot lead to, (H, S, A, S)."""
+        return Box(*tighten(np.where(support, self.lower, 0.0), np.where(support, self.upper, 0.0)))
 
 
 @quick

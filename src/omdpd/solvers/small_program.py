@@ -15,7 +15,7 @@ from omdpd.problem.arrays import Floats
 # Each iteration gains a digit or two; a program that is not solved by then does not become so.
 MAX_ITERATIONS = 60
 # Where the complementarity, relative to the size of the objective, is rounding.
-TOLERANCE = 1e-13
+PROGRAM_TOLERANCE = 1e-13
 # How far a step goes towards the boundary.
 SHARE = 0.995
 
@@ -31,7 +31,7 @@ def small_program(p: Floats, c: Floats, G: Floats, h: Floats, start: Floats) -> 
         error = _error(p, c, G, h, x, z)
         if error < least:
             best, least = (x, z), error
-        if not error > TOLERANCE:  # or not a number any more
+        if not error > PROGRAM_TOLERANCE:  # or not a number any more
             break
         try:
             factor: Floats = np.linalg.inv(np.diag(p) + G.T @ ((z / slack)[:, None] * G)).astype(np.float64)

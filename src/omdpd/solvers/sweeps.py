@@ -1,4 +1,4 @@
-"""Episodes under laws of either form: occupancies, values, best responses, trajectories.
+"""Episodes under laws of either form: occupancies, values, best responses.
 
 Over a table they are the sweeps of `compiled/flow.py`, over lists those of `compiled/listed.py`, with the same bits.
 """
@@ -9,12 +9,11 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, Integers, one_step
 from omdpd.problem.laws import DenseLaws, Laws, SparseLaws
-from omdpd.solvers.compiled import flow, rollout
+from omdpd.solvers.compiled import flow
 from omdpd.solvers.compiled.listed import (
     listed_choices,
     listed_occupancy,
     listed_residual,
-    listed_trajectory,
     listed_values,
 )
 
@@ -74,13 +73,6 @@ def best_value_under(laws: Laws, initial: Floats, table: Floats) -> float:
         return float(initial @ flow.greedy_policy(laws.expand(), _every_step(table, laws))[1][0])
     H, S, A = laws.shape
     return float(initial @ listed_choices(*lists_of(laws), once(table), np.zeros((0, 1, S, A)), np.ones(1), H)[1])
-
-
-def trajectory_under(laws: Laws, policy: Floats, initial: Floats, uniforms: Floats) -> tuple[Integers, Integers]:
-    """States and actions of one episode from the uniform numbers (H, 2)."""
-    if isinstance(laws, DenseLaws):
-        return rollout.trajectory(policy, laws.expand(), initial, uniforms)
-    return listed_trajectory(*lists_of(laws), np.ascontiguousarray(policy), initial, uniforms)
 
 
 def _every_step(table: Floats, laws: Laws) -> Floats:

@@ -1,10 +1,16 @@
-"""What a session keeps on disk: a log of feedback, and snapshots of the state.
+"""What a session keeps on disk: a log of what it was told, and snapshots of the state.
 
     session.json          whose session this is: its name, a fingerprint of learner and setting, and both in words
-    snapshot.json         the last snapshot: episodes, the state's tree, its arrays' file and checksum
-    state-<k>.npz         the snapshot's arrays
-    journal-<k>.log       every feedback since episode k (see `storage.log`)
+    logged.npz            the episodes that it started from, if there were any: it is opened again without them
+    snapshot.json         the last snapshot: entries, episodes, the state's tree, books, its arrays' file and checksum
+    state-<n>.npz         the snapshot's arrays
+    journal-<n>.log       every entry since entry n (see `storage.log`)
+    history-<n>.log       logs from before the snapshot: nothing needs them but a fork of the session
+    policy-<name>.npz     policies that may be gone back to
     lock                  held by the process that has the session open
+
+An entry is one episode's feedback (arrays in NPZ), or since journal 2 an event of an episode (JSON).  Journals of 1,
+where entries are episodes, are read and go on as 2.
 
 Every file names the session and is checksummed.  An entry is on disk before `append` returns.  A tail that was cut off
 by a crash was never acknowledged: it is dropped, and this is said.  Damage anywhere else means that something
@@ -15,12 +21,15 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import secrets
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 import numpy as np
@@ -34,23 +43,61 @@ from omdpd.storage.atomic import (
     make_folder,
     read_bounded,
     read_json,
+    record_of,
     sweep,
     write_atomically,
 )
 from omdpd.storage.locks import Lock
 from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.packing import Tree
-from omdpd.storage.sealed import FORMAT, read_sealed, sealed_json
+from omdpd.storage.sealed import SEALED, read_sealed, sealed_json
 
 MADE = re.compile(r"(state-\d{9,}\.npz|journal-\d{9,}\.log)")
+# The layout of a journal: what is written, and what can still be read.
+JOURNAL, READABLE = 2, (1, 2)
+# Policies that are kept to go back to.
+MOST_POLICIES = 50
+# An entry that tells of a whole episode begins so; any other is JSON.
+NPZ_MARK = b"PK"
 
 
-# What one update was told: the feedback, and the law of the next episode's first state if it was given.
-Entry = tuple[Feedback, Floats | None]
+class Whole(NamedTuple):
+    """A whole episode: its feedback, and the law of the next episode's first state if it was given."""
+
+    feedback: Feedback
+    initial: Floats | None
+
+
+# What one entry says: a whole episode, or an event of one (`play.books`).
+Entry = Whole | dict[str, Any]
+
+
+class Kept(NamedTuple):
+    """A snapshot: how many entries and episodes it is after, the state's tree, the books, and the arrays of both."""
+
+    entries: int
+    episodes: int
+    tree: Tree
+    books: dict[str, Any]
+    arrays: Arrays
 
 
 # A learner and a setting in words: every entry by its name.
 Facts = Mapping[str, str]
+
+# The episodes that a session started from, and what its words say where there were none.
+LOGGED, NOTHING = "logged.npz", "nothing"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, and its use."""
+
+    fingerprint: str
+    without_logs: str
+    facts: Facts
+    logged: Sequence[Feedback] = ()
+    start: str = ""
 
 
 class SessionLockedError(RecordError):
@@ -65,8 +112,14 @@ class _Claim(msgspec.Struct, forbid_unknown_fields=True):
     run: str
     fingerprint: str
     facts: dict[str, str] = {}  # sessions up to 0.2 have none
+    journal: int = 1
+    without_logs: str = ""  # where there were logs; so is the checksum of their file, and what was done with them
+    logged_sha256: str = ""
+    start: str = ""
 
     def __post_init__(self) -> None:
+        if self.journal not in READABLE:
+            raise ValueError(f"its journal is of layout {self.journal}: go on with the version that wrote it")
         if not re.fullmatch("[0-9a-f]{32}", self.run):
             raise ValueError("it does not name its session")
 
@@ -77,16 +130,20 @@ class _Snapshot(msgspec.Struct, forbid_unknown_fields=True):
     file: str
     state_sha256: str
     tree: Any
+    entries: int | None = None
+    books: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        if self.file != f"state-{self.episodes:09d}.npz":
+        self.entries = self.episodes if self.entries is None else self.entries
+        if self.file != f"state-{self.entries:09d}.npz":
             raise ValueError(f"it names {self.file!r}, which is not its own state")
 
 
 class Journal:
     """The files of one session; open from construction until `close`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, keeps_past: bool = True) -> None:
+        self._keeps_past = keeps_past
         self.path = path = path.absolute()  # wherever the process goes from here
         make_folder(path)
         self._lock = Lock(path / "lock")
@@ -108,100 +165,154 @@ class Journal:
             self._log = None
         self._lock.release()
 
-    def claim(self, fingerprint: str, facts: Facts) -> None:
+    def claim(self, owner: Owner) -> None:
         """Make the folder this learner's and setting's, or refuse one that is somebody else's."""
         found = self.identify()
         if found is None:
             self._refuse_what_is_not_new()
             self._session = secrets.token_hex(16)
             logs.begin(self.path / _log_name(0), self._session, 0)
-            content = sealed_json(self._session, {"fingerprint": fingerprint, "facts": facts})
-            write_atomically(self.path / "session.json", content)
-        elif found.fingerprint != fingerprint:
-            raise RecordError(
-                f"{self.path} holds a session of another learner or setting: {_difference(found.facts, facts)}"
-            )
+            self._write_claim(owner)
+        elif owner.fingerprint not in (found.fingerprint, found.without_logs):
+            # Logs that were not given again are those of the folder.
+            kept = {"logged": found.facts["logged"]} if found.logged_sha256 and owner.facts["logged"] == NOTHING else {}
+            differs = _difference(found.facts, {**owner.facts, **kept})
+            raise RecordError(f"{self.path} holds a session of another learner or setting: {differs}")
+        elif found.journal < JOURNAL:
+            self._write_claim(owner)
+
+    def _write_claim(self, owner: Owner) -> None:
+        content: dict[str, Any] = {"fingerprint": owner.fingerprint, "facts": owner.facts, "journal": JOURNAL}
+        if owner.logged:
+            checksum = write_atomically(self.path / LOGGED, npz_of_arrays(_stacked(owner.logged)))
+            content |= {"without_logs": owner.without_logs, "logged_sha256": checksum, "start": owner.start}
+        write_atomically(self.path / "session.json", sealed_json(self._session, content))
+
+    @property
+    def session(self) -> str:
+        """The name of the session that the folder holds."""
+        return self._session
 
     def identify(self) -> _Claim | None:
         """Whose session the folder holds; None if it holds none."""
-        file = self.path / "session.json"
-        content = read_sealed(file)
-        if content is None:
-            return None
-        if content.get("format") != FORMAT:
-            raise RecordError(
-                f"{file} has format {content.get('format')!r}, but this version reads format {FORMAT}: go on with the "
-                "version that wrote it, or begin a session in a new folder"
-            )
-        claim: _Claim = _converted({key: value for key, value in content.items() if key != "format"}, _Claim, file)
-        self._session = claim.run
+        claim = _claim(self.path)
+        self._session = self._session if claim is None else claim.run
         return claim
 
-    def snapshot(self) -> tuple[int, Tree, Arrays] | None:
-        """The last snapshot: episodes, tree and arrays; None if there is none."""
+    def snapshot(self) -> Kept | None:
+        """The last snapshot; None if there is none."""
         file = self.path / "snapshot.json"
         content = read_sealed(file, self._session)
         if content is None:
             return None
-        if content.pop("format", None) != FORMAT:
+        if content.pop("format", None) != SEALED:
             raise RecordError(f"{file} is damaged: its checksum is missing")
         kept = _converted(content, _Snapshot, file)
         state = self.path / kept.file
         arrays = read_bounded(state)
         if hashlib.sha256(arrays).hexdigest() != kept.state_sha256:
             raise RecordError(f"{state} is damaged: its checksum is not the one that was written")
-        return kept.episodes, kept.tree, arrays_of_npz(arrays, str(state))
+        return Kept(kept.entries, kept.episodes, kept.tree, kept.books, arrays_of_npz(arrays, str(state)))
 
-    def entries(self, episodes: int) -> Iterator[tuple[Entry, int]]:
-        """What was told since a snapshot of `episodes`, and where each entry ends in the log."""
-        file = self.path / _log_name(episodes)
-        self._refuse_later_logs(episodes)
-        for k, (entry, end) in enumerate(logs.read(file, episodes, self._session), episodes):
-            yield _decoded(entry, f"{file}, episode {k}"), end
+    def entries(self, first: int) -> Iterator[tuple[Entry, int]]:
+        """What was told since a snapshot of `first` entries, and where each entry ends in the log."""
+        file = self.path / _log_name(first)
+        self._refuse_later_logs(first)
+        for n, (entry, end) in enumerate(logs.read(file, first, self._session), first):
+            yield _decoded(entry, f"{file}, entry {n}"), end
 
-    def replay(self, episodes: int) -> Iterator[Entry]:
-        """What was told since a snapshot of `episodes`; then the journal is ready for more."""
-        n, end = episodes, None
-        for entry, after in self.entries(episodes):
+    def past(self) -> Iterator[Entry]:
+        """Everything that was ever told, from the logs before the snapshot on; refused where they are not kept."""
+        first = 0
+        for file in sorted(self.path.glob("history-*.log")):
+            if file.name != _log_name(first, "history"):
+                break
+            for entry, _ in logs.read(file, first, self._session):
+                yield _decoded(entry, f"{file}, entry {first}")
+                first += 1
+        if not (self.path / _log_name(first)).exists():
+            raise RecordError(
+                f"{self.path} does not keep what it was told from entry {first} on, so it cannot be forked"
+            )
+        yield from (entry for entry, _ in self.entries(first))
+
+    def replay(self, first: int) -> Iterator[Entry]:
+        """What was told since a snapshot of `first` entries; then the journal is ready for more."""
+        n, end = first, None
+        for entry, after in self.entries(first):
             yield entry
             n, end = n + 1, after
-        self._log = logs.reopened(self.path / _log_name(episodes), self._session, n, end)
-        self._sweep(episodes)
+        self._log = logs.reopened(self.path / _log_name(first), self._session, n, end)
+        self._sweep(first)
         if self._log.cut_off:
             warnings.warn(
                 f"{self._log.file} ended in an entry that was not written to its end when its process or the machine "
-                f"stopped; it was never acknowledged and is dropped: the session goes on after {n} episodes",
+                f"stopped; it was never acknowledged and is dropped: the session goes on after {n} entries",
                 SessionWarning, stacklevel=3,
             )  # fmt: skip
 
-    def append(self, episode: int, feedback: Feedback, initial: Floats | None = None) -> None:
-        """Write the feedback of an episode; it is durable when this returns, and not there if this raises.
+    def append(self, number: int, entry: Entry, sync: bool = True) -> None:
+        """Write an entry; it is durable when this returns, and not there if this raises.
 
-        `initial` is the law of the next episode's first state, if it was given.
+        Without `sync` it outlives the process at once, and the machine with the next entry that is synced.
         """
         self._lock.check()
         assert self._log is not None, "a journal is replayed before it is written"
-        self._log.append(episode, _encoded(feedback, initial))
+        self._log.append(number, _encoded(entry), sync)
 
-    def take_snapshot(self, episodes: int, tree: Tree, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
-        """Keep the state, begin a new log, and drop what is no longer needed."""
+    def sync(self) -> None:
+        """Make durable what was written."""
+        assert self._log is not None, "a journal is replayed before it is written"
+        self._log.sync()
+
+    def take_snapshot(self, episodes: int, tree: Tree, books: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+        """Keep the state and the books, begin a new log, and put the last one aside."""
         self._lock.check()
-        name = f"state-{episodes:09d}.npz"
-        checksum = write_atomically(self.path / name, npz_of_arrays(arrays))
+        assert self._log is not None, "a journal is replayed before it is written"
+        n = self._log.entries
+        name = f"state-{n:09d}.npz"
+        checksum = write_atomically(self.path / name, npz_of_arrays(dict(arrays)))
         # The new log is there before the snapshot that needs it: one that is missing then means damage.
-        logs.begin(self.path / _log_name(episodes), self._session, episodes)
-        kept = {"episodes": episodes, "file": name, "state_sha256": checksum, "tree": tree}
-        following = logs.Log(self.path / _log_name(episodes), episodes, logs.HEAD_SIZE)
+        logs.begin(self.path / _log_name(n), self._session, n)
+        kept = {
+            "episodes": episodes,
+            "file": name,
+            "state_sha256": checksum,
+            "tree": tree,
+            "entries": n,
+            "books": books,
+        }
+        following = logs.Log(self.path / _log_name(n), n, logs.HEAD_SIZE)
         try:
             write_atomically(self.path / "snapshot.json", sealed_json(self._session, kept))
         except BaseException:
             following.close(tidy=False)
             self._stop_if_replaced(name)
             raise
-        if self._log is not None:
-            self._log.close(tidy=False)
+        self._log.close(tidy=True)
         self._log = following
-        self._sweep(episodes)
+        self._sweep(n)
+
+    def keep_policy(self, name: str, table: Floats) -> None:
+        """Keep a policy under a name, to go back to it; of those after so many episodes, the newest."""
+        self._lock.check()
+        write_atomically(self.path / f"policy-{name}.npz", npz_of_arrays({"policy": table}))
+        numbered = sorted(int(known) for known in self.policies() if known.isdecimal())
+        for old in numbered[:-MOST_POLICIES]:
+            with suppress(OSError):
+                (self.path / f"policy-{old}.npz").unlink()
+
+    def policy(self, name: str) -> Floats:
+        """A policy that was kept."""
+        file = self.path / f"policy-{name}.npz"
+        stored = arrays_of_npz(read_bounded(file), str(file))
+        if "policy" not in stored:
+            raise RecordError(f"{file} holds no policy")
+        return stored["policy"]
+
+    def policies(self) -> list[str]:
+        """The names of the policies that are kept."""
+        return sorted(file.stem.removeprefix("policy-") for file in self.path.glob("policy-*.npz"))
 
     def _stop_if_replaced(self, name: str) -> None:
         """A snapshot that is there but not known to last leaves it open which log counts: then none is written."""
@@ -212,25 +323,58 @@ class Journal:
         if replaced and self._log is not None:
             self._log.broken = True
 
-    def _sweep(self, episodes: int) -> None:
-        known = {_log_name(episodes), f"state-{episodes:09d}.npz"}
+    def _sweep(self, first: int) -> None:
+        """Put older logs aside, and remove what nothing names."""
+        known = {_log_name(first), f"state-{first:09d}.npz"}
+        for file in self.path.glob("journal-*.log") if self._keeps_past else ():
+            if MADE.fullmatch(file.name) and file.name < _log_name(first) and not file.is_symlink():
+                with suppress(OSError):
+                    os.replace(file, self.path / file.name.replace("journal", "history"))
         sweep(self.path, known, lambda name: bool(MADE.fullmatch(name)))
 
     def _refuse_what_is_not_new(self) -> None:
         """Refuse a folder that holds anything but what a crash before the first update can have left."""
         for other in self.path.iterdir():
             nothing = other.name == _log_name(0) and logs.is_empty(other)
-            if not (nothing or other.name == "lock" or is_half_written(other.name)):
+            if not (nothing or other.name in ("lock", LOGGED) or is_half_written(other.name)):
                 raise RecordError(
                     f"{self.path / 'session.json'} is missing, but the folder holds {other.name}: a new session "
                     "needs an empty folder, and an old one its session.json"
                 )
 
-    def _refuse_later_logs(self, episodes: int) -> None:
+    def _refuse_later_logs(self, first: int) -> None:
         """A later log with entries in it means that the snapshot before it is lost; an empty one means nothing."""
         for later in self.path.glob("journal-*.log"):
-            if MADE.fullmatch(later.name) and later.name > _log_name(episodes) and not logs.is_empty(later):
+            if MADE.fullmatch(later.name) and later.name > _log_name(first) and not logs.is_empty(later):
                 raise RecordError(f"{later} is there, but the snapshot that it goes on from is missing")
+
+
+def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any] | None:
+    """The episodes that a session started from, as its learner saw them, and how it did; None if from none."""
+    found = _claim(path)
+    if found is None or not found.logged_sha256:
+        return None
+    file = path / LOGGED
+    content = read_bounded(file)
+    if hashlib.sha256(content).hexdigest() != found.logged_sha256:
+        raise RecordError(f"{file} is damaged: its checksum is not the one that was written")
+    stored = arrays_of_npz(content, str(file))
+    rows = zip(*stored.values(), strict=True)
+    return tuple(_feedback(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start
+
+
+def _claim(path: Path) -> _Claim | None:
+    file = path / "session.json"
+    content = read_sealed(file)
+    if content is None:
+        return None
+    if content.get("format") != SEALED:
+        raise RecordError(
+            f"{file} has format {content.get('format')!r}, but this version reads format {SEALED}: go on with the "
+            "version that wrote it, or begin a session in a new folder"
+        )
+    claim: _Claim = _converted({key: value for key, value in content.items() if key != "format"}, _Claim, file)
+    return claim
 
 
 def verify_session(path: Path) -> int:
@@ -239,9 +383,10 @@ def verify_session(path: Path) -> int:
     try:
         if journal.identify() is None:
             raise RecordError(f"{path / 'session.json'} is missing")
+        logs_of_session(path)
         kept = journal.snapshot()
-        episodes = 0 if kept is None else kept[0]
-        return episodes + sum(1 for _ in journal.entries(episodes))
+        episodes, first = (0, 0) if kept is None else (kept.episodes, kept.entries)
+        return episodes + sum(tells_an_episode(entry) for entry, _ in journal.entries(first))
     finally:
         journal.close()
 
@@ -255,8 +400,13 @@ def _difference(there: Facts, here: Facts) -> str:
     return "; ".join(told[:3]) + (f"; and {len(told) - 3} more" if len(told) > 3 else "")
 
 
-def _log_name(episodes: int) -> str:
-    return f"journal-{episodes:09d}.log"
+def tells_an_episode(entry: Entry) -> bool:
+    """Whether an entry is the last one of an episode that is learnt from."""
+    return isinstance(entry, Whole) or entry.get("do") == "end"
+
+
+def _log_name(first: int, kind: str = "journal") -> str:
+    return f"{kind}-{first:09d}.log"
 
 
 def _converted(content: dict[str, Any], kind: type[Any], file: Path) -> Any:
@@ -266,23 +416,42 @@ def _converted(content: dict[str, Any], kind: type[Any], file: Path) -> Any:
         raise RecordError(f"{file} is damaged: {error}") from None
 
 
-def _encoded(feedback: Feedback, initial: Floats | None) -> bytes:
-    trajectory = feedback.trajectory
-    arrays = {"states": trajectory.states, "actions": trajectory.actions, "rewards": feedback.rewards}
-    costs = {"costs": feedback.costs} if isinstance(feedback, BanditFeedback) else {"cost": feedback.cost}
+def _encoded(entry: Entry) -> bytes:
+    if not isinstance(entry, Whole):
+        return msgspec.json.encode(entry)
+    feedback, initial = entry
     buffer = io.BytesIO()
     start = {} if initial is None else {"initial": initial}
-    np.savez(buffer, allow_pickle=False, **arrays, **costs, **start)
+    np.savez(buffer, allow_pickle=False, **_arrays(feedback), **start)
     return buffer.getvalue()
 
 
+def _arrays(feedback: Feedback) -> Arrays:
+    """Feedback as named arrays."""
+    trajectory = feedback.trajectory
+    costs = {"costs": feedback.costs} if isinstance(feedback, BanditFeedback) else {"cost": feedback.cost}
+    return {"states": trajectory.states, "actions": trajectory.actions, "rewards": feedback.rewards} | costs
+
+
+def _stacked(logged: Sequence[Feedback]) -> Arrays:
+    """Whole episodes of one kind as arrays with an episode in every row."""
+    each = [_arrays(feedback) for feedback in logged]
+    return {name: np.array([arrays[name] for arrays in each]) for name in each[0]}
+
+
 def _decoded(entry: bytes, name: str) -> Entry:
+    if not entry.startswith(NPZ_MARK):
+        return record_of(Path(name), entry)
     stored = arrays_of_npz(entry, name)
+    return Whole(_feedback(stored, name), stored.get("initial"))
+
+
+def _feedback(stored: Arrays, name: str) -> Feedback:
+    """Feedback from its arrays."""
     try:
         trajectory = Trajectory(stored["states"], stored["actions"])
-        initial = stored.get("initial")
         if "cost" in stored:
-            return FullFeedback(trajectory, stored["rewards"], stored["cost"]), initial
-        return BanditFeedback(trajectory, stored["rewards"], stored["costs"]), initial
+            return FullFeedback(trajectory, stored["rewards"], stored["cost"])
+        return BanditFeedback(trajectory, stored["rewards"], stored["costs"])
     except KeyError as error:
         raise RecordError(f"{name} holds no {error.args[0]}, so it is no feedback") from None

@@ -1,16 +1,18 @@
 """An append-only file of entries: each is on disk before `append` returns, and what never was is told from damage.
 
-The file begins with a mark that names the session it belongs to, and with the number of episodes that are acknowledged;
-then come entries, one per episode: its number, its length and SHA-256, a checksum of these three; the content; an end
-mark.  Room is filled with zeros ahead of the entries, so that an append changes nothing but data that is there already:
-one sync, and no journal of the file system.
+The file begins with a mark that names the session it belongs to, and with the number of entries that are acknowledged;
+then come entries: number, length and SHA-256, a checksum of these three; the content; an end mark.  Room is filled with
+zeros ahead of the entries, so that an append changes nothing but data that is there already: one sync, and no journal
+of the file system.
 
 **Why nothing acknowledged is dropped.**  An entry is written and synced; only then is it counted (a write that the next
 sync takes to the disk, or closing); only then does `append` return.  So the count on the disk never exceeds the entries
 on the disk, whatever a crash of the machine took with it, and after the death of the process alone it is exact.  Hence
 fewer whole entries than were counted mean that the file was cut (a copy that was not finished) or damaged: refused.
-Behind the count only the last entry can be broken, and a crash breaks it in one way: sectors that were not written
-still hold zeros.  Such an entry was never acknowledged: it is cut off.  Whatever else is broken is damage: refused.
+Behind the count are entries that no sync has confirmed, and a crash of the machine breaks them in one way: sectors that
+were not written still hold zeros.  The first broken one was never acknowledged: it is cut off with all behind it.
+Whatever else is broken is damage: refused.  An entry that is written without a sync survives the death of its process,
+and not that of the machine, until the next sync.
 
 Logs up to version 0.2 have no count.  They are read as they were then, and get one when they are opened.
 """
@@ -41,15 +43,16 @@ COUNT = struct.Struct("<Q")
 HEAD_SIZE = MARK_SIZE + COUNT.size + 4
 # A disk writes a sector whole or not at all; none has smaller ones.
 SECTOR = 512
-# Zeros are written ahead in steps of this many bytes: more than a hundred episodes of the usual size.
+# Zeros are written ahead in steps of this many bytes: more than a hundred entries of the usual size.
 ROOM = 2**18
 
 
 class Log:
     """An open log, ready for more; `cut_off` says whether a tail that was never acknowledged was dropped."""
 
-    def __init__(self, file: Path, episodes: int, end: int, cut_off: bool = False) -> None:
-        self.file, self.episodes, self.end, self.cut_off = file, episodes, end, cut_off
+    def __init__(self, file: Path, entries: int, end: int, cut_off: bool = False) -> None:
+        self.file, self.entries, self.end, self.cut_off = file, entries, end, cut_off
+        self._synced = entries
         flags = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         self._handle = os.open(file, flags)
         self._filled = end
@@ -57,28 +60,47 @@ class Log:
         # What a killed process wrote may be there and not yet be durable: it is, before it is counted.
         os.ftruncate(self._handle, end)
         os.fsync(self._handle)
-        self._count(episodes)
+        self._count(entries)
 
-    def append(self, episode: int, content: bytes) -> None:
-        """Write the entry of an episode; it is durable when this returns, and not there if this raises."""
-        if self.broken or episode != self.episodes:
+    def append(self, number: int, content: bytes, sync: bool = True) -> None:
+        """Write the next entry; it is durable when this returns, and not there if this raises.
+
+        Without `sync` it is durable with the next one that is synced.
+        """
+        if self.broken or number != self.entries:
             raise RecordError(
                 f"{self.file} takes no more updates: a write failed and could not be undone, or somebody else wrote; "
                 "open the session again"
             )
         if not leads_to(self.file, self._handle):
             raise RecordError(f"{self.file} was removed or replaced while the session was open: nothing is kept there")
-        entry = _framed(episode, content)
+        entry = _framed(number, content)
         end = self.end + len(entry)
         try:
             self._make_room(len(entry))
             self._write(entry, self.end)
-            os.fdatasync(self._handle)
-            self._count(episode + 1)
+            if sync:
+                os.fdatasync(self._handle)
+                self._count(self.entries + 1)
+                self._synced = self.entries + 1
         except BaseException:
             self._undo()
             raise
-        self.episodes, self.end = episode + 1, end
+        self.entries, self.end = self.entries + 1, end
+
+    def sync(self) -> None:
+        """Make every entry written before this call durable; others may be written meanwhile.
+
+        After a failure nobody knows what is on the disk: nothing more is acknowledged until the log is opened again.
+        """
+        entries = self.entries
+        try:
+            os.fdatasync(self._handle)
+            self._synced = max(self._synced, entries)
+            self._count(self._synced)
+        except BaseException:
+            self.broken = True
+            raise
 
     def close(self, tidy: bool) -> None:
         """Let go of the file; its owner also gives back the room that was not used."""
@@ -86,6 +108,7 @@ class Log:
             if tidy and not self.broken:
                 os.ftruncate(self._handle, self.end)
                 os.fsync(self._handle)
+                self._count(self.entries)
         os.close(self._handle)
 
     def _make_room(self, n_bytes: int) -> None:
@@ -95,8 +118,8 @@ class Log:
             os.fsync(self._handle)
             self._filled = self.end + more
 
-    def _count(self, episodes: int) -> None:
-        self._write(_counted(episodes), MARK_SIZE)
+    def _count(self, entries: int) -> None:
+        self._write(_counted(entries), MARK_SIZE)
 
     def _write(self, content: bytes, place: int) -> None:
         if os.pwrite(self._handle, content, place) != len(content):
@@ -106,41 +129,41 @@ class Log:
         """Half an entry must not stay before the next one: if it does, nothing behind it may be acknowledged."""
         self.broken, self._filled = True, self.end
         with suppress(OSError):
-            self._count(self.episodes)  # first: an entry that is counted must be there
+            self._count(self._synced)  # first: an entry that is counted must be there
             os.fsync(self._handle)
             os.ftruncate(self._handle, self.end)
             os.fsync(self._handle)
             self.broken = False
 
 
-def begin(file: Path, session: str, episodes: int) -> None:
-    """An empty log of a session from some episode on, durable."""
+def begin(file: Path, session: str, entries: int) -> None:
+    """An empty log of a session from some entry on, durable."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     with open(os.open(file, flags, 0o666), "wb") as log:
-        log.write(_head(session, episodes))
+        log.write(_head(session, entries))
         log.flush()
         os.fsync(log.fileno())
     sync_folder(file.parent)
 
 
-def reopened(file: Path, session: str, episodes: int, end: int | None) -> Log:
+def reopened(file: Path, session: str, entries: int, end: int | None) -> Log:
     """A log that was read up to `end` (None: it has no entry), ready for more."""
     content = read_bounded(file)
     start, counted = _start_of(content, file, session)
     end = start if end is None else end
     cut_off = any(content[end:])
     if counted is None:
-        write_atomically(file, _head(session, episodes) + content[start:end])
+        write_atomically(file, _head(session, entries) + content[start:end])
         end += HEAD_SIZE - start
-    return Log(file, episodes, end, cut_off)
+    return Log(file, entries, end, cut_off)
 
 
 def read(file: Path, first: int, session: str) -> Iterator[tuple[bytes, int]]:
     """The entries of a log and where each ends; stops at a tail that was never acknowledged, refuses other damage."""
     content = read_bounded(file)
     place, counted = _start_of(content, file, session)
-    for episode in count(first):
-        end, wrong = _looked_at(content, place, episode)
+    for number in count(first):
+        end, wrong = _looked_at(content, place, number)
         if wrong:
             break
         yield content[place + HEADER_SIZE : end - 1], end
@@ -148,12 +171,12 @@ def read(file: Path, first: int, session: str) -> Iterator[tuple[bytes, int]]:
     unfinished = end > len(content) or not any(content[end - 1 :])
     if not unfinished and (counted is None or not _is_torn(content, place)):
         raise RecordError(
-            f"{file} is damaged at episode {episode} (byte {place}): {wrong}; to go on without this and all later "
-            f"episodes, cut the file to {place} bytes"
+            f"{file} is damaged at entry {number} (byte {place}): {wrong}; to go on without this and all later "
+            f"entries, cut the file to {place} bytes"
         )
-    if counted is not None and episode < counted:
+    if counted is not None and number < counted:
         raise RecordError(
-            f"{file} holds {episode} episodes, but {counted} were acknowledged: it is damaged, or a copy that was "
+            f"{file} holds {number} entries, but {counted} were acknowledged: it is damaged, or a copy that was "
             "not finished; take the whole file"
         )
 
@@ -164,7 +187,7 @@ def is_empty(file: Path) -> bool:
 
 
 def _start_of(content: bytes, file: Path, session: str) -> tuple[int, int | None]:
-    """Where the entries begin, once the mark is known to be this session's, and how many episodes are counted."""
+    """Where the entries begin, once the mark is known to be this session's, and how many entries are counted."""
     facts = content[: MARK.size]
     if not facts.startswith((MAGIC, FIRST_MAGIC)):
         raise RecordError(f"{file} is damaged: it does not begin with the mark of its session")
@@ -177,11 +200,11 @@ def _start_of(content: bytes, file: Path, session: str) -> tuple[int, int | None
         return MARK_SIZE, None
     counted = content[MARK_SIZE:HEAD_SIZE]
     if _checksum(counted[: COUNT.size]) != counted[COUNT.size :]:
-        raise RecordError(f"{file} is damaged: the number of its episodes is not what was written")
+        raise RecordError(f"{file} is damaged: the number of its entries is not what was written")
     return HEAD_SIZE, COUNT.unpack_from(counted)[0]
 
 
-def _looked_at(content: bytes, place: int, episode: int) -> tuple[int, str]:
+def _looked_at(content: bytes, place: int, number: int) -> tuple[int, str]:
     """Where the entry at a place ends, as far as its header tells, and what is wrong with it ("": nothing)."""
     facts = content[place : place + FACTS.size]
     start = place + HEADER_SIZE
@@ -189,9 +212,9 @@ def _looked_at(content: bytes, place: int, episode: int) -> tuple[int, str]:
         return start, "its header is cut off"
     if _checksum(facts) != content[start - 4 : start]:
         return place + 1, "its header is not what was written"
-    number, length, checksum = FACTS.unpack(facts)
-    if number != episode:
-        return place + 1, f"an entry of episode {number} stands in its place"
+    found, length, checksum = FACTS.unpack(facts)
+    if found != number:
+        return place + 1, f"entry {found} stands in its place"
     end = start + length + len(END)
     if hashlib.sha256(content[start : end - 1]).digest() != checksum or content[end - 1 : end] != END:
         return end, "its checksum is not the one that was written"
@@ -199,24 +222,24 @@ def _looked_at(content: bytes, place: int, episode: int) -> tuple[int, str]:
 
 
 def _is_torn(content: bytes, place: int) -> bool:
-    """Whether a sector of the entry at a place, the last one, still holds the zeros of before."""
+    """Whether a sector of what was written from a place on still holds the zeros of before."""
     end = len(content.rstrip(b"\0"))
     edges = [place, *range(place - place % SECTOR + SECTOR, end, SECTOR), end]
     return end < place + HEADER_SIZE or not all(any(content[a:b]) for a, b in pairwise(edges))
 
 
-def _framed(episode: int, content: bytes) -> bytes:
-    facts = FACTS.pack(episode, len(content), hashlib.sha256(content).digest())
+def _framed(number: int, content: bytes) -> bytes:
+    facts = FACTS.pack(number, len(content), hashlib.sha256(content).digest())
     return facts + _checksum(facts) + content + END
 
 
-def _head(session: str, episodes: int) -> bytes:
+def _head(session: str, entries: int) -> bytes:
     facts = MARK.pack(MAGIC, session.encode())
-    return facts + _checksum(facts) + _counted(episodes)
+    return facts + _checksum(facts) + _counted(entries)
 
 
-def _counted(episodes: int) -> bytes:
-    facts = COUNT.pack(episodes)
+def _counted(entries: int) -> bytes:
+    facts = COUNT.pack(entries)
     return facts + _checksum(facts)
 
 

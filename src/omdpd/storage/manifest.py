@@ -15,7 +15,8 @@ from omdpd.storage.npz import Arrays
 from omdpd.storage.packing import Tree
 from omdpd.storage.sealed import FORMAT, read_sealed, sealed_json
 
-PART_NAME = re.compile(r"(rows-\d{6,}\.parquet|values-\d{6,}\.parquet|(state|policies)-\d{6,}\.npz)")
+# Tables may be Parquet files in a run that an earlier version began.
+PART_NAME = re.compile(r"((rows|values)-\d{6,}\.(npz|parquet)|(state|policies)-\d{6,}\.npz)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The content of commit.json."""
         facts = msgspec.to_builtins(self)
         del facts["format"], facts["run"]
-        content = sealed_json(self.run, facts, compact=True)
+        content = sealed_json(self.run, facts, compact=True, layout=FORMAT)
         if len(content) > MAX_JSON_BYTES:
             raise RecordError(f"the state of {folder} takes {len(content)} bytes of JSON, more than can be kept")
         return content

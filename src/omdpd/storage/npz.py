@@ -7,6 +7,7 @@ array read, and never more of it than its header promised.  Nothing here unpickl
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import os
@@ -28,6 +29,8 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 MAX_DIRECTORY_BYTES = 2**20
 # The end of a zip archive: 22 bytes and a comment of at most 65535.
 END_SIGNATURE, END_SIZE, LOCATOR_SIGNATURE, LOCATOR_SIZE = b"PK\x05\x06", 22, b"PK\x06\x07", 20
+# The header of an array of plain numbers is a line; NumPy reads none that is longer than this.
+MAX_HEADER_BYTES = 10_000
 # A flag of zip: the member is encrypted.
 ENCRYPTED = 0x1
 # Arrays are read in pieces of this many bytes, so that a lie about a size is seen early.
@@ -104,8 +107,11 @@ class Npz:
                 raise ValueError(
                     f"{name} is in version {version[0]}.{version[1]} of its format, which is never written"
                 )
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran_order, kind = read(stream)
+            size = stream.read(2 * version[0])
+            length = int.from_bytes(size, "little")
+            if length > MAX_HEADER_BYTES:
+                raise ValueError(f"{name} has a header of {length} bytes")
+            shape, fortran_order, kind = _promise(version, size + stream.read(length))
             start = stream.tell()
         if kind.hasobject:
             raise ValueError(f"{name} holds pickled objects, which are never unpacked")
@@ -133,7 +139,10 @@ def opened_npz(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Npz]:
 def npz_of_arrays(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
     """Arrays as the content of an npz file, without pickled objects and not compressed."""
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
+    with zipfile.ZipFile(buffer, "w") as archive:  # numpy.savez refuses some names, such as "file"
+        for name, array in arrays.items():
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
     return buffer.getvalue()
 
 
@@ -143,6 +152,13 @@ def arrays_of_npz(content: bytes, name: str) -> Arrays:
         if npz.others:
             raise RecordError(f"{name} is damaged: it holds {npz.others[0]!r}, which is no array")
         return {array: npz.array(array) for array in npz.headers}
+
+
+@functools.lru_cache(256)  # columns of one table have equal headers
+def _promise(version: tuple[int, int], header: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type in the header of an array, read by NumPy."""
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(io.BytesIO(header))
 
 
 def _bound_directory(stream: BinaryIO) -> None:

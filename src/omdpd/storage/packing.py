@@ -19,16 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.records import WHERE_SET as WHERE_SET
 
 Tree = Any  # JSON
 # What a tree holds as it is.
 PLAIN = (bool, int, float, str, NoneType, np.ndarray, np.generic)
 # What may be given for an array (a union; from NumPy 2.5 on its name); what is kept is the array that was made of it.
 ARRAY_LIKE = (npt.ArrayLike, *get_args(npt.ArrayLike))
-
-# Metadata of a field that is not stored while it is None: what was stored, or named by a hash, before there was such a
-# field stays as it was.
-WHERE_SET = {"where_set": True}
 
 
 def pack(value: Any) -> tuple[Tree, dict[str, np.ndarray[Any, Any]]]:
@@ -60,7 +57,8 @@ def unpack(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], classes: Mapp
     if cls is None:
         raise InvalidInputError(f"the stored state names {tree.get('class')!r}, which is not a known class")
     wanted = {f.name: f.default for f in fields(cls)}
-    stored = tree["fields"]
+    # A field that a later version works out again is listed as retired, and passed over.
+    stored = {key: item for key, item in tree["fields"].items() if key not in getattr(cls, "retired", ())}
     absent = wanted.keys() - stored.keys()
     # A field that a later version added is None by default: it was not kept then.
     if not stored.keys() <= wanted.keys() or any(wanted[name] is not None for name in absent):
@@ -128,8 +126,9 @@ def _collect(hint: Any, where: str, found: dict[str, type]) -> None:
         if found.setdefault(origin.__name__, origin) is not origin:
             raise InvalidInputError(f"{where} holds two classes named {origin.__name__}: a file cannot tell them apart")
         if not seen:
-            for name, inner in hints_of(origin, where).items():
-                _collect(inner, f"{where}.{name}", found)
+            hints = hints_of(origin, where)
+            for each in fields(origin):
+                _collect(hints[each.name], f"{where}.{each.name}", found)
     elif not _plain(hint, origin):
         raise InvalidInputError(
             f"{where} is of type {getattr(hint, '__name__', hint)}, which cannot be stored; what can: numbers, "
@@ -178,6 +177,10 @@ def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Tree:
         return [_pack(item, arrays) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
         kept = [f.name for f in fields(value) if "where_set" not in f.metadata or getattr(value, f.name) is not None]
-        content = {name: _pack(getattr(value, name), arrays) for name in kept}
+        # A learner whose settings were stored in another shape keeps that shape.
+        own = (
+            value.packed_fields() if hasattr(value, "packed_fields") else {name: getattr(value, name) for name in kept}
+        )
+        content = {name: _pack(item, arrays) for name, item in own.items()}
         return {"class": type(value).__name__, "fields": content}
     raise TypeError(f"a state cannot hold a {type(value).__name__}")

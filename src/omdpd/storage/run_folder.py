@@ -3,7 +3,7 @@
 One folder per run:
 
     spec.toml          what ran                        provenance.json   versions, platform, commit
-    rows-<n>.parquet   recorded episodes, in parts     values-<n>.parquet   the true value of every episode
+    rows-<n>.npz       recorded episodes, in parts     values-<n>.npz    the true value of every episode
     state-<n>.npz      arrays of the state             policies-<n>.npz   policies and numbers on a grid of episodes
     commit.json        the one truth: which parts and which state belong together, with checksums
     summary.json       the scores, once the run is finished        error.json   why it failed, if it did
@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from omdpd.problem.arrays import Floats
 from omdpd.storage.atomic import (
@@ -37,18 +35,17 @@ from omdpd.storage.atomic import (
     RecordError,
     make_folder,
     read_bounded,
-    replacing,
     stamp,
     sweep,
     write_atomically,
 )
+from omdpd.storage.columns import joined_columns, read_columns
 from omdpd.storage.locks import Lock
 from omdpd.storage.manifest import PART_NAME, Commit, Manifest, Part
 from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
-from omdpd.storage.parquet import parquet_of_table, pieces_of_parquet, table_of_parquet, write_merged
 from omdpd.storage.provenance import provenance, with_resume
 from omdpd.storage.sealed import (
-    FORMAT,
+    SEALED,
     read_sealed,
     read_sealed_text,
     read_toml,
@@ -61,7 +58,6 @@ from omdpd.storage.sealed import (
 MAX_PARTS = 64
 # A run that is being played replaces its files while they are read; a reader tries again this often.
 READING_TRIES = 20
-VALUE_SCHEMA = pa.schema([("value", pa.float64())])
 
 T = TypeVar("T")
 
@@ -213,7 +209,7 @@ class RunFolder:
         self._refuse_unsealed("spec.toml", sealed)
         return content
 
-    def commit(self, rows: pa.Table, values: pa.Table, done: Commit, policies: Arrays | None = None) -> None:
+    def commit(self, rows: Arrays, values: Floats, done: Commit, policies: Arrays | None = None) -> None:
         """Add a part of rows and of values and replace the state (and the policies, if given), all or nothing."""
         if (before := self.manifest()) is not None and len(before.values) >= MAX_PARTS:
             self.compact()
@@ -224,9 +220,9 @@ class RunFolder:
         new = Manifest(
             number=number,
             episodes=done.episodes,
-            columns=tuple(rows.column_names),
+            columns=tuple(rows),
             rows=(*(() if before is None else before.rows), *self._part("rows", number, rows)),
-            values=(*(() if before is None else before.values), *self._part("values", number, values)),
+            values=(*(() if before is None else before.values), *self._part("values", number, {"value": values})),
             state=self._write(f"state-{number:06d}.npz", npz_of_arrays(done.arrays)),
             tree=done.tree,
             run=self.run,
@@ -242,11 +238,11 @@ class RunFolder:
         if before is None or (len(before.rows) <= 1 and len(before.values) <= 1):
             return
         number = before.number + 1
-        rows = (self._merged(f"rows-{number:06d}.parquet", before.rows, before.episodes),) if before.rows else ()
-        values = self._merged(f"values-{number:06d}.parquet", before.values, before.episodes)
+        rows = self._part("rows", number, self._joined(before.rows, before.episodes)) if before.rows else ()
+        values = self._part("values", number, {"value": self.values()})
         self._replace(
             before,
-            msgspec.structs.replace(before, number=number, rows=rows, values=(values,), run=self.run or before.run),
+            msgspec.structs.replace(before, number=number, rows=rows, values=values, run=self.run or before.run),
         )
 
     def last_commit(self) -> Commit | None:
@@ -281,30 +277,28 @@ class RunFolder:
         manifest = self.manifest()
         if manifest is None:
             return
-        for _ in self._pieces(manifest.rows, manifest.episodes):
-            pass
+        self.rows()
         self.values()
 
-    def rows(self) -> pa.Table | None:
+    def rows(self) -> Arrays | None:
         """All committed rows, checked; None if there are none."""
         manifest = self.manifest()
         if manifest is None or not manifest.rows:
             return None
-        return _joined(list(self._tables(manifest.rows, manifest.episodes)), self.path)
+        return self._joined(manifest.rows, manifest.episodes)
 
     def values(self) -> Floats:
         """The true value of every committed episode, checked."""
         manifest = self.manifest()
         if manifest is None:
             return np.zeros(0)
-        values = array("d")
-        for piece in self._pieces(manifest.values, manifest.episodes):
-            if piece.schema != VALUE_SCHEMA or piece["value"].null_count:
-                raise RecordError(f"{self.path} is damaged: its values are not one number for every episode")
-            values.frombytes(piece["value"].to_numpy().tobytes())
+        columns = self._joined(manifest.values, manifest.episodes)
+        values = columns.get("value", np.zeros(0))
+        if len(columns) > 1 or values.dtype != np.float64 or values.ndim != 1 or np.isnan(values).any():
+            raise RecordError(f"{self.path} is damaged: its values are not one number for every episode")
         if len(values) != manifest.episodes:
             raise RecordError(f"{self.path} is damaged: it has {len(values)} values of {manifest.episodes} episodes")
-        return np.frombuffer(values)
+        return values
 
     def policies(self) -> Arrays | None:
         """The policies and numbers that were kept on the way, checked; None if there are none."""
@@ -338,7 +332,7 @@ class RunFolder:
         known.clear()
         known.update(seen)
         text, origin = self._spec_text(), self.provenance()
-        if text is not None and manifest is not None and manifest.format == FORMAT and origin is None:
+        if text is not None and manifest is not None and manifest.format >= SEALED and origin is None:
             raise RecordError(f"{self.path / 'provenance.json'} is missing")
         return Checked(self.path, manifest, text, origin, self.summary, self.error)
 
@@ -357,12 +351,12 @@ class RunFolder:
         """A record of the run without the marks that all of them bear."""
         content = read_sealed(self.path / name, self.run)
         if content is not None:
-            self._refuse_unsealed(name, content.pop("format", 2) == FORMAT)
+            self._refuse_unsealed(name, content.pop("format", 2) >= SEALED)
         return content
 
     def _refuse_unsealed(self, name: str, sealed: bool) -> None:
         """In a folder of this format every file has its checksum; one without it was put there."""
-        if not sealed and (manifest := self.manifest()) is not None and manifest.format == FORMAT:
+        if not sealed and (manifest := self.manifest()) is not None and manifest.format >= SEALED:
             raise RecordError(f"{self.path / name} is damaged: its checksum is missing")
 
     def _seal(self, name: str, content: Mapping[str, Any]) -> None:
@@ -372,33 +366,16 @@ class RunFolder:
         file = self.path / "commit.json"
         return hashlib.sha256(read_bounded(file, MAX_JSON_BYTES)).hexdigest() if os.path.lexists(file) else None
 
-    def _part(self, kind: str, number: int, table: pa.Table) -> Sequence[Part]:
+    def _part(self, kind: str, number: int, columns: Arrays) -> tuple[Part, ...]:
         """A part of the table; none for a table without rows."""
-        if table.num_rows == 0:
+        if not any(map(len, columns.values())):
             return ()
-        return (self._write(f"{kind}-{number:06d}.parquet", parquet_of_table(table)),)
+        return (self._write(f"{kind}-{number:06d}.npz", npz_of_arrays(columns)),)
 
     def _write(self, name: str, content: bytes) -> Part:
         return Part(name, write_atomically(self.path / name, content), len(content))
 
-    def _merged(self, name: str, parts: Sequence[Part], most_rows: int) -> Part:
-        file = self.path / name
-        with replacing(file) as sink:
-            write_merged(self._pieces(parts, most_rows), sink)
-        content = read_bounded(file)
-        return Part(name, hashlib.sha256(content).hexdigest(), len(content))
-
-    def _tables(self, parts: Sequence[Part], most_rows: int) -> Iterator[pa.Table]:
-        for part in parts:
-            yield table_of_parquet(part.content(self.path), str(self.path / part.file), most_rows)
-
-    def _pieces(self, parts: Sequence[Part], most_rows: int) -> Iterator[pa.Table]:
-        for part in parts:
-            yield from pieces_of_parquet(part.content(self.path), str(self.path / part.file), most_rows)
-
-
-def _joined(tables: Sequence[pa.Table], path: Path) -> pa.Table:
-    try:
-        return pa.concat_tables(tables)
-    except pa.ArrowException:
-        raise RecordError(f"{path} is damaged: its parts do not have the same columns") from None
+    def _joined(self, parts: Sequence[Part], most_rows: int) -> Arrays:
+        """The table that some parts make up."""
+        tables = (read_columns(part.content(self.path), str(self.path / part.file), most_rows) for part in parts)
+        return joined_columns(list(tables), str(self.path))

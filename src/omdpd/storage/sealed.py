@@ -16,8 +16,10 @@ from typing import Any
 
 from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, json_bytes, read_bounded, record_of
 
-# The layout of a run folder: what is written, and what can still be read.
-FORMAT, READABLE = 3, (2, 3)
+# The layout of a run folder: what is written, and what can still be read.  Up to 3 its tables were Parquet files.
+FORMAT, READABLE = 4, (2, 3, 4)
+# From this format on every file bears its checksum; only commit.json changed since.
+SEALED = 3
 ZEROS = "0" * 64
 JSON_SEAL = re.compile(rb'\{\s*"sha256": "([0-9a-f]{64})"')
 TOML_SEAL = re.compile(rb"# run (\S*) sha256 ([0-9a-f]{64})\n")
@@ -26,11 +28,11 @@ MAX_TOML_BYTES = 2**20
 MAX_WHOLE = 2**63
 
 
-def sealed_json(run: str, content: Mapping[str, Any], compact: bool = False) -> bytes:
-    """A record as JSON with its run, the format and a checksum."""
+def sealed_json(run: str, content: Mapping[str, Any], compact: bool = False, layout: int = SEALED) -> bytes:
+    """A record as JSON with its run, the format (`layout`) and a checksum."""
     # A record that names its run itself keeps its order, so that it comes back as it was written.
     named = {"run": run} if run and "run" not in content else {}
-    marks = {"sha256": ZEROS, "format": FORMAT} | named
+    marks = {"sha256": ZEROS, "format": layout} | named
     text = json_bytes(marks | dict(content), compact)
     return text.replace(ZEROS.encode(), hashlib.sha256(text).hexdigest().encode(), 1)
 
@@ -100,7 +102,7 @@ def _check_sum(file: Path, text: bytes, seal: re.Match[bytes], group: int) -> No
 def _check_format(file: Path, found: Any) -> None:
     if found not in READABLE or isinstance(found, bool):
         raise RecordError(
-            f"{file} has format {found!r}, but this version reads the formats {' and '.join(map(str, READABLE))}: use "
+            f"{file} has format {found!r}, but this version reads the formats {', '.join(map(str, READABLE))}: use "
             "the version that wrote it, or move the folder away to run it anew"
         )
 

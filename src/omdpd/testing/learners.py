@@ -10,8 +10,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from omdpd.learners.masked import pools_steps
 from omdpd.learners.protocol import Card, Learner, Report, stored_classes
-from omdpd.play.scene import informed
+from omdpd.play.scene import with_known_facts
 from omdpd.play.simulate import play_episode
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
@@ -48,7 +49,7 @@ class LearnerCase:
 
     def in_world(self, cmdp: CMDP) -> Learner[Any]:
         """The learner, told what it must know of a world."""
-        return informed(self.learner, cmdp, self.feedback)
+        return with_known_facts(self.learner, cmdp, self.feedback)
 
     def states(self, cmdp: CMDP | None = None, episodes: int = EPISODES, seed: int = 0) -> list[Any]:
         """The states of a short run, the first one included."""
@@ -198,12 +199,29 @@ def an_unknown_number_of_episodes_is_served_or_refused(case: LearnerCase) -> Non
         require_law(policy, case.cmdp.shape, "the first policy without a number of episodes")
 
 
+def forbidden_actions_are_never_played(case: LearnerCase) -> None:
+    """In thirty worlds, where every state allows some actions, at every step or at some."""
+    for seed in range(30):
+        rng, A = np.random.default_rng((seed, 2)), 2 + seed % 3
+        allowed = rng.random((4, 3, A) if seed % 2 and not pools_steps(case.learner) else (3, A)) < 0.5
+        np.put_along_axis(allowed, rng.integers(0, A, (*allowed.shape[:-1], 1)), True, axis=-1)
+        cost = rng.uniform(-1.0, -0.1, (case.cmdp.n_constraints, 4, 3, A))  # every policy is strictly safe
+        law, reward = rng.dirichlet(np.ones(3), (4, 3, A)), rng.random((4, 3, A))
+        cmdp = CMDP.from_arrays(law, reward, cost, budget=0.0, allowed=np.broadcast_to(allowed, (4, 3, A)))
+        learner = case.in_world(cmdp)
+        for state in case.states(cmdp, episodes=2, seed=seed):
+            policy = learner.policy(state)
+            require_law(policy, cmdp.shape, "a policy where actions are forbidden")
+            played = bool((policy[np.broadcast_to(~allowed, policy.shape)] > 0.0).any())
+            require(not played, f"it plays a forbidden action in world {seed}")
+
+
 LEARNER_RULES: dict[str, Callable[[LearnerCase], None]] = {
     rule.__name__: rule
     for rule in (
         a_card_says_what_it_is, policies_are_laws, the_same_feedback_gives_the_same_states, no_random_number_is_taken,
         an_update_changes_nothing_it_was_given, a_policy_can_be_kept, reports_are_finite_and_count_upwards,
         a_state_survives_a_file, small_sizes_are_served, states_that_cannot_come_first_are_served,
-        an_unknown_number_of_episodes_is_served_or_refused,
+        an_unknown_number_of_episodes_is_served_or_refused, forbidden_actions_are_never_played,
     )
 }  # fmt: skip

@@ -12,14 +12,19 @@ multipliers are those of the scaled problem that learners see.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-from omdpd.problem.arrays import Floats, expected, one_step
+import numpy as np
+
+from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.memory import refuse_beyond_memory
-from omdpd.solvers.planning import best_plan, prices_of_one, room_under
+from omdpd.problem.tables import limit_name, long_run_name
+from omdpd.solvers.columns import AnyProblem, Problem
+from omdpd.solvers.long_run import LongRunProblem
+from omdpd.solvers.planning import Study, best_plan, room_under, study
 from omdpd.solvers.programs import Plan
-from omdpd.solvers.sweeps import best_value_under, greedy_under, occupancy_under
 from omdpd.worlds.facts import Facts
 
 # Tables (H, S, A) that are held at a time, beside one per constraint, as measured (8.5 in all with one constraint).
@@ -47,7 +52,7 @@ class ConstraintCard:
     def share(self) -> float | None:
         """0: the budget is the least possible cost; 1: the reward-optimal policy just meets it."""
         spread = self.free_cost - self.least_cost
-        return (self.budget - self.least_cost) / spread if spread > 1e-12 else None
+        return (self.budget - self.least_cost) / spread if spread > 1e-12 and self.budget < np.inf else None
 
     @property
     def binds(self) -> bool:
@@ -57,10 +62,7 @@ class ConstraintCard:
 
 @dataclass(frozen=True, eq=False)
 class ProblemCard:
-    """What is known about a problem; `value` is None where no policy meets every budget.
-
-    `plan` is the optimal plan (or, without one, the plan whose largest excess is least).
-    """
+    """What is known about a problem; `value` is None where no policy meets every budget."""
 
     name: str
     shape: tuple[int, int, int]
@@ -68,32 +70,38 @@ class ProblemCard:
     feasible: bool
     value: float | None
     free_value: float
-    slater_gap: float
     constraints: tuple[ConstraintCard, ...]
     scenarios: tuple[str, ...]
     scenario_value: float | None
-    plan: Plan
+    study: Study
+    discount: float | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The optimal plan; or, without one, the plan whose largest excess is least."""
+        return self.study.plan
+
+    @cached_property
+    def slater_gap(self) -> float:
+        """max_q min_i -d_i.q, as learners see costs; negative where no policy meets every budget."""
+        return self.study.room(np.ones(len(self.constraints)))
 
     def _repr_html_(self) -> str:
         """The card in a notebook."""
         H, S, A = self.shape
         none = f"none: some budget is exceeded by {self.plan.violation:.6g}"
+        length = H if self.discount is None else f"without an end ({long_run_name(self.discount)})"
         facts = {
-            "states, actions, steps": f"{S}, {A}, {H}",
+            "states, actions, steps": f"{S}, {A}, {length}",
             "best safe value": none if self.value is None else f"{self.value:.6g}",
             "without constraints": f"{self.free_value:.6g}", "Slater gap": f"{self.slater_gap:.6g}",
         }  # fmt: skip
         head = ("constraint", "budget", "least possible", "reward-optimal", "one more unit of budget earns")
         rows = [
-            (
-                c.name,
-                f"{c.budget:.6g}",
-                f"{c.least_cost:.6g}",
-                f"{c.free_cost:.6g}",
-                f"{c.multiplier * c.unit:.6g}" if self.feasible else "-",
-            )
+            (c.name, limit_name(c.budget), f"{c.least_cost:.6g}", f"{c.free_cost:.6g}",
+             f"{c.multiplier * c.unit:.6g}" if self.feasible else "-")
             for c in self.constraints
-        ]
+        ]  # fmt: skip
         return facts_html(self.name, facts, table_html(head, rows))
 
     @property
@@ -109,8 +117,9 @@ class ProblemCard:
         """The card for a person."""
         H, S, A = self.shape
         kind = "the same at every step" if self.stationary else "step by step"
+        length = f"{H} steps (dynamics {kind})" if self.discount is None else long_run_name(self.discount)
         text = [
-            f"{self.name}: {S} states, {A} actions, {H} steps (dynamics {kind}), {_some(len(self.constraints))}",
+            f"{self.name}: {S} states, {A} actions, {length}, {_some(len(self.constraints))}",
             f"best value without constraints   {self.free_value:.6f}",
         ]
         if self.value is None:
@@ -137,29 +146,25 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
     n_bytes = 8.0 * (TABLES + cmdp.n_constraints) * H * S * A
     what = f"solving a problem of {S} states, {A} actions and {H} steps"
     refuse_beyond_memory(what, n_bytes, "lump states together, or shorten the horizon")
-    excess, scale = cmdp.excess, cmdp.cost_scale
-    plan = safe_plan(cmdp, excess)
-    free, _ = greedy_under(cmdp.laws, cmdp.reward)
-    q_free = occupancy_under(cmdp.laws, free, cmdp.initial)
-    low, high = None, None
+    known, scale = study(planned(cmdp, cmdp.excess)), cmdp.cost_scale
+    plan, low, high = known.plan, None, None
     if cmdp.n_constraints == 1 and plan.feasible:
-        low, high = prices_of_one(cmdp.laws, cmdp.initial, cmdp.reward, excess)
+        low, high = known.prices_of_one()
     span = cmdp.reward_range[1] - cmdp.reward_range[0]
-    names = cmdp.labels.constraints or tuple(f"constraint {i}" for i in range(cmdp.n_constraints))
+    names = constraint_names(cmdp)
+    spent, free = ((excess + cmdp.budget) * scale for excess in (known.mixture.costs, known.free.costs))
     constraints = tuple(
         ConstraintCard(
-            names[i], float(cmdp.budget[i] * scale[i]), float(scale[i]), span / float(scale[i]),
-            expected(cmdp.cost[i], plan.occupancy) * float(scale[i]), _least(cmdp, cmdp.cost[i]) * float(scale[i]),
-            expected(cmdp.cost[i], q_free) * float(scale[i]),
+            names[i], float(cmdp.limits[i]), float(scale[i]), span / float(scale[i]), float(spent[i]),
+            float((known.least[i].costs[i] + cmdp.budget[i]) * scale[i]), float(free[i]),
             float(plan.multipliers[i]) if low is None else low, high,
         )
         for i in range(cmdp.n_constraints)
     )  # fmt: skip
     return ProblemCard(
         cmdp.name, cmdp.shape, cmdp.stationary, plan.feasible,
-        natural_value(cmdp, plan.value) if plan.feasible else None,
-        natural_value(cmdp, expected(cmdp.reward, q_free)), slater_gap(cmdp), constraints,
-        () if cmdp.scenarios is None else cmdp.scenarios.names, scenario_value(cmdp), plan,
+        natural_value(cmdp, plan.value) if plan.feasible else None, natural_value(cmdp, known.free.value), constraints,
+        () if cmdp.scenarios is None else cmdp.scenarios.names, scenario_value(cmdp), known, cmdp.discount,
     )  # fmt: skip
 
 
@@ -170,25 +175,39 @@ def facts_of(cmdp: CMDP) -> Facts:
     unsafe = float("nan")
     prices = tuple(constraint.multiplier for constraint in card.constraints)
     return Facts(
-        card.plan.value if card.feasible else unsafe, (card.free_value - cmdp.shape[0] * low) / (high - low),
+        card.plan.value if card.feasible else unsafe, (card.free_value - cmdp.steps * low) / (high - low),
         card.slater_gap, prices, card.scenario_value,
     )  # fmt: skip
+
+
+def planned(cmdp: CMDP, tables: Floats) -> AnyProblem:
+    """A problem as planners take it, under these tables (n, H, S, A)."""
+    if cmdp.discount is None:
+        return Problem.of(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables)
+    return LongRunProblem(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, cmdp.discount)
+
+
+def constraint_names(cmdp: CMDP) -> tuple[str, ...]:
+    """The names of the constraints, given or counted."""
+    return cmdp.labels.constraints or tuple(f"constraint {i}" for i in range(cmdp.n_constraints))
 
 
 def natural_value(cmdp: CMDP, value: float) -> float:
     """A value of the scaled problem in the user's units of reward."""
     low, high = cmdp.reward_range
-    return cmdp.shape[0] * low + (high - low) * value
+    return cmdp.steps * low + (high - low) * value
 
 
 def safe_plan(cmdp: CMDP, tables: Floats) -> Plan:
     """The best policy that is safe for every table."""
+    if cmdp.discount is not None:
+        return study(planned(cmdp, tables)).plan
     return best_plan(cmdp.laws, cmdp.initial, cmdp.reward, tables)
 
 
 def slater_gap(cmdp: CMDP) -> float:
     """max_q min_i -d_i.q, negative where no policy meets every budget."""
-    return room_under(cmdp.laws, cmdp.initial, cmdp.excess)
+    return room_under(planned(cmdp, cmdp.excess))
 
 
 def scenario_value(cmdp: CMDP) -> float | None:
@@ -199,19 +218,12 @@ def scenario_value(cmdp: CMDP) -> float | None:
     return natural_value(cmdp, plan.value) if plan.feasible else None
 
 
-def _least(cmdp: CMDP, table: Floats) -> float:
-    """The least expected sum of a table."""
-    return 0.0 - best_value_under(cmdp.laws, cmdp.initial, -one_step(table, 0))
-
-
 def _constraint_lines(card: ConstraintCard, feasible: bool) -> list[str]:
     """Two lines per constraint: where the budget lies, and what it is worth."""
     between = card.share is not None and card.share >= 0.0
     where = f", {100.0 * (card.share or 0.0):.1f} % of the way between them" if between else ""
-    text = [
-        f"{card.name}: budget {card.budget:.6g}; least possible {card.least_cost:.6g}, reward-optimal "
-        f"{card.free_cost:.6g}{where}"
-    ]
+    limit = "no limit" if card.budget == np.inf else f"budget {card.budget:.6g}"
+    text = [f"{card.name}: {limit}; least possible {card.least_cost:.6g}, reward-optimal {card.free_cost:.6g}{where}"]
     if not feasible:
         over = card.least_cost - card.budget
         met = "can be met on its own, but not together with the others"

@@ -7,10 +7,11 @@
 | ``successors.npy``, ``probabilities.npy`` | the next states of all rows, one after the other, and how likely each is |
 | ``reward.npy`` | (S, A) or (H, S, A), in [0, 1] or in the range of `reward_range` |
 | ``cost.npy`` | (S, A), (I, S, A), (H, S, A) or (I, H, S, A) |
-| ``initial.npy``, ``budget.npy``, ``horizon.npy`` | optional |
+| ``initial.npy``, ``budget.npy`` (inf: no limit), ``horizon.npy`` | optional |
 | ``reward_range.npy`` | optional: the least and the largest reward, for rewards in other units than [0, 1] |
+| ``allowed.npy`` | optional, (S, A) or (H, S, A): which actions are allowed, 0 or 1 |
 | ``scenarios.npy`` | optional, (n, I, H, S, A), budgets taken off |
-| ``header.toml`` | optional: name, horizon, budget, rescale, labels of states, actions, constraints, a map |
+| ``header.toml`` | optional: name, horizon or discount (1: averages), budget, rescale, labels, a map |
 
 A file that ``numpy.savez`` wrote is such a file.
 """
@@ -47,6 +48,7 @@ from omdpd.problem.arrays import (
 )
 from omdpd.problem.cmdp import CMDP, Labels, Scenarios
 from omdpd.problem.laws import DenseLaws, Laws, SparseLaws, laws_of_entries, laws_of_table
+from omdpd.problem.tables import ASKED_FOR
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, Npz, opened_npz
 
@@ -55,10 +57,10 @@ HEADER = "header.toml"
 REQUIRED = ("transition", "reward", "cost")
 # What may stand for the transition: laws as lists.
 LISTS = ("pointers", "successors", "probabilities")
-OPTIONAL = ("initial", "budget", "reward_range", "scenarios")
+OPTIONAL = ("initial", "budget", "reward_range", "scenarios", "allowed")
 # What a header may say, and the type of it.
 HEADER_KEYS: dict[str, type] = {
-    "format": int, "name": str, "horizon": int, "budget": list, "rescale": bool, "cost_scale": list,
+    "format": int, "name": str, "horizon": int, "discount": float, "budget": list, "rescale": bool, "cost_scale": list,
     "reward_range": list, "states": list, "actions": list, "constraints": list, "layout": list, "scenarios": list,
 }  # fmt: skip
 NUMBER_LISTS = ("budget", "cost_scale", "reward_range")
@@ -89,8 +91,11 @@ def save_problem(cmdp: CMDP, file: str | Path) -> Path:
     """Keep a problem in one ``.npz`` file with a TOML header; `load_problem` gives back the same numbers."""
     header: dict[str, object] = {
         "name": cmdp.name, "horizon": cmdp.shape[0], "reward_range": list(cmdp.reward_range),
-        "cost_scale": cmdp.cost_scale.tolist(), "budget": cmdp.budget.tolist(),
+        "cost_scale": cmdp.cost_scale.tolist(), "budget": np.where(cmdp.unlimited, np.inf, cmdp.budget).tolist(),
     }  # fmt: skip
+    if cmdp.discount is not None:
+        del header["horizon"]
+        header["discount"] = float(cmdp.discount)
     for key in ("states", "actions", "constraints", "layout"):
         if getattr(cmdp.labels, key):
             header[key] = list(getattr(cmdp.labels, key))
@@ -100,6 +105,8 @@ def save_problem(cmdp: CMDP, file: str | Path) -> Path:
         **_stored(cmdp.laws), "initial": cmdp.initial,
         "reward": reward[0] if once else cmdp.reward, "cost": cost[:, 0] if once else cmdp.cost,
     }  # fmt: skip
+    if cmdp.mask is not None:
+        arrays["allowed"] = (cmdp.mask.allowed[0] if len(cmdp.mask.allowed) == 1 else cmdp.mask.allowed).astype(np.int8)
     if cmdp.scenarios is not None:
         header["scenarios"] = list(cmdp.scenarios.names)
         arrays["scenarios"] = one_step(cmdp.scenarios.tables, 2)
@@ -118,9 +125,9 @@ def load_problem(file: str | Path) -> CMDP:
     laws = arrays["transition"] if "transition" in arrays else _listed(file, header, arrays)
     cmdp = CMDP.from_arrays(
         laws, arrays["reward"], arrays["cost"],
-        budget=arrays.get("budget", header.get("budget")), initial=arrays.get("initial"),
+        budget=_limits(arrays.get("budget", header.get("budget"))), initial=arrays.get("initial"),
         horizon=header.get("horizon"), rescale=bool(header.get("rescale", False)),
-        reward_range=arrays.get("reward_range", (0.0, 1.0)),
+        reward_range=arrays.get("reward_range", (0.0, 1.0)), allowed=arrays.get("allowed"), **_without_end(header),
     )  # fmt: skip
     cmdp = _exactly(cmdp, arrays)
     if scale is not None:
@@ -138,9 +145,14 @@ def load_problem(file: str | Path) -> CMDP:
 
 def problem_file(path: str, sha256: str = "") -> CMDP:
     """A problem of your own in an .npz file; its content is what counts, not where it lies."""
+    check_digest(path, sha256)
+    return load_problem(path)
+
+
+def check_digest(path: str | Path, sha256: str) -> None:
+    """Refuse a file with another content than an experiment was written for."""
     if sha256 and file_digest(path) != sha256:
         raise InvalidInputError(f"{path} has another content than the experiment was written for (checksum)")
-    return load_problem(path)
 
 
 def file_digest(path: str | Path) -> str:
@@ -191,7 +203,8 @@ def read_problem(file: Path) -> ProblemFile:
             for name in npz.headers if name != "horizon"
         }  # fmt: skip
     for name, array in arrays.items():
-        if array.size and not max(float(array.max()), -float(array.min())) <= MAX_MAGNITUDE:
+        held = array[array != np.inf] if name == "budget" else array
+        if held.size and not max(float(held.max()), -float(held.min())) <= MAX_MAGNITUDE:
             raise InvalidInputError(f"{file}: {name} holds an entry that is not finite or beyond {MAX_MAGNITUDE:g}")
     return ProblemFile(header, arrays)
 
@@ -292,7 +305,7 @@ def _check_entries(file: Path, key: str, values: Sequence[Any]) -> None:
     if key in NUMBER_LISTS:
         if not all(type(item) in (int, float) for item in values):
             raise InvalidInputError(f"{file}: {key} in its header must be a list of float")
-        if not all(abs(item) <= MAX_MAGNITUDE for item in values):
+        if not all(abs(item) <= MAX_MAGNITUDE or (key == "budget" and item == np.inf) for item in values):
             raise InvalidInputError(f"{file}: {key} in its header must hold finite numbers up to {MAX_MAGNITUDE:g}")
     elif HEADER_KEYS[key] in (list, str):
         if not all(type(item) is str for item in values):
@@ -301,6 +314,20 @@ def _check_entries(file: Path, key: str, values: Sequence[Any]) -> None:
             raise InvalidInputError(
                 f"{file}: {key} in its header must be printable text of at most {MAX_LABEL} characters"
             )
+
+
+def _without_end(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The discount of a problem without an end; 1 stands for averages."""
+    discount = header.get("discount")
+    return {"criterion": "average"} if discount == 1.0 else {"discount": discount}
+
+
+def _limits(budget: Any) -> Any:
+    """Budgets as a problem takes them: infinite ones are none, and where a file has none they are asked for."""
+    if budget is None:
+        return ASKED_FOR
+    given = np.atleast_1d(np.asarray(budget))
+    return given if given.ndim > 1 else [None if b == np.inf else b for b in given.tolist()]
 
 
 def _member(name: str, packing: int) -> zipfile.ZipInfo:
@@ -321,11 +348,11 @@ def _stored(laws: Laws) -> dict[str, np.ndarray[Any, Any]]:
 def _listed(file: str | Path, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> SparseLaws:
     """Laws that a file keeps as lists, checked."""
     pointers, reward = arrays["pointers"], arrays["reward"]
-    if "horizon" not in header:
-        raise InvalidInputError(f"{file} keeps its laws as lists, so it needs a horizon")
+    if "horizon" not in header and "discount" not in header:
+        raise InvalidInputError(f"{file} keeps its laws as lists, so it needs a horizon or a discount")
     if reward.ndim not in (2, 3) or not reward.size:
         raise InvalidInputError(f"{file}: reward has shape {reward.shape}, but needs (S, A) or (H, S, A)")
-    H, (S, A) = int(header["horizon"]), reward.shape[-2:]
+    H, (S, A) = int(header.get("horizon", 1)), reward.shape[-2:]
     n = (len(pointers) - 1) // (S * A)
     if n not in (1, H) or len(pointers) != n * S * A + 1:
         wanted = f"{S * A + 1} or {H * S * A + 1}"
@@ -362,10 +389,10 @@ def _equal(read: Floats, stored: np.ndarray[Any, Any]) -> bool:
 
 def _with_stored(cmdp: CMDP, names: object, tables: Floats) -> CMDP:
     """Scenarios as a file keeps them: budgets taken off, one name each."""
-    axes = ["scenario", "constraint", "step", "state", "action"]
-    H, S, A = cmdp.shape
+    axes, (H, S, A) = ["scenario", "constraint", "step", "state", "action"], cmdp.shape
     once = tables.ndim == 5 and tables.shape[2] == 1
     checked = as_table("scenarios", tables, axes, [None, cmdp.n_constraints, 1 if once else H, S, A])
+    checked = checked if cmdp.mask is None else cmdp.mask.everywhere(checked)
     within("scenarios", checked, -1.0, 1.0, axes)
     if not isinstance(names, list | tuple) or len(names) != len(checked):
         raise InvalidInputError(f"there are {len(checked)} scenarios, so the header needs as many names")

@@ -2,11 +2,11 @@ import os
 from contextlib import suppress
 
 import pytest
-from cluster_programs import dask_cluster, sweep_with_a_loss, sweep_without_a_leader
-from real_commands import omdpd, write_experiment
 
 from omdpd.experiments.executors import executor
 from omdpd.problem.arrays import InvalidInputError
+from tests.references.cluster_programs import dask_cluster, sweep_with_a_loss, sweep_without_a_leader
+from tests.references.real_commands import PATIENCE, omdpd, write_experiment
 
 pytest.importorskip("distributed")
 
@@ -66,7 +66,7 @@ def sockets_of(pid):
 
 def test_a_cluster_that_is_started_here_listens_on_the_loopback_address_only():
     with executor("dask", 1) as pool:
-        assert pool.submit(abs, -1).result(timeout=120) == 1
+        assert pool.submit(abs, -1).result(timeout=PATIENCE) == 1
         everywhere = listening()
         ours = {everywhere[inode] for inode in sockets_of(os.getpid()) if inode in everywhere}
     assert ours == {"0100007F"}
@@ -74,4 +74,4 @@ def test_a_cluster_that_is_started_here_listens_on_the_loopback_address_only():
 
 def test_a_second_cluster_finds_a_port_of_its_own():
     with executor("dask", 1) as one, executor("dask", 1) as two:  # a warning would be an error here
-        assert [pool.submit(abs, -1).result(timeout=120) for pool in (one, two)] == [1, 1]
+        assert [pool.submit(abs, -1).result(timeout=PATIENCE) for pool in (one, two)] == [1, 1]

@@ -1,5 +1,6 @@
 import pytest
-from real_commands import end_all
+
+from tests.references.real_commands import end_all
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,10 @@
 """A process that dies at any of its calls to the file system loses nothing acknowledged; see `crash_points`."""
 
-from crash_points import run_points, session_points
+import pytest
+
+from benchmarks.crash_points import run_points, session_points
+
+pytestmark = pytest.mark.whole
 
 
 def test_a_session_that_dies_at_any_call_has_every_acknowledged_update(tmp_path):

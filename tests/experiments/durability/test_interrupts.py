@@ -5,12 +5,14 @@ import threading
 import time
 
 import pytest
-from real_commands import PATIENCE, committed, omdpd, start, wait_until, write_experiment
-from work import processor_seconds
 
-from chaos import workers
+from benchmarks.chaos import workers
 from omdpd.report.stored import stored_runs
 from omdpd.storage.run_folder import RunFolder
+from tests.references.real_commands import PATIENCE, committed, omdpd, start, wait_until, write_experiment
+from tests.references.work import processor_seconds
+
+pytestmark = pytest.mark.whole
 
 # Longer than a test: whoever is to be interrupted still plays.
 LONG = 300_000

@@ -6,9 +6,8 @@ import time
 from contextlib import suppress
 
 import pytest
-from real_commands import committed, start, wait_until, write_experiment
 
-from chaos import fingerprint, workers
+from benchmarks.chaos import fingerprint, workers
 from omdpd.experiments.executors import InProcess, executor
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.files import load_experiment
@@ -16,6 +15,9 @@ from omdpd.experiments.interrupts import noting_interrupts
 from omdpd.experiments.local_processes import MAX_DEATHS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.run_folder import RunFolder
+from tests.references.real_commands import PATIENCE, committed, start, wait_until, write_experiment
+
+pytestmark = pytest.mark.whole
 
 
 def die_once(file):
@@ -52,15 +54,15 @@ def test_a_worker_that_dies_is_replaced_and_no_work_is_lost(tmp_path):
     with executor("local", 2) as pool:
         others = [pool.submit(double, i) for i in range(10)]
         again = pool.submit(die_once, str(tmp_path / "died"))
-        assert [future.result(timeout=120) for future in others] == [2 * i for i in range(10)]
-        assert again.result(timeout=120) == "alive"
+        assert [future.result(timeout=PATIENCE) for future in others] == [2 * i for i in range(10)]
+        assert again.result(timeout=PATIENCE) == "alive"
 
 
 def test_work_that_kills_its_worker_every_time_is_given_up(monkeypatch):
     assert MAX_DEATHS >= 3
     monkeypatch.setattr("omdpd.experiments.local_processes.MAX_DEATHS", 1)
     with executor("local", 2) as pool, pytest.raises(Exception, match="terminated abruptly"):
-        pool.submit(die, None).result(timeout=120)
+        pool.submit(die, None).result(timeout=PATIENCE)
 
 
 def test_what_cannot_be_sent_to_a_worker_is_refused_with_a_sentence():
@@ -74,7 +76,7 @@ def test_a_sweep_whose_worker_is_killed_goes_on_by_itself(tmp_path):
     wait_until(lambda: committed(out))
     victims = workers(process.pid)
     os.kill(victims[0], signal.SIGKILL)
-    said, _ = process.communicate(timeout=240)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     run_experiment(load_experiment(file), tmp_path / "calm", InProcess())
     for folder in (out / "runs").iterdir():

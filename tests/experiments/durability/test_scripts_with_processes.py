@@ -7,11 +7,13 @@ from concurrent.futures import wait
 from concurrent.futures.process import BrokenProcessPool
 
 import pytest
-from real_commands import PATIENCE, start_program, write_experiment
-from test_local_workers import die, double, pid_after
 
 from omdpd.experiments.executors import executor
 from omdpd.problem.arrays import InvalidInputError
+from tests.experiments.durability.test_local_workers import die, double, pid_after
+from tests.references.real_commands import PATIENCE, start_program, write_experiment
+
+pytestmark = pytest.mark.whole
 
 EXPERIMENT = """\
 from pathlib import Path

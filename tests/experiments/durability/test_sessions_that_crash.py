@@ -11,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from instances import bandit, random_cmdp
-from real_commands import start_program, wait_until
 
 from omdpd import InvalidInputError, ProximalOMDPD, Session
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import SessionLockedError, SessionWarning, verify_session
 from omdpd.storage.log import HEAD_SIZE, HEADER_SIZE, SECTOR
+from tests.references.instances import bandit, random_cmdp
+from tests.references.real_commands import start_program, wait_until
+
+pytestmark = pytest.mark.whole
 
 H, S, A = 4, 3, 2
 
@@ -25,7 +27,7 @@ H, S, A = 4, 3, 2
 LOOP = """
 import sys
 import numpy as np
-from instances import bandit, random_cmdp
+from tests.references.instances import bandit, random_cmdp
 from omdpd import ProximalOMDPD, Session
 
 cmdp = random_cmdp(np.random.default_rng(0), 4, 3, 2)
@@ -60,8 +62,7 @@ def policy_after(n):
 
 
 def loop(folder):
-    path = os.pathsep.join([os.path.dirname(bandit.__code__.co_filename), os.environ.get("PYTHONPATH", "")])
-    return start_program([sys.executable, "-c", LOOP, folder], {"PYTHONPATH": path})
+    return start_program([sys.executable, "-c", LOOP, folder], {"PYTHONPATH": os.pathsep.join(sys.path)})
 
 
 def journal(folder):
@@ -163,7 +164,7 @@ def test_a_journal_that_was_copied_in_part_is_refused_and_kept(tmp_path, ended):
     whole = killed if ended == "killed" else closed
     for size in (*range(HEAD_SIZE, len(closed) - 1, 97), len(closed) - 1):
         log.write_bytes(whole[:size])
-        with pytest.raises(RecordError, match=r"holds [012] episodes, but 3 were acknowledged: .* not finished"):
+        with pytest.raises(RecordError, match=r"holds [012] entries, but 3 were acknowledged: .* not finished"):
             opened(tmp_path, 100)
         assert log.read_bytes() == whole[:size]
     log.write_bytes(whole)
@@ -196,7 +197,7 @@ def test_damage_before_the_tail_is_refused_and_nothing_is_dropped(tmp_path, plac
     }
     content[at[place]] ^= 0x40
     log.write_bytes(content)
-    with pytest.raises(RecordError, match=r"journal-000000000\.log is damaged at episode [02] \(byte \d+\)"):
+    with pytest.raises(RecordError, match=r"journal-000000000\.log is damaged at entry [02] \(byte \d+\)"):
         opened(tmp_path, 100)
     assert log.read_bytes() == content
 
@@ -208,7 +209,7 @@ def test_an_entry_that_is_missing_from_the_middle_is_noticed(tmp_path):
     content = log.read_bytes()
     first = HEADER_SIZE + struct.unpack_from("<Q", content, HEAD_SIZE + 8)[0] + 1
     log.write_bytes(content[:HEAD_SIZE] + content[HEAD_SIZE + first :])
-    with pytest.raises(RecordError, match="an entry of episode 1 stands in its place"):
+    with pytest.raises(RecordError, match="entry 1 stands in its place"):
         opened(tmp_path, 100)
 
 

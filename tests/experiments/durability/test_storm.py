@@ -1,6 +1,10 @@
 """The short version of `make chaos`: a sweep that is killed a few times ends as if nothing had happened."""
 
-from chaos import Plan, storm
+import pytest
+
+from benchmarks.chaos import Plan, storm
+
+pytestmark = pytest.mark.whole
 
 N_KILLS = 6
 

@@ -2,7 +2,7 @@
 
 import math
 
-from fuzz_files import fuzz, listed, replayed
+from benchmarks.fuzz_files import fuzz, listed, replayed
 
 
 def test_what_once_went_wrong_is_refused_with_a_sentence():

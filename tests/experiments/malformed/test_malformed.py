@@ -13,24 +13,28 @@ import sys
 
 import numpy as np
 import pytest
-from mutations import (
-    GOOD,
-    agree,
-    digest,
-    json_spoilers,
-    manifest_spoilers,
-    npz_spoilers,
-    parquet_spoilers,
-    sealed,
-    spoilt_experiments,
-)
 
 from omdpd import InvalidInputError, ProximalOMDPD, Session, Setting, load_runs
 from omdpd.experiments.files import load_experiment
 from omdpd.experiments.one_run import advance, run
 from omdpd.problem.setting import BanditFeedback, Trajectory
 from omdpd.report.stored import stored_runs
+from omdpd.storage.columns import read_columns
+from omdpd.storage.npz import npz_of_arrays
 from omdpd.storage.run_folder import RunFolder
+from tests.references.mutations import (
+    GOOD,
+    agree,
+    digest,
+    json_spoilers,
+    manifest_spoilers,
+    npz_spoilers,
+    parquet_of,
+    parquet_spoilers,
+    sealed,
+    spoilt_experiments,
+)
+from tests.references.real_commands import PATIENCE
 
 # None of these inputs may make the process grow by more, in megabytes.
 MAX_GROWTH = 400
@@ -96,7 +100,7 @@ def spoil(file, change):
 
 def test_there_are_at_least_three_hundred():
     n_json = len(json_spoilers("x"))
-    n_parts = len(npz_spoilers()) + 2 * len(parquet_spoilers())
+    n_parts = 3 * len(npz_spoilers()) + len(parquet_spoilers())
     n = len(EXPERIMENTS) + 5 * n_json + len(manifest_spoilers()) + n_parts + len(npz_spoilers())
     assert n >= 300
 
@@ -172,17 +176,27 @@ def test_a_malformed_state_is_refused(unfinished, name):
 
 
 @pytest.mark.parametrize("kind", ["rows", "values"])
-@pytest.mark.parametrize("name", parquet_spoilers())
+@pytest.mark.parametrize("name", [*npz_spoilers(), "too many rows", "no rows", "a number alone"])
 def test_a_malformed_table_is_refused(unfinished, kind, name):
     spec, out, folder = unfinished
-    spoil(next(iter(sorted(folder.glob(f"{kind}-*.parquet")))), parquet_spoilers()[name])
+    sizes = {"too many rows": (1_000_000,), "no rows": (0,), "a number alone": ()}
+    spoilers = npz_spoilers() | {
+        key: lambda c, s=size: npz_of_arrays({"value": np.zeros(s)}) for key, size in sizes.items()
+    }
+    spoil(next(iter(sorted(folder.glob(f"{kind}-*.npz")))), spoilers[name])
     agree(folder, kind)
     before = digest(out)
     refused(lambda: run(spec, folder), str(folder))
     assert digest(out) == before
 
 
-@pytest.mark.parametrize("kind", ["rows-*.parquet", "values-*.parquet", "state-*.npz"])
+@pytest.mark.parametrize("name", parquet_spoilers())
+def test_a_malformed_table_of_an_earlier_version_is_refused(name):
+    spoilt = parquet_spoilers()[name](parquet_of(rows=20))
+    refused(lambda: read_columns(spoilt, "rows-000001.parquet", 100), "rows-000001.parquet")
+
+
+@pytest.mark.parametrize("kind", ["rows-*.npz", "values-*.npz", "state-*.npz"])
 @pytest.mark.parametrize("how", ["cut", "one bit", "gone", "link", "folder", "pipe"])
 def test_a_part_that_is_not_what_was_committed_is_refused(unfinished, kind, how):
     spec, out, folder = unfinished
@@ -302,7 +316,12 @@ def test_a_session_does_not_follow_links(session, kind, how):
 def command(folder, *words):
     """What the real command line says, which must end with exit code 2 and one sentence."""
     done = subprocess.run(
-        [sys.executable, "-m", "omdpd", *words], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", "omdpd", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""

@@ -7,15 +7,16 @@ import sys
 
 import numpy as np
 import pytest
-import short_runs
+
+from tests.references import short_runs
 
 # Run in a process of its own, since Numba decides when it is imported.
 WITHOUT_COMPILER = """
 import pickle, sys
 import numpy as np
-import short_runs
+from tests.references import short_runs
 from omdpd.learners.standard.learn import learn
-from omdpd.solvers.compiled.options import COMPILED
+from omdpd.jit.decorators import COMPILED
 
 assert not COMPILED and not hasattr(learn, "py_func")
 with np.errstate(all="ignore"):

@@ -9,6 +9,7 @@ import pkgutil
 import subprocess
 import sys
 
+import pytest
 from numba.core.dispatcher import Dispatcher
 
 from omdpd.solvers import compiled
@@ -40,6 +41,7 @@ def test_no_function_of_ours_may_sum_in_any_order():
     assert found > 100
 
 
+@pytest.mark.whole
 def test_compiled_and_loaded_code_compute_the_same_bits(tmp_path):
     def told(*flags, **environment):
         """Whether the function was found, and its bits."""

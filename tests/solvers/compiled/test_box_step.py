@@ -7,7 +7,7 @@ import piqp
 import pytest
 import scipy.sparse as sp
 
-import fuzz
+from benchmarks import fuzz
 from omdpd.solvers.compiled.box_step import storage
 from omdpd.solvers.compiled.box_step.solve import solve_box
 from omdpd.solvers.compiled.boxes import best_kernel, tighten
@@ -269,7 +269,7 @@ def test_what_earlier_solves_left_in_memory_does_not_matter(S, H, m, kl):
     problem = random_problem(5, S=S, H=H, m=m, kl=kl)
     answers = []
     for rubbish in (0.0, np.nan, 1e300):
-        storage.memory(*problem.c.shape)[:] = rubbish
+        storage.pages(*problem.c.shape)[:] = rubbish
         answers.append(solve(problem))
     for answer in answers[1:]:
         for one, other in zip(answers[0], answer, strict=True):

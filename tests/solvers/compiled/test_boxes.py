@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import forward, kernel_inside, random_box, random_law, random_policy
 from scipy.optimize import linprog
 
 from omdpd.solvers.compiled.boxes import best_kernel, box_values_of_policy, occupancy_bound, optimistic_policy, tighten
 from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy, values_of_policy
+from tests.references.instances import forward, kernel_inside, random_box, random_law, random_policy
 
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3))
 SEEDS = st.integers(0, 2**32 - 1)

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from instances import conditional, forward, random_kernel, random_law, random_policy
 
 from omdpd.solvers.compiled.flow import (
     flow_residual,
@@ -12,6 +11,7 @@ from omdpd.solvers.compiled.flow import (
     value_of_policy,
     values_of_policy,
 )
+from tests.references.instances import conditional, forward, random_kernel, random_law, random_policy
 
 SHAPES = st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(1, 3))
 SEEDS = st.integers(0, 2**32 - 1)

@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from instances import SIZES, kernel_inside, random_box, random_law, random_policy
-from reference_programs import extended_value
 
 from omdpd.solvers.compiled.boxes import optimistic_policy
 from omdpd.solvers.compiled.flow import occupancy_of_policy
@@ -14,6 +12,8 @@ from omdpd.solvers.compiled.vertices import (
     plan_by_vertices,
 )
 from omdpd.solvers.programs import optimistic_plan, vertex_plan
+from tests.references.instances import SIZES, kernel_inside, random_box, random_law, random_policy
+from tests.references.reference_programs import extended_value
 
 H, S, A, I = SIZES  # noqa: E741
 

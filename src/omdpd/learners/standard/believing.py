@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from omdpd.beliefs import rules
 from omdpd.beliefs.memory import KEPT, LABELS, distance, overflowed
@@ -20,22 +19,26 @@ from omdpd.beliefs.rows import (
     Charged,
     Errors,
     Expected,
+    Own,
     Tables,
     cost_variance,
     noise_variance,
     write_cost,
     write_reward,
 )
+from omdpd.jit.decorators import rule
 from omdpd.learners.standard.state import CAPPED, ETA, HINGES, NOVELTY, SHARE, STARTED, WEIGHT, K, Parts, Sizes, kept_of
 from omdpd.learners.standard.weights import Slope, fair_price, growth_rate, heaviest, slope_of, weight_at
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.entries import sum_of_vector
-from omdpd.solvers.compiled.options import RULE
 from omdpd.solvers.compiled.products import largest_dot
 
 
 class Dials(NamedTuple):
-    """What a user sets, whether costs are met on the way, and K (0 if it is not known)."""
+    """What a user sets, whether costs are met on the way, and K (0 if it is not known).
+
+    With no `persistence` a row that looks bad is left for good, as in version 0.2.
+    """
 
     bandit: float
     episodes: float
@@ -49,18 +52,20 @@ class Dials(NamedTuple):
     c_prime: float
     patient: float
     capacity: float
+    persistence: float = 0.0
+    z_power: float = 0.0
 
 
-@njit(**RULE)
+@rule
 def dials_of(given: Floats) -> Dials:
     """The dials, by name."""
     return Dials(
         given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7], given[8], given[9], given[10],
-        given[11],
+        given[11], given[12], given[13],
     )  # fmt: skip
 
 
-@njit(**RULE)
+@rule
 def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     """Step 1: kernel, costs, rewards with their bonus, weights and hinges; whether old multipliers fit the hinges."""
     E, R, n_costs = s.visits.size, z.S * z.A, z.I if d.bandit else 0
@@ -82,7 +87,11 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     m = rules.best_weight(s.reward_score[:, 0], d.stationary)
     share_table(s.reward_sum, s.visits, R, m, hope, rules.TRUST, r, r_own, r_common)
     write_reward(
-        Tables(z.H, z.S, z.A, s.kernel), Errors(s.own, s.common), s.visits,
+        Tables(z.H, z.S, z.A, s.kernel), Errors(s.own, s.common),
+        Own(
+            s.visits, s.reward_sum, s.cost_sum[:n_costs], Tables(z.H, z.S, z.A, s.transitions),
+            sum_of_vector(s.visits) / z.H, E, d.persistence,
+        ),
         Expected(r, r_own, r_common, coin, m, hope, floor), cost_noise, Charged(prices, s.tables), d.exploration,
         s.reward,
     )  # fmt: skip
@@ -92,7 +101,13 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     return write_revealed_hinges(d, z, s, is_futile(d, s), s.policy, s.tables, s.hinge_weights)
 
 
-@njit(**RULE)
+@rule
+def errors_now(d: Dials, z: Sizes, s: Parts) -> float:
+    """The standard errors of safety after all episodes that were counted."""
+    return rules.errors_for(d.z, d.z_power, sum_of_vector(s.visits) / z.H)
+
+
+@rule
 def write_estimated_hinges(d: Dials, z: Sizes, s: Parts, noise: Floats, own: Floats, common: Floats) -> bool:
     """One hinge per constraint: its expected cost, raised by its margin; whether old multipliers fit."""
     g, started, warm = Tables(z.H, z.S, z.A, s.kernel), s.account[STARTED], s.account[HINGES] == z.I
@@ -102,7 +117,7 @@ def write_estimated_hinges(d: Dials, z: Sizes, s: Parts, noise: Floats, own: Flo
             # The policy in the state is still that of the last plan.
             variance = cost_variance(g, s.plan, s.policy, s.cost[i], Errors(s.own, s.common))
             variance += noise_variance(g, s.plan, noise[i], Errors(own[i], common[i]), np.empty((2, s.plan.size)))
-            lift = rules.margin(d.z, s.account[SHARE], variance, z.H, False)
+            lift = rules.margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, False)
         for e in range(s.plan.size):
             s.tables[i, e] = s.cost[i, e] + lift
         s.hinge_weights[i] = s.weights[i]
@@ -110,7 +125,7 @@ def write_estimated_hinges(d: Dials, z: Sizes, s: Parts, noise: Floats, own: Flo
     return warm
 
 
-@njit(**RULE)
+@rule
 def write_revealed_hinges(
     d: Dials, z: Sizes, s: Parts, futile: bool, chosen: Floats, tables: Floats, weights: Floats
 ) -> bool:
@@ -124,7 +139,7 @@ def write_revealed_hinges(
             lift = 0.0
             if started and d.z > 0.0 and not futile:
                 variance = cost_variance(g, s.plan, chosen, s.kept[j], Errors(s.own, s.common))
-                lift = rules.margin(d.z, s.account[SHARE], variance, z.H, True)
+                lift = rules.margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, True)
             for e in range(s.plan.size):
                 tables[n, e] = s.kept[j, e] + lift
             weights[n] = s.weights[i]
@@ -133,7 +148,7 @@ def write_revealed_hinges(
     return n == before and n > 0
 
 
-@njit(**RULE)
+@rule
 def write_prices(d: Dials, z: Sizes, s: Parts, prices: Floats) -> None:
     """What the plan would pay for a little more of each cost, as the next bonus sees it."""
     total, meets = 0.0, not d.bandit
@@ -148,7 +163,7 @@ def write_prices(d: Dials, z: Sizes, s: Parts, prices: Floats) -> None:
         prices[j] *= factor
 
 
-@njit(**RULE)
+@rule
 def has_overflowed(d: Dials, s: Parts) -> bool:
     """Whether more tables of some constraint came than are remembered."""
     found = False
@@ -157,13 +172,13 @@ def has_overflowed(d: Dials, s: Parts) -> bool:
     return found
 
 
-@njit(**RULE)
+@rule
 def is_futile(d: Dials, s: Parts) -> bool:
     """Whether margins on remembered tables protect from nothing."""
     return rules.is_futile(has_overflowed(d, s), s.account[NOVELTY])
 
 
-@njit(**RULE)
+@rule
 def novelty_after(s: Parts, tables: Floats) -> float:
     """How far revealed tables have been from the remembered ones, with these; the memory is the one before them."""
     found, most = False, 0.0
@@ -174,13 +189,13 @@ def novelty_after(s: Parts, tables: Floats) -> float:
     return rules.novelty_after(s.account[NOVELTY], most) if found else s.account[NOVELTY]
 
 
-@njit(**RULE)
+@rule
 def potential_before(d: Dials, z: Sizes, k: float) -> Slope:
     """The potential before one-based episode k."""
     return slope_of(d.w0, growth_rate(d.gamma_scale, z.I, z.H, rules.episodes_for(d.episodes, k)), d.w_max)
 
 
-@njit(**RULE)
+@rule
 def write_weights(s: Parts, phi: Slope) -> bool:
     """w = Phi'(V) as far as a step takes it; whether it is another than before."""
     a, changed = s.account, False

@@ -13,13 +13,14 @@ Compiled or not, this is the learner: the verbs, the loop that plays many episod
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from omdpd.beliefs import rules
 from omdpd.beliefs.evidence import add_episode
 from omdpd.beliefs.memory import KEPT, meet
 from omdpd.beliefs.pooling import share_kernel
 from omdpd.beliefs.rows import table_drift
+from omdpd.jit.decorators import entry, glue, rule
+from omdpd.jit.pointers import borrow, outlive
 from omdpd.learners.standard.believing import (
     Dials,
     believe,
@@ -78,16 +79,15 @@ from omdpd.learners.standard.weights import (
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.entries import copy_vector
 from omdpd.solvers.compiled.flow import write_policy
-from omdpd.solvers.compiled.kernel_step.solve import FAILED, TOLERANCE, solve_step
-from omdpd.solvers.compiled.options import ENTRY, GLUE, RULE
-from omdpd.solvers.compiled.pointers import borrow, outlive
+from omdpd.solvers.compiled.kernel_step.solve import STEP_TOLERANCE, solve_step
+from omdpd.solvers.compiled.newton.certificate import FAILED
 from omdpd.solvers.compiled.products import dot, half_square, largest, largest_dot
 
 # What `learn` answers: the episode is learnt, or there is no room for its tables and nothing was changed.
 DONE, NO_ROOM = 1, 2
 
 
-@njit(**ENTRY)
+@entry
 def learn(
     given: Floats, at: Integers, vector: Floats, states: Integers, actions: Integers, rewards: Floats, costs: Floats,
     tables: Floats,
@@ -114,7 +114,7 @@ def learn(
     return DONE
 
 
-@njit(**ENTRY)
+@entry
 def describe(given: Floats, at: Integers, vector: Floats) -> None:
     """Write what follows from the rest of a state: policy, kernel with its error, largest weight, bound."""
     d, z, s = dials_of(given), Sizes(at[0], at[1], at[2], at[3], at[4]), parts_of(vector, at)
@@ -126,7 +126,7 @@ def describe(given: Floats, at: Integers, vector: Floats) -> None:
     write_policy(s.q.reshape((z.H, z.S, z.A)), s.policy)
 
 
-@njit(**ENTRY)
+@entry
 def beliefs_of(given: Floats, at: Integers, vector: Floats, prices: Floats) -> int:
     """Step 1 alone: write the beliefs and the hinges, and say how many hinges there are."""
     d, z, s = dials_of(given), Sizes(at[0], at[1], at[2], at[3], at[4]), parts_of(vector, at)
@@ -134,7 +134,7 @@ def beliefs_of(given: Floats, at: Integers, vector: Floats, prices: Floats) -> i
     return int(s.account[HINGES])
 
 
-@njit(**ENTRY)
+@entry
 def met_hinges(given: Floats, at: Integers, vector: Floats, overflowed: bool) -> int:
     """Write the hinges of the surrogate that was met, and say how many they are.
 
@@ -153,7 +153,7 @@ def met_hinges(given: Floats, at: Integers, vector: Floats, overflowed: bool) ->
     return int(s.account[HINGES])
 
 
-@njit(**GLUE)
+@glue
 def look_back(
     d: Dials, z: Sizes, s: Parts, states: Integers, actions: Integers, rewards: Floats, costs: Floats,
     tables: Floats, prices: Floats,
@@ -186,7 +186,7 @@ def look_back(
     add_episode(past_of(s), z.S, z.A, states, actions, rewards, costs)
 
 
-@njit(**GLUE)
+@glue
 def plan_ahead(d: Dials, z: Sizes, s: Parts, prices: Floats) -> None:
     """Steps 1 and 2: the next beliefs, and the plan that is best under them near q_hat."""
     a, eta = s.account, s.account[ETA]
@@ -211,7 +211,7 @@ def plan_ahead(d: Dials, z: Sizes, s: Parts, prices: Floats) -> None:
     write_policy(s.q.reshape((z.H, z.S, z.A)), s.policy)
 
 
-@njit(**GLUE)
+@glue
 def mirror_step(
     z: Sizes, s: Parts, eta: float, warm: bool, tables: Floats, weights: Floats, q: Floats
 ) -> tuple[float, float, int, int, float]:
@@ -223,11 +223,11 @@ def mirror_step(
         flat_loss[e] = -s.reward[e]
     return solve_step(
         s.q_hat.reshape((H, S, A)), loss, eta, s.kernel.reshape((H, S, A, S)), s.mu, tables[:n].reshape((n, H, S, A)),
-        weights[:n], False, TOLERANCE, warm, s.start[:n], q.reshape((H, S, A)), values, s.multipliers[:n],
+        weights[:n], STEP_TOLERANCE, warm, s.start[:n], q.reshape((H, S, A)), values, s.multipliers[:n],
     )  # fmt: skip
 
 
-@njit(**GLUE)
+@glue
 def be_surprised(d: Dials, z: Sizes, s: Parts, futile: bool, before: Floats) -> None:
     """Steps 5 and 6: q_hat from the surrogate f that was met, and a smaller step where f was not the prediction m.
 
@@ -259,7 +259,7 @@ def be_surprised(d: Dials, z: Sizes, s: Parts, futile: bool, before: Floats) -> 
     copy_vector(s.multipliers, s.start)
 
 
-@njit(**RULE)
+@glue
 def has_room(d: Dials, z: Sizes, s: Parts) -> bool:
     """Whether one more table of every constraint can be kept, or need not be."""
     room = True
@@ -268,7 +268,7 @@ def has_room(d: Dials, z: Sizes, s: Parts) -> bool:
     return room
 
 
-@njit(**RULE)
+@glue
 def owed(s: Parts, before: Floats) -> float:
     """sum_i w_i x_i, where V grew by x."""
     total = 0.0
@@ -277,7 +277,7 @@ def owed(s: Parts, before: Floats) -> float:
     return total
 
 
-@njit(**RULE)
+@glue
 def certify(d: Dials, z: Sizes, s: Parts, phi: Slope) -> None:
     """What the run-time bound says of regret and violation; not a number once a weight was cut."""
     a, total = s.account, 0.0
@@ -289,7 +289,7 @@ def certify(d: Dials, z: Sizes, s: Parts, phi: Slope) -> None:
         a[REGRET], a[VIOLATION] = certified(phi, slack(phi, z.H, d.lagged), a[BOUND], total, a[REWARD_SUM])
 
 
-@njit(**RULE)
+@glue
 def log_step(a: Floats, gap: float, scale: float, steps: int, status: int, residual: float) -> None:
     """Solves so far, and the worst of them."""
     a[SOLVES] += 1.0
@@ -298,7 +298,7 @@ def log_step(a: Floats, gap: float, scale: float, steps: int, status: int, resid
     a[MAX_GAP], a[MAX_RESIDUAL] = max(a[MAX_GAP], gap / scale), max(a[MAX_RESIDUAL], residual)
 
 
-@njit(**RULE)
+@rule
 def penalty(tables: Floats, weights: Floats, n: int, q: Floats) -> float:
     """sum_j w_j [d_j.q]^+ over the first n tables."""
     total = 0.0
@@ -307,7 +307,7 @@ def penalty(tables: Floats, weights: Floats, n: int, q: Floats) -> float:
     return total
 
 
-@njit(**RULE)
+@glue
 def reaches(V: Floats, kink: float) -> float:
     """1 if some slope of the potential sits at its cap, else 0."""
     for i in range(V.size):

@@ -12,17 +12,16 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from omdpd.beliefs.confidence import Estimate
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.evidence import Past
 from omdpd.beliefs.memory import Kept
 from omdpd.beliefs.rules import COST_TRUSTS, REWARD_TRUSTS, WEIGHTS
+from omdpd.jit.decorators import rule
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.options import RULE
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Kernel
 
@@ -131,19 +130,19 @@ def views(vector: Floats, z: Sizes) -> Parts:
     return Parts(*(vector[first:last].reshape(shape) for first, last, shape in every))
 
 
-@njit(**RULE)
+@rule
 def cut(x: Floats, first: int, last: int) -> Floats:
     """A part as a vector."""
     return x[first:last]
 
 
-@njit(**RULE)
+@rule
 def cut_rows(x: Floats, first: int, last: int, n: int) -> Floats:
     """A part as a matrix of n rows."""
     return x[first:last].reshape((n, (last - first) // n))
 
 
-@njit(**RULE)
+@rule
 def parts_of(x: Floats, at: Integers) -> Parts:
     """The parts of a vector: `views`, compiled."""
     E, n, J, b = at[0] * at[1] * at[2], at[3], at[3] * at[4], at[5:]
@@ -160,7 +159,7 @@ def parts_of(x: Floats, at: Integers) -> Parts:
     )  # fmt: skip
 
 
-@njit(**RULE)
+@rule
 def past_of(s: Parts) -> Past:
     """Counts and evidence."""
     return Past(
@@ -169,7 +168,7 @@ def past_of(s: Parts) -> Past:
     )  # fmt: skip
 
 
-@njit(**RULE)
+@rule
 def kept_of(s: Parts, i: int) -> Kept:
     """The remembered tables of constraint i."""
     C = s.kept_size.size // s.V.size

@@ -10,10 +10,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numba import njit
-
+from omdpd.jit.decorators import entry, short_rule
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.options import ENTRY
 from omdpd.solvers.compiled.products import dot, largest
 
 # A violation below this share of max(1, H max|d|) is the solver's noise, not the policy's: ignored, summed, reported.
@@ -33,32 +31,32 @@ class Slope(NamedTuple):
     kink: float
 
 
-@njit(**ENTRY)
+@short_rule
 def slope_of(w0: float, beta: float, w_max: float) -> Slope:
     """The potential with weight w0 at zero and growth rate beta."""
     return Slope(w0, beta, w_max, max(math.log(w_max / w0), 0.0) / beta)
 
 
-@njit(**ENTRY)
+@short_rule
 def growth_rate(gamma_scale: float, n_constraints: int, horizon: int, episodes: float) -> float:
     """gamma = gamma_scale / sqrt(I H K)."""
     return gamma_scale / math.sqrt(n_constraints * horizon * episodes)
 
 
-@njit(**ENTRY)
+@short_rule
 def weight_at(phi: Slope, x: float) -> float:
     """Phi'(x)."""
     return min(phi.w0 * math.exp(phi.beta * min(x, phi.kink)), phi.w_max)
 
 
-@njit(**ENTRY)
+@entry
 def potential_at(phi: Slope, x: float) -> float:
     """Phi(x)."""
     inside = min(x, phi.kink)
     return (phi.w0 / phi.beta) * math.expm1(phi.beta * inside) + phi.w_max * (x - inside)
 
 
-@njit(**ENTRY)
+@entry
 def inverse_potential(phi: Slope, y: float) -> float:
     """The x >= 0 with Phi(x) = y."""
     at_kink = potential_at(phi, phi.kink)
@@ -67,19 +65,19 @@ def inverse_potential(phi: Slope, y: float) -> float:
     return math.log1p(max(y, 0.0) * phi.beta / phi.w0) / phi.beta
 
 
-@njit(**ENTRY)
+@short_rule
 def slack(phi: Slope, horizon: int, lagged: bool) -> float:
     """A factor with Phi(V_K) <= factor sum_k w_k x_k for violations x_k <= H: 1, or exp(beta H) if weights lag."""
     return math.exp(phi.beta * horizon) if lagged else 1.0
 
 
-@njit(**ENTRY)
+@short_rule
 def heaviest(eta: float) -> float:
     """The weight that a mirror step of this size takes at most."""
     return MAX_WEIGHT / eta
 
 
-@njit(**ENTRY)
+@entry
 def add_violation(V: Floats, tables: Floats, q: Floats, horizon: int) -> tuple[float, float]:
     """V_i += [d_i.q]^+ unless it is the solver's noise; the largest that was added, and all that was left out."""
     worst, ignored = 0.0, 0.0
@@ -93,7 +91,7 @@ def add_violation(V: Floats, tables: Floats, q: Floats, horizon: int) -> tuple[f
     return worst, ignored
 
 
-@njit(**ENTRY)
+@short_rule
 def fair_price(total: float, w0: float, meets_tables: bool) -> float:
     """By what prices are multiplied before a bonus sees them: 1, or less where they are more than w0 in all.
 
@@ -103,25 +101,25 @@ def fair_price(total: float, w0: float, meets_tables: bool) -> float:
     return w0 / total if meets_tables and total > w0 else 1.0
 
 
-@njit(**ENTRY)
+@short_rule
 def inexactness(gap: float, horizon: int, eta: float) -> float:
     """What a solve of gap g can add to a certificate: (g + 2 sqrt(H g)) / eta."""
     return (gap + 2.0 * math.sqrt(horizon * gap)) / eta
 
 
-@njit(**ENTRY)
+@short_rule
 def surprise_of(at_plan: float, at_best: float, moved: float, eta: float) -> float:
     """delta = [(f - m)(q) - (f - m)(q_hat) - moved / eta]^+, moved = D(q_hat, q) + D(q, q_hat before)."""
     return max(at_plan - at_best - moved / eta, 0.0)
 
 
-@njit(**ENTRY)
+@short_rule
 def slower(eta: float, surprise: float, horizon: int, c_prime: float) -> float:
     """The next step size: 1 / eta' = 1 / eta + surprise / C', C' = H c'."""
     return 1.0 / (1.0 / eta + surprise / (horizon * c_prime))
 
 
-@njit(**ENTRY)
+@short_rule
 def forgiven(share: float, owed: float, paid: float) -> float:
     """By how much the penalty `paid` at a plan is less than sum_i w_i x_i, where V grew by x.
 
@@ -130,13 +128,13 @@ def forgiven(share: float, owed: float, paid: float) -> float:
     return max(owed - paid, 0.0) if share < 0.0 else 0.0
 
 
-@njit(**ENTRY)
+@short_rule
 def surrogate_bound(horizon: int, c_prime: float, eta: float, inexact: float, drift: float) -> float:
     """(C + C') / eta_{k+1} >= sum_k f_k(q_k) - f_k(q*), with what inexact solves and moving beliefs add."""
     return horizon * (1.0 + c_prime) / eta + inexact + drift
 
 
-@njit(**ENTRY)
+@entry
 def certified(phi: Slope, loose: float, bound: float, potential: float, reward_sum: float) -> tuple[float, float]:
     """What the bound says of regret and of the violation of each constraint: Phi / loose <= sum_k w_k x_k in it."""
     return bound - potential / loose, inverse_potential(phi, loose * (bound + reward_sum))

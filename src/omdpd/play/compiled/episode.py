@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from omdpd.jit.decorators import entry
+from omdpd.play.compiled.rollout import index_of_uniform
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.solvers.compiled.boxes import ROUNDING
-from omdpd.solvers.compiled.options import ENTRY
+from omdpd.solvers.compiled.boxes import BELIEF_ROUNDING
 from omdpd.solvers.compiled.products import dot
-from omdpd.solvers.compiled.rollout import index_of_uniform
 
 
-@njit(**ENTRY)
+@entry
 def play_judge(
     policy: Floats,
     occupancy: Floats,
@@ -62,7 +60,7 @@ def play_judge(
     return dot(reward, occupancy)
 
 
-@njit(**ENTRY)
+@entry
 def observed(mean: float, uniform: float, low: float, high: float, drawn: bool) -> float:
     """The mean, or an end of [low, high] that is drawn with this mean."""
     if not drawn:
@@ -71,7 +69,7 @@ def observed(mean: float, uniform: float, low: float, high: float, drawn: bool) 
     return high if uniform < share else low
 
 
-@njit(**ENTRY)
+@entry
 def are_laws(table: Floats, tolerance: float) -> bool:
     """Whether every row along the last axis is a law, its sum up to `tolerance`; stops at the first that is not."""
     H, S, A = table.shape
@@ -88,11 +86,11 @@ def are_laws(table: Floats, tolerance: float) -> bool:
     return True
 
 
-@njit(**ENTRY)
+@entry
 def at_least(tables: Floats, bound: Floats) -> bool:
     """Whether tables >= bound everywhere, up to rounding; stops at the first entry that is not."""
     x, y = tables.ravel(), bound.ravel()
     for i in range(x.size):
-        if not x[i] >= y[i] - ROUNDING:
+        if not x[i] >= y[i] - BELIEF_ROUNDING:
             return False
     return True

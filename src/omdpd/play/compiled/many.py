@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
+from omdpd.jit.decorators import entry, typed_entry
 from omdpd.play.compiled.episode import are_laws, at_least, play_judge
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.boxes import inside
 from omdpd.solvers.compiled.flow import occupancy_of_policy
-from omdpd.solvers.compiled.options import ENTRY
 from omdpd.solvers.compiled.products import costliest
 
 f1, f2, f3, f4, f5 = (types.Array(types.float64, n, "C") for n in range(1, 6))
@@ -62,7 +62,7 @@ TRUTH = _tuple((f4, f1, f3, f5, f4, yes, yes, yes, types.float64), Truth)
 COLUMNS = _tuple((f1, f2, f2, b1, f1, f1, f1, f3), Columns)
 
 
-@njit(**ENTRY)
+@entry
 def add_judgement(columns: Columns, b: int, occupancy: Floats) -> None:
     """The sums of a run with episode b: its value, max_i [excess_i]^+, its excess costs and its occupancy."""
     H, S, A = occupancy.shape
@@ -78,7 +78,7 @@ def add_judgement(columns: Columns, b: int, occupancy: Floats) -> None:
                 columns.occupancy_sum[h, s, a] += occupancy[h, s, a]
 
 
-@njit(types.int64(types.FunctionType(STEP), f1, i1, f1, i1, TRUTH, i1, f2, COLUMNS), **ENTRY)
+@typed_entry(types.int64(types.FunctionType(STEP), f1, i1, f1, i1, TRUTH, i1, f2, COLUMNS))
 def play_many(
     learn: Any, dials: Floats, at: Integers, vector: Floats, places: Integers, truth: Truth, choices: Integers,
     uniforms: Floats, columns: Columns,

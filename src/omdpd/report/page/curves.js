@@ -244,8 +244,7 @@
       rows.length ? omdpd.figure({ name: "health", title: "Solver health", drawings: [omdpd.table(head, rows, [1, 2, 3, 4, 5, 6], "solver health")], head, rows }) : null];
   };
 
-  const TITLES = { certified_regret: "Certified regret bound", certified_violation: "Certified violation bound", optimism: "Share of seeds whose belief covers the truth", good_event: "Share of seeds on the paper's good event" };
-  const NOTES = { good_event: "every estimate within the theorem's width so far, and both sums of visits below their bounds", optimism: "its set of kernels holds the true one and its tables are optimistic; never so for a learner that plans in one empirical kernel" };
+  // What a recorded column is called, and whether it is a share, comes with it (play/rows.py).
   omdpd.errors = (groups, width) => {
     const figures = [];
     const parts = groups.filter((g) => g.value.kept?.estimation);
@@ -254,10 +253,10 @@
       figures.push([`errors-${g.learner}`, `${g.learner}: two parts of an episode's regret`, "optimisation: what its own belief says is still to be gained; estimation: how much that belief flatters its policy", [
         { x: k.x, y: k.optimisation, learner: "optimisation", look: omdpd.look(1) }, { x: k.x, y: k.estimation, learner: "estimation", look: omdpd.look(3) }], false, null, true]);
     }
-    const names = [...new Set(groups.flatMap((g) => (g.value.recorded || []).map((r) => r.name)))];
-    for (const name of names) {
+    const recorded = new Map(groups.flatMap((g) => (g.value.recorded || []).map((r) => [r.name, r])));
+    for (const [name, first] of recorded) {
       const lines = groups.flatMap((g) => (g.value.recorded || []).filter((r) => r.name === name).map((r) => ({ x: g.value.x, y: r.mean, look: g.look, learner: g.learner })));
-      figures.push([`recorded-${name}`, TITLES[name] || name, NOTES[name] || "mean over seeds", lines, false, name === "good_event" || name === "optimism" ? [0, 1] : null]);
+      figures.push([`recorded-${name}`, first.title, first.note, lines, false, first.share ? [0, 1] : null]);
     }
     return [grid(figures, width, "Nothing of this was recorded: no learner here reports its belief or a certificate, and no metric was asked for.")];
   };

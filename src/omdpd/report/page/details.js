@@ -116,7 +116,7 @@
 
   omdpd.visits = (world, run, switches, width) => {
     if (!world?.S || !run) return [omdpd.empty("Nothing to draw yet.")];
-    if (!run.visits) return [omdpd.empty("This learner keeps no counts of its visits.")];
+    if (!run.visits) return [omdpd.empty("This learner keeps no counts of its visits, or the run is of an earlier version.")];
     const h = Math.min(switches.step, world.H - 1), w = half(width);
     const widths = run.visits.map((n) => Math.sqrt(run.log_term / Math.max(n, 1)));
     const heat = { columns: omdpd.actionNames(world), rows: omdpd.stateNames(world), width: w };

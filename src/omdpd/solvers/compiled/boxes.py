@@ -7,16 +7,15 @@ is reached greedily: start at `lower` and pour the rest into the states of large
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import checked_entry, entry, inner
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.solvers.compiled.options import ENTRY, INNER
 
 # How far a belief may be off and still count as right: rounding.
-ROUNDING = 1e-12
+BELIEF_ROUNDING = 1e-12
 
 
-@njit(cache=True)
+@checked_entry
 def tighten(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """The smallest bounds with the same box: every bound is reached by some law in it.
 
@@ -30,7 +29,7 @@ def tighten(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     return low.reshape(lower.shape), high.reshape(upper.shape)
 
 
-@njit(**INNER)
+@inner
 def tighten_row(low: Floats, high: Floats) -> None:
     """Tighten the bounds (S,) of one law, in place."""
     sum_low, sum_high = low.sum(), high.sum()
@@ -40,7 +39,7 @@ def tighten_row(low: Floats, high: Floats) -> None:
         low[t] = min(old_high, max(old_low, 1.0 - (sum_high - old_high)))
 
 
-@njit(cache=True)
+@checked_entry
 def fill_row(lower: Floats, upper: Floats, order: Integers, row: Floats) -> None:
     """Write into `row` the law of the box that puts most mass on the states first in `order`."""
     rest = 1.0
@@ -55,7 +54,7 @@ def fill_row(lower: Floats, upper: Floats, order: Integers, row: Floats) -> None
             rest -= more
 
 
-@njit(**INNER)
+@inner
 def support(lower: Floats, upper: Floats, h: int, s: int, a: int, values: Floats, order: Integers) -> float:
     """max_p p.values over the box of one row of (H, S, A, S) bounds, `order` sorting the values downwards."""
     rest, value = 1.0, 0.0
@@ -72,7 +71,7 @@ def support(lower: Floats, upper: Floats, h: int, s: int, a: int, values: Floats
     return value
 
 
-@njit(**INNER)
+@inner
 def sort_descending(values: Floats, order: Integers) -> None:
     """Make `order` sort the values downwards, by insertion: S is small and the order changes little between steps."""
     for k in range(1, order.size):
@@ -84,7 +83,7 @@ def sort_descending(values: Floats, order: Integers) -> None:
         order[place] = t
 
 
-@njit(cache=True)
+@checked_entry
 def best_kernel(lower: Floats, upper: Floats, values: Floats) -> Floats:
     """For every row of one step, shapes (S, A, S): the p in its box that maximises p.values.
 
@@ -99,7 +98,7 @@ def best_kernel(lower: Floats, upper: Floats, values: Floats) -> Floats:
     return kernel
 
 
-@njit(cache=True)
+@checked_entry
 def optimistic_policy(lower: Floats, upper: Floats, reward: Floats) -> tuple[Floats, Floats, Floats]:
     """argmax over policies and kernels in the box of V(reward): policy, kernel, values (H+1, S)."""
     H, S, A = reward.shape
@@ -121,7 +120,7 @@ def optimistic_policy(lower: Floats, upper: Floats, reward: Floats) -> tuple[Flo
     return policy, kernel, values
 
 
-@njit(cache=True)
+@checked_entry
 def box_values_of_policy(policy: Floats, lower: Floats, upper: Floats, reward: Floats) -> tuple[Floats, Floats]:
     """max over kernels in the box of V^policy(reward): kernel and values (H+1, S).  Negate the reward for the least."""
     H, S, A = reward.shape
@@ -138,7 +137,7 @@ def box_values_of_policy(policy: Floats, lower: Floats, upper: Floats, reward: F
     return kernel, values
 
 
-@njit(cache=True)
+@checked_entry
 def occupancy_bound(policy: Floats, lower: Floats, upper: Floats, initial: Floats) -> Floats:
     """Upper bound, reached entry by entry: max over kernels in the box of q_h(s, a) of `policy`."""
     H, S, A = policy.shape
@@ -163,7 +162,7 @@ def occupancy_bound(policy: Floats, lower: Floats, upper: Floats, initial: Float
     return bound
 
 
-@njit(**ENTRY)
+@entry
 def inside(lower: Floats, upper: Floats, transition: Floats) -> bool:
     """Whether lower <= p <= upper at every step but the last, up to rounding; stops at the first entry that is not."""
     H, S, A, _ = transition.shape
@@ -172,6 +171,97 @@ def inside(lower: Floats, upper: Floats, transition: Floats) -> bool:
             for a in range(A):
                 for t in range(S):
                     p = transition[h, s, a, t]
-                    if not lower[h, s, a, t] - ROUNDING <= p <= upper[h, s, a, t] + ROUNDING:
+                    if not lower[h, s, a, t] - BELIEF_ROUNDING <= p <= upper[h, s, a, t] + BELIEF_ROUNDING:
                         return False
     return True
+
+
+@checked_entry
+def visited_bound(
+    policy: Floats, lower: Floats, upper: Floats, initial: Floats, states: Integers, actions: Integers
+) -> Floats:
+    """max over kernels in the box of q_h(s_h, a_h), (H,): upper occupancies of one trajectory's pairs alone."""
+    H, S, A = policy.shape
+    bound = np.empty(H)
+    for h in range(H):
+        reach = np.zeros(S)
+        reach[states[h]] = 1.0
+        for g in range(h - 1, -1, -1):
+            kernel = best_kernel(lower[g], upper[g], reach)
+            earlier = np.zeros(S)
+            for x in range(S):
+                for a in range(A):
+                    for t in range(S):
+                        earlier[x] += policy[g, x, a] * kernel[x, a, t] * reach[t]
+            reach = earlier
+        bound[h] = (initial * reach).sum() * policy[h, states[h], actions[h]]
+    return bound
+
+
+@checked_entry
+def occupancy_range(policy: Floats, lower: Floats, upper: Floats, mu: Floats) -> tuple[Floats, Floats]:
+    """Entry by entry, the least and the largest q_h(s, a) of `policy` under any kernel in the (tightened) box."""
+    H, S, A = policy.shape
+    least, most = np.empty((H, S, A)), np.empty((H, S, A))
+    order = np.arange(S)
+    reach, earlier = np.zeros(S), np.zeros(S)
+    for h in range(H):
+        for s in range(S):
+            for sign in (1.0, -1.0):
+                # With sign -1 the negative of the reach is maximised, which makes the reach least.
+                one_before(policy, upper if sign > 0.0 else lower, h, s, sign, reach)
+                for g in range(h - 2, -1, -1):
+                    step_back(policy, lower, upper, g, reach, order, earlier)
+                    reach[:] = earlier
+                mass = 0.0
+                for x in range(S):
+                    mass += mu[x] * reach[x]
+                for a in range(A):
+                    if sign > 0.0:
+                        most[h, s, a] = mass * policy[h, s, a]
+                    else:
+                        least[h, s, a] = -mass * policy[h, s, a]
+    return least, most
+
+
+@checked_entry
+def one_before(policy, bound, h, s, sign, reach) -> None:
+    """reach(x) = sign sum_a pi_{h-1}(a|x) bound(s|x, a), the extreme chance of s at step h; sign 1{x = s} if h = 0."""
+    for x in range(reach.size):
+        reach[x] = 0.0
+        if h > 0:
+            for a in range(policy.shape[2]):
+                reach[x] += sign * policy[h - 1, x, a] * bound[h - 1, x, a, s]
+    if h == 0:
+        reach[s] = sign
+
+
+@checked_entry
+def step_back(policy, lower, upper, h, values, order: Integers, earlier) -> None:
+    """earlier(s) = sum_a pi_h(a|s) max_{p in the box} p.values."""
+    sort_descending(values, order)
+    for s in range(values.size):
+        earlier[s] = 0.0
+        for a in range(policy.shape[2]):
+            if policy[h, s, a] > 0.0:
+                earlier[s] += policy[h, s, a] * support(lower, upper, h, s, a, values, order)
+
+
+@checked_entry
+def dilated_bonus(policy: Floats, lower: Floats, upper: Floats, bonus: Floats, dilation: float) -> Floats:
+    """B_h(s,a) = bonus_h(s) + dilation max_{p in the box} sum_t p(t) sum_a' pi_{h+1}(a'|t) B_{h+1}(t, a')."""
+    H, S, A = policy.shape
+    B = np.empty((H, S, A))
+    values, now = np.zeros(S), np.zeros(S)
+    order = np.arange(S)
+    for h in range(H - 1, -1, -1):
+        sort_descending(values, order)
+        for s in range(S):
+            now[s] = 0.0
+            for a in range(A):
+                B[h, s, a] = bonus[h, s]
+                if h + 1 < H:
+                    B[h, s, a] += dilation * support(lower, upper, h, s, a, values, order)
+                now[s] += policy[h, s, a] * B[h, s, a]
+        values[:] = now
+    return B

@@ -6,20 +6,18 @@ takes up to a second to compile, these a twentieth of it.
 
 from __future__ import annotations
 
-from numba import njit
-
+from omdpd.jit.decorators import inner
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.options import INNER
 
 
-@njit(**INNER)
+@inner
 def copy_vector(source: Floats, target: Floats) -> None:
     """target := source, (n,)."""
     for i in range(source.size):
         target[i] = source[i]
 
 
-@njit(**INNER)
+@inner
 def copy_matrix(source: Floats, target: Floats) -> None:
     """target := source, (m, n)."""
     for i in range(source.shape[0]):
@@ -27,7 +25,7 @@ def copy_matrix(source: Floats, target: Floats) -> None:
             target[i, j] = source[i, j]
 
 
-@njit(**INNER)
+@inner
 def sum_of_vector(vector: Floats) -> float:
     """The sum of the entries, in the order in which they lie."""
     total = 0.0
@@ -36,7 +34,7 @@ def sum_of_vector(vector: Floats) -> float:
     return total
 
 
-@njit(**INNER)
+@inner
 def index_of_largest(vector: Floats) -> int:
     """The first place of the largest entry."""
     place, largest = 0, vector[0]

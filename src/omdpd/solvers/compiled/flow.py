@@ -7,18 +7,17 @@ occupancy (H, S, A), transition (H, S, A, S) of which the last step is never use
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import checked_entry, inline
+from omdpd.jit.pointers import flat
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.options import INLINE
-from omdpd.solvers.compiled.pointers import flat
 
 # A state with less mass than this has none: solvers know an occupancy to about 1e-12, and the shares of a smaller mass
 # would be rounding noise, different on every processor, while the true dynamics may well lead there.
 NO_MASS = 1e-9
 
 
-@njit(cache=True)
+@checked_entry
 def occupancy_of_policy(policy: Floats, transition: Floats, initial: Floats) -> Floats:
     """Occupancy of `policy` under `transition`, by one forward pass."""
     H, S, A = policy.shape
@@ -36,7 +35,7 @@ def occupancy_of_policy(policy: Floats, transition: Floats, initial: Floats) -> 
     return q
 
 
-@njit(cache=True)
+@checked_entry
 def policy_of_occupancy(occupancy: Floats) -> Floats:
     """pi_h(a|s) = q_h(s,a) / q_h(s), uniform where the state has no mass to speak of."""
     policy = np.empty(occupancy.shape)
@@ -44,7 +43,7 @@ def policy_of_occupancy(occupancy: Floats) -> Floats:
     return policy
 
 
-@njit(**INLINE)
+@inline
 def write_policy(occupancy: Floats, policy: Floats) -> None:
     """`policy_of_occupancy`, written into the last one, a vector."""
     H, S, A = occupancy.shape
@@ -58,7 +57,7 @@ def write_policy(occupancy: Floats, policy: Floats) -> None:
                 policy[(h * S + s) * A + a] = share
 
 
-@njit(cache=True)
+@checked_entry
 def flow_residual(occupancy: Floats, transition: Floats, initial: Floats) -> float:
     """Largest violation of the flow equations and of q >= 0 under `transition`."""
     H, S, A = occupancy.shape
@@ -79,7 +78,7 @@ def flow_residual(occupancy: Floats, transition: Floats, initial: Floats) -> flo
     return worst
 
 
-@njit(cache=True)
+@checked_entry
 def values_of_policy(policy: Floats, transition: Floats, reward: Floats) -> Floats:
     """V_h(s) of `policy` for one reward table, by one backward pass; row H is zero."""
     H, S, A = policy.shape
@@ -97,7 +96,7 @@ def values_of_policy(policy: Floats, transition: Floats, reward: Floats) -> Floa
     return values
 
 
-@njit(cache=True)
+@checked_entry
 def value_of_policy(policy: Floats, transition: Floats, initial: Floats, reward: Floats) -> float:
     """Expected total reward of one episode."""
     values = values_of_policy(policy, transition, reward)
@@ -107,7 +106,7 @@ def value_of_policy(policy: Floats, transition: Floats, initial: Floats, reward:
     return total
 
 
-@njit(cache=True)
+@checked_entry
 def greedy_policy(transition: Floats, reward: Floats) -> tuple[Floats, Floats]:
     """argmax_pi V^pi(reward): a deterministic policy (first action on ties) and its values (H+1, S)."""
     H, S, A = reward.shape

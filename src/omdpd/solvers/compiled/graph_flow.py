@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from omdpd.jit.decorators import entry, inner
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.flow import NO_MASS
-from omdpd.solvers.compiled.options import ENTRY, INNER
 
 Indices = npt.NDArray[np.int64]
 
@@ -35,7 +34,7 @@ class Arrays(NamedTuple):
     spread: Floats
 
 
-@njit(**INNER)
+@inner
 def mean_of_layer(g: Arrays, V: Floats, h: int) -> float:
     """The expectation of V under the uniform law over the true states of layer h (0 after the last one)."""
     if h + 1 == g.layers.size:
@@ -46,7 +45,7 @@ def mean_of_layer(g: Arrays, V: Floats, h: int) -> float:
     return total / g.S
 
 
-@njit(**INNER)
+@inner
 def spread_over_layer(g: Arrays, flow: float, mass: Floats, h: int) -> None:
     """Add a flow that the uniform law leads to layer h to the masses of its states."""
     if flow != 0.0 and h + 1 < g.layers.size:
@@ -55,7 +54,7 @@ def spread_over_layer(g: Arrays, flow: float, mass: Floats, h: int) -> None:
             mass[i] += each * g.members[i]
 
 
-@njit(**ENTRY)
+@entry
 def shares_of_occupancy(g: Arrays, q: Floats) -> Floats:
     """The policy of an occupancy: copies q over their sum, uniform over true actions where there is no mass."""
     shares = np.empty(q.size)
@@ -69,7 +68,7 @@ def shares_of_occupancy(g: Arrays, q: Floats) -> Floats:
     return shares
 
 
-@njit(**ENTRY)
+@entry
 def occupancy_of_shares(g: Arrays, shares: Floats) -> Floats:
     """The occupancy (per true pair) of a policy over rows, by one forward sweep."""
     H = g.layers.size - 1
@@ -90,7 +89,7 @@ def occupancy_of_shares(g: Arrays, shares: Floats) -> Floats:
     return q
 
 
-@njit(**ENTRY)
+@entry
 def values_of_shares(g: Arrays, shares: Floats, reward: Floats) -> Floats:
     """V_i, the value of a policy over rows from every state on, for a reward per true pair; one backward sweep."""
     V = np.zeros(g.members.size)
@@ -105,7 +104,7 @@ def values_of_shares(g: Arrays, shares: Floats, reward: Floats) -> Floats:
     return V
 
 
-@njit(**ENTRY)
+@entry
 def flow_residual(g: Arrays, q: Floats) -> float:
     """Largest violation of the flow equations of the graph's states and of q >= 0."""
     H = g.layers.size - 1

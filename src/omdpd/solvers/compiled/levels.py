@@ -6,13 +6,12 @@ Euclid   sum_a [g_a - V]^+ = mass,        KL   sum_a exp(g_a - V) = mass
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import inner
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.options import INNER
 
 
-@njit(**INNER)
+@inner
 def water_level(gains: Floats, mass: float) -> float:
     """The Euclidean V; the largest gain if there is no mass.
 
@@ -37,7 +36,7 @@ def water_level(gains: Floats, mass: float) -> float:
     return V
 
 
-@njit(**INNER)
+@inner
 def log_sum_exp(gains: Floats) -> float:
     """log sum_a exp(g_a) without overflow: the V of KL plus log mass."""
     top = gains[0]

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from omdpd.jit.decorators import checked_entry
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import Successors
-from omdpd.solvers.compiled.rollout import index_of_uniform
 
 Choices = npt.NDArray[np.int32]
 
 
-@njit(cache=True)
+@checked_entry
 def listed_occupancy(
     pointers: Integers, successors: Successors, probabilities: Floats, policy: Floats, initial: Floats
 ) -> Floats:
@@ -41,7 +40,7 @@ def listed_occupancy(
     return q
 
 
-@njit(cache=True)
+@checked_entry
 def listed_residual(
     pointers: Integers, successors: Successors, probabilities: Floats, occupancy: Floats, initial: Floats
 ) -> float:
@@ -66,7 +65,7 @@ def listed_residual(
     return worst
 
 
-@njit(cache=True)
+@checked_entry
 def listed_values(
     pointers: Integers, successors: Successors, probabilities: Floats, policy: Floats, table: Floats
 ) -> Floats:
@@ -89,7 +88,7 @@ def listed_values(
     return values
 
 
-@njit(cache=True)
+@checked_entry
 def listed_choices(
     pointers: Integers,
     successors: Successors,
@@ -127,7 +126,7 @@ def listed_choices(
     return choices, values
 
 
-@njit(cache=True)
+@checked_entry
 def listed_totals(
     pointers: Integers,
     successors: Successors,
@@ -161,7 +160,7 @@ def listed_totals(
     return totals
 
 
-@njit(cache=True)
+@checked_entry
 def add_occupancy(
     pointers: Integers,
     successors: Successors,
@@ -189,7 +188,7 @@ def add_occupancy(
         mass = following
 
 
-@njit(cache=True)
+@checked_entry
 def policy_of_mixture(occupancy: Floats, choices: Choices) -> Floats:
     """pi_h(a|s) = q_h(s,a) / q_h(s) of an exact occupancy; where a state has no mass, the action of `choices`."""
     H, S, A = occupancy.shape
@@ -205,27 +204,3 @@ def policy_of_mixture(occupancy: Floats, choices: Choices) -> Floats:
             if total <= 0.0:
                 policy[h, s, choices[h, s]] = 1.0
     return policy
-
-
-@njit(cache=True)
-def listed_trajectory(
-    pointers: Integers,
-    successors: Successors,
-    probabilities: Floats,
-    policy: Floats,
-    initial: Floats,
-    uniforms: Floats,
-) -> tuple[Integers, Integers]:
-    """States and actions of one episode; `uniforms` (H, 2) drives the states (column 0) and the actions (column 1)."""
-    H, S, A = policy.shape
-    last = (pointers.size - 1) // (S * A) - 1
-    states, actions = np.empty(H, dtype=np.int64), np.empty(H, dtype=np.int64)
-    s = index_of_uniform(initial, uniforms[0, 0])
-    for h in range(H):
-        if h > 0:
-            row = (min(h - 1, last) * S + s) * A + actions[h - 1]
-            first, stop = pointers[row], pointers[row + 1]
-            s = successors[first + index_of_uniform(probabilities[first:stop], uniforms[h, 0])]
-        states[h] = s
-        actions[h] = index_of_uniform(policy[h, s], uniforms[h, 1])
-    return states, actions

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import entry
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.options import ENTRY
 
 
-@njit(**ENTRY)
+@entry
 def dot(table: Floats, q: Floats) -> float:
     """d.q."""
     d, x = table.ravel(), q.ravel()
@@ -19,7 +18,7 @@ def dot(table: Floats, q: Floats) -> float:
     return total
 
 
-@njit(**ENTRY)
+@entry
 def dots(tables: Floats, q: Floats) -> Floats:
     """d_j.q for every table, (m,)."""
     m = len(tables)
@@ -29,7 +28,7 @@ def dots(tables: Floats, q: Floats) -> Floats:
     return found
 
 
-@njit(**ENTRY)
+@entry
 def largest_dot(tables: Floats, q: Floats) -> float:
     """max(0, max_j d_j.q)."""
     most = 0.0
@@ -38,7 +37,7 @@ def largest_dot(tables: Floats, q: Floats) -> float:
     return most
 
 
-@njit(**ENTRY)
+@entry
 def costliest(tables: Floats, q: Floats) -> int:
     """argmax_j max_i d_ji.q over tables (n, I, H, S, A); the first of equals."""
     place, most = 0, -np.inf
@@ -50,7 +49,7 @@ def costliest(tables: Floats, q: Floats) -> int:
     return place
 
 
-@njit(**ENTRY)
+@entry
 def half_square(q: Floats, q_other: Floats) -> float:
     """1/2 |q - q'|^2."""
     x, y = q.ravel(), q_other.ravel()
@@ -60,7 +59,7 @@ def half_square(q: Floats, q_other: Floats) -> float:
     return 0.5 * total
 
 
-@njit(**ENTRY)
+@entry
 def largest(table: Floats) -> float:
     """max |d|."""
     d = table.ravel()

@@ -11,11 +11,10 @@ concave dual in one variable, whose pieces are vertices.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import checked_entry, checked_inner
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.boxes import sort_descending, support
-from omdpd.solvers.compiled.options import INNER
 
 OPTIMAL, INFEASIBLE, GAVE_UP = 0, 1, 2
 # Reduced costs below this (values are at most H in size) are rounding.
@@ -27,11 +26,9 @@ MIN_PIVOT = 1e-11
 NOTHING = 1e-10
 # What a basic column is: a vertex, the worst excess t of the first phase, or (from zero on) the slack of a row.
 VERTEX, EXCESS = -2, -1
-# A division by zero is an error here, not an infinity.
-STRICT = {**INNER, "error_model": "python"}
 
 
-@njit(cache=True)
+@checked_entry
 def best_vertex(lower: Floats, upper: Floats, mu: Floats, table: Floats, q: Floats) -> float:
     """Write into `q` an occupancy of the box that maximises <table, q>; return the maximum."""
     H, S, A = table.shape
@@ -73,7 +70,7 @@ def best_vertex(lower: Floats, upper: Floats, mu: Floats, table: Floats, q: Floa
     return value
 
 
-@njit(**STRICT)
+@checked_inner
 def spread(lower, upper, h, s, a, V, order, rows):
     """Write into rows[h, s] a law that reaches `support`; states of equal V share in proportion to their room."""
     rest = 1.0
@@ -95,7 +92,7 @@ def spread(lower, upper, h, s, a, V, order, rows):
         k = end
 
 
-@njit(cache=True)
+@checked_entry
 def plan_by_vertices(
     lower: Floats, upper: Floats, mu: Floats, reward: Floats, tables: Floats, max_pivots: int
 ) -> tuple[Floats, Floats, int, int]:
@@ -156,7 +153,7 @@ def plan_by_vertices(
     return vertices[m], np.zeros(m), GAVE_UP, max_pivots
 
 
-@njit(**STRICT)
+@checked_inner
 def dot(table, q):
     """<table, q>."""
     total = 0.0
@@ -167,7 +164,7 @@ def dot(table, q):
     return total
 
 
-@njit(**STRICT)
+@checked_inner
 def copy_table(source, target):
     """target = source."""
     for h in range(source.shape[0]):
@@ -176,7 +173,7 @@ def copy_table(source, target):
                 target[h, s, a] = source[h, s, a]
 
 
-@njit(**STRICT)
+@checked_inner
 def add_table(scale, source, target):
     """target += scale * source."""
     for h in range(source.shape[0]):
@@ -185,7 +182,7 @@ def add_table(scale, source, target):
                 target[h, s, a] += scale * source[h, s, a]
 
 
-@njit(**STRICT)
+@checked_inner
 def fill_column(tables, reward, q, column):
     """column = (d_j.q, 1); returns reward.q."""
     m = tables.shape[0]
@@ -195,7 +192,7 @@ def fill_column(tables, reward, q, column):
     return dot(reward, q)
 
 
-@njit(**STRICT)
+@checked_inner
 def apply(matrix, vector, result):
     """result = matrix vector."""
     for i in range(result.size):
@@ -204,7 +201,7 @@ def apply(matrix, vector, result):
             result[i] += matrix[i, j] * vector[j]
 
 
-@njit(**STRICT)
+@checked_inner
 def prices_of(inverse, kind, gains, phase_one, y):
     """y = cost of the basis times its inverse: t costs one in the first phase, a vertex less its gain in the second."""
     for j in range(y.size):
@@ -215,7 +212,7 @@ def prices_of(inverse, kind, gains, phase_one, y):
             y[j] += cost * inverse[i, j]
 
 
-@njit(**STRICT)
+@checked_inner
 def price_out(lower, upper, mu, reward, tables, y, kind, phase_one, entering, priced):
     """The column of most negative reduced cost, written to `entering` if it is a vertex; EXCESS if there is none."""
     m = tables.shape[0]
@@ -241,7 +238,7 @@ def price_out(lower, upper, mu, reward, tables, y, kind, phase_one, entering, pr
     return entered
 
 
-@njit(**STRICT)
+@checked_inner
 def ratio_test(x, direction, kind):
     """The basic variable that reaches zero first; of ties t, then the largest pivot."""
     step = np.inf
@@ -258,7 +255,7 @@ def ratio_test(x, direction, kind):
     return leaving
 
 
-@njit(**STRICT)
+@checked_inner
 def exchange(inverse, x, direction, leaving, step, least):
     """A column of this direction enters by `step`: product-form update of the inverse, and values cut at `least`."""
     pivot = direction[leaving]
@@ -272,7 +269,7 @@ def exchange(inverse, x, direction, leaving, step, least):
     x[leaving] = step
 
 
-@njit(**STRICT)
+@checked_inner
 def finished(vertices, kind, x, y, phase_one, m, pivots):
     """The mixture of the basic vertices, with the prices of the rows."""
     q, prices = np.zeros(vertices.shape[1:]), np.zeros(m)
@@ -292,7 +289,7 @@ def finished(vertices, kind, x, y, phase_one, m, pivots):
     return q, prices, OPTIMAL, pivots
 
 
-@njit(cache=True)
+@checked_entry
 def penalised_by_vertices(
     lower: Floats, upper: Floats, mu: Floats, reward: Floats, table: Floats, lam: float, eta: float, max_vertices: int
 ) -> tuple[Floats, float, float, int]:
@@ -337,7 +334,7 @@ def penalised_by_vertices(
     return q, price, max(dual - primal, 0.0), count
 
 
-@njit(**STRICT)
+@checked_inner
 def bracketed(value_l, slope_l, value_r, slope_r, lam, eta):
     """The minimum over y >= 0 of the two lines' envelope and the parabola: (y, share of the left vertex)."""
     own_l, own_r = max(lam + eta * slope_l, 0.0), max(lam + eta * slope_r, 0.0)

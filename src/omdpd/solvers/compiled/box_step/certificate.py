@@ -14,18 +14,17 @@ do to the hinge terms is part of the gap: at large W it dominates.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import inner
+from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.laws import kernel_gap
 from omdpd.solvers.compiled.box_step.start import DEAD_MASS
 from omdpd.solvers.compiled.box_step.storage import place
-from omdpd.solvers.compiled.options import INNER
-from omdpd.solvers.compiled.pointers import assume_distinct
 
 # q of a forward pass is off by a few units in the last place, relative to each entry.
-ROUNDING = 4.0 * 2.220446049250313e-16
+SUM_ROUNDING = 4.0 * 2.220446049250313e-16
 # KL: what a state without mass adds to V, so that e^y is zero in the objective; e^-50 is 2e-22.
 UNREACHABLE_BONUS = 50.0
 # The largest exponent whose power is a double, and where e^x - 1 - x would lose more digits than its series.
@@ -34,7 +33,7 @@ MAX_EXPONENT, SERIES_BELOW = 700.0, 1e-2
 SPLIT = 134217729.0
 
 
-@njit(**INNER)
+@inner
 def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
     """p = l + w/q of a block, which still has to be moved into the true box."""
     assume_distinct()
@@ -45,7 +44,7 @@ def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
             p[t, n] = E[slot.LOWER, b, t, n] + (E[slot.LOW_SLACK, b, t, n] / q if q > 0.0 else 0.0)
 
 
-@njit(**INNER)
+@inner
 def backward(
     E5: Floats,
     rows4: Floats,
@@ -81,7 +80,7 @@ def backward(
                 rows4[slot.KERNEL_LOSS, b, i, r] = max(scratch[1, r], 0.0)
 
 
-@njit(**INNER)
+@inner
 def forward(E5: Floats, rows4: Floats, A: int, mu: Floats, flow: Floats) -> None:
     """The certified occupancy: of the iterate's policy under the kernel in its slot; `flow` gets the state masses."""
     H, S = flow.shape
@@ -106,7 +105,7 @@ def forward(E5: Floats, rows4: Floats, A: int, mu: Floats, flow: Floats) -> None
                 flow[h + 1, t] = total
 
 
-@njit(**INNER)
+@inner
 def row_gap(rows4: Floats, H: int, n_rows: int, kl: bool) -> float:
     """Sum of the rows' terms."""
     nb, hb = rows4.shape[1] - 1, rows4.shape[2]
@@ -124,7 +123,7 @@ def row_gap(rows4: Floats, H: int, n_rows: int, kl: bool) -> float:
     return total
 
 
-@njit(**INNER)
+@inner
 def divergence_gap(q: float, y: float) -> float:
     """q log q - q - q y + e^y, written in delta = y - log q where q > 0."""
     if q <= 0.0:
@@ -136,7 +135,7 @@ def divergence_gap(q: float, y: float) -> float:
     return q * (np.exp(min(delta, MAX_EXPONENT)) - 1.0 - delta)
 
 
-@njit(**INNER)
+@inner
 def hinge_gaps(tables: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
     """Sum of the hinges' terms; v is summed in twice the working precision (Dekker's product, Knuth's sum)."""
     gap = 0.0
@@ -159,10 +158,10 @@ def hinge_gaps(tables: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
     return gap
 
 
-@njit(**INNER)
+@inner
 def hinge_gap(v: float, size: float, xi: float, weight: float) -> float:
-    """One hinge's term, with the most that rounding of v by `ROUNDING` times `size` can add."""
-    error = ROUNDING * size
+    """One hinge's term, with the most that rounding of v by `SUM_ROUNDING` times `size` can add."""
+    error = SUM_ROUNDING * size
     worst = 0.0
     for point in (v - error, v, v + error):
         worst = max(worst, (weight - xi) * point if point > 0.0 else -xi * point)

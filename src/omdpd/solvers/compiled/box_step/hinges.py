@@ -13,12 +13,11 @@ matrix is T_jk = d_j.P_k + Phi with P = (d - X_s + f.X)/gamma.  `tables` are the
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import inner
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import place
-from omdpd.solvers.compiled.options import INNER
 
 # Barrier weight of a hinge that cannot move at all: a slack of zero has no logarithm.
 MIN_WEIGHT = 1e-12
@@ -32,7 +31,7 @@ LIFT, NOISE = 1e-13, 10.0
 MIN_PIVOT, TINY = 1e-14, 1e-300
 
 
-@njit(**INNER)
+@inner
 def price(tables: Floats, xi: Floats, base: Floats, out: Floats) -> None:
     """out = base - sum_j xi_j d_j; they may be the same."""
     for b in range(out.shape[0]):
@@ -45,7 +44,7 @@ def price(tables: Floats, xi: Floats, base: Floats, out: Floats) -> None:
                     out[b, n] -= xi[j] * tables[j, b, n]
 
 
-@njit(**INNER)
+@inner
 def weigh_hinges(tables: Floats, rows: Floats, hinge: Floats) -> float:
     """Arguments v and barrier weights at the start, whose sum is returned; prices are zero.
 
@@ -67,7 +66,7 @@ def weigh_hinges(tables: Floats, rows: Floats, hinge: Floats) -> float:
     return total
 
 
-@njit(**INNER)
+@inner
 def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
     """Every term at the point with above zeta = below xi = target weight, above - below = v and zeta + xi = W.
 
@@ -94,7 +93,7 @@ def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
             hinge[slot.ABOVE, j] = kappa / hinge[slot.ZETA, j]
 
 
-@njit(**INNER)
+@inner
 def border(by_gamma: Floats, rows4: Floats, tables4: Floats, b: int, A: int, X: Floats) -> None:
     """X_j := B_j = sum_r (e_s - f) d_j/gamma, given f/gamma.  Blocks come in order."""
     m, H, S = X.shape
@@ -118,7 +117,7 @@ def border(by_gamma: Floats, rows4: Floats, tables4: Floats, b: int, A: int, X: 
                         X[j, h, s] += tables4[j, b, i, a * S + s] * rows4[slot.INVERSE_GAMMA, b, i, a * S + s]
 
 
-@njit(**INNER)
+@inner
 def response(E5: Floats, rows4: Floats, right: Floats, A: int, x: Floats, out: Floats) -> None:
     """out = (right - x_s + f.x)/gamma, all of them (nb+1, hb, R): dq of a right-hand side and a move x of V."""
     H, S = x.shape
@@ -139,7 +138,7 @@ def response(E5: Floats, rows4: Floats, right: Floats, A: int, x: Floats, out: F
             out[b, i, r] *= rows4[slot.INVERSE_GAMMA, b, i, r]
 
 
-@njit(**INNER)
+@inner
 def schur(tables: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, factor: Floats) -> None:
     """Cholesky factor of T; its asymmetry before symmetrising measures the noise that the diagonal is lifted by."""
     m = tables.shape[0]
@@ -170,7 +169,7 @@ def schur(tables: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, 
             factor[later, j] = total / factor[j, j]
 
 
-@njit(**INNER)
+@inner
 def dots(tables: Floats, x: Floats, out: Floats) -> None:
     """out_j = d_j . x."""
     for j in range(tables.shape[0]):
@@ -181,7 +180,7 @@ def dots(tables: Floats, x: Floats, out: Floats) -> None:
         out[j] = total
 
 
-@njit(**INNER)
+@inner
 def solve_border(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) -> None:
     """x <- T^{-1} (x - g), the change of the prices, and dV -= sum_j x_j X_j."""
     m = x.size
@@ -200,7 +199,7 @@ def solve_border(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) ->
                 dV[h, s] -= x[j] * X[j, h, s]
 
 
-@njit(**INNER)
+@inner
 def aim_hinges(hinge: Floats, target: float, second: float) -> None:
     """Corrections (centring less the predictor's products, none of either in the predictor), residual and g."""
     for j in range(hinge.shape[1]):
@@ -215,7 +214,7 @@ def aim_hinges(hinge: Floats, target: float, second: float) -> None:
         hinge[slot.BORDER_RIGHT, j] = (for_above - above * zeta) / zeta - (for_below - below * xi) / xi + residual
 
 
-@njit(**INNER)
+@inner
 def move_hinges(hinge: Floats, dxis: Floats, slope: Floats) -> tuple[float, float]:
     """Moves of the slacks from dxi and the measured d.dq (`slope`); the larger slack closes above - below = v + ...
 
@@ -237,7 +236,7 @@ def move_hinges(hinge: Floats, dxis: Floats, slope: Floats) -> tuple[float, floa
     return most, second
 
 
-@njit(**INNER)
+@inner
 def advance_hinges(hinge: Floats, step: float) -> float:
     """Move every term; the smaller multiplier moves and the other is W minus it: digits.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import glue, inline, inner
+from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.hinges import (
@@ -34,8 +35,6 @@ from omdpd.solvers.compiled.box_step.rows import (
 )
 from omdpd.solvers.compiled.box_step.steps import affine_moves, multiplier_moves
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES, Extent, Storage, extent
-from omdpd.solvers.compiled.options import GLUE, INLINE, INNER
-from omdpd.solvers.compiled.pointers import assume_distinct
 
 # A proximal term on the entries, relative to the range of V: without it rounding in V is magnified by 1e10.
 PROXIMAL = 1e-8
@@ -95,7 +94,7 @@ class Store(NamedTuple):
     kl: bool
 
 
-@njit(**INLINE)
+@inline
 def stationarity(
     E: Floats,
     rows: Floats,
@@ -141,7 +140,7 @@ def stationarity(
             curvature[n] = (slope + rows[slot.NU, b, n]) / q
 
 
-@njit(**GLUE)
+@glue
 def build(store: Store, reg: float, floor: float) -> None:
     """Factor the Newton matrix of the current point, border included; dV is the predictor's right-hand side."""
     E, E5, rows, rows4, spare, spare4 = store.at
@@ -210,7 +209,7 @@ def build(store: Store, reg: float, floor: float) -> None:
         schur(hinges.tables, hinges.P, rows, hinges.hinge, hinges.full, hinges.factor)
 
 
-@njit(**INNER)
+@inner
 def add_prices(right: Floats, tables: Floats, sign: float, change: Floats) -> None:
     """right += sign sum_j change_j d_j."""
     for j in range(change.size):
@@ -219,7 +218,7 @@ def add_prices(right: Floats, tables: Floats, sign: float, change: Floats) -> No
                 right[b, n] += sign * change[j] * tables[j, b, n]
 
 
-@njit(**GLUE)
+@glue
 def solve_values(store: Store) -> None:
     """dV and dxi from the right-hand sides in dV and the rows; the rows' then holds the change of prices too."""
     at, newton, hinges = store.at, store.system, store.border
@@ -231,7 +230,7 @@ def solve_values(store: Store) -> None:
         add_prices(at.rows[slot.RIGHT], hinges.tables, -1.0, hinges.dxi)
 
 
-@njit(**GLUE)
+@glue
 def set_directions(store: Store, b: int, e: int, size: Extent) -> None:
     """dq, dtau and dw of a block from dV."""
     E, rows = store.at.E, store.at.rows
@@ -250,7 +249,7 @@ def set_directions(store: Store, b: int, e: int, size: Extent) -> None:
     )
 
 
-@njit(**GLUE)
+@glue
 def refine(store: Store) -> None:
     """Measure how far the moved flow is from balance and add the Newton step that removes it to dV and dxi."""
     at, newton, hinges = store.at, store.system, store.border
@@ -270,7 +269,7 @@ def refine(store: Store) -> None:
             hinges.dxi[j] += hinges.along[j]
 
 
-@njit(**GLUE)
+@glue
 def iterate(
     store: Store, value_scale: float, complementarity: float, barrier_weight: float, refined: bool, only_centre: bool
 ) -> tuple[float, float]:
@@ -346,7 +345,7 @@ def iterate(
     return step, move(store, step)
 
 
-@njit(**GLUE)
+@glue
 def move(store: Store, step: float) -> float:
     """Take the step; returns the new complementarity."""
     E, rows, hinges = store.at.E, store.at.rows, store.border
@@ -379,7 +378,7 @@ def move(store: Store, step: float) -> float:
     return total
 
 
-@njit(**INNER)
+@inner
 def add_scaled(x: Floats, scale: float, y: Floats) -> None:
     """x += scale y."""
     for h in range(x.shape[0]):

@@ -5,17 +5,15 @@ The greedy fill of `boxes`, with the rows in the innermost loop and bounds store
 
 from __future__ import annotations
 
-from numba import njit
-
+from omdpd.jit.decorators import inline, inner
+from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import place
 from omdpd.solvers.compiled.boxes import sort_descending
-from omdpd.solvers.compiled.options import INLINE, INNER
-from omdpd.solvers.compiled.pointers import assume_distinct
 
 
-@njit(**INNER)
+@inner
 def classify(
     E: Floats,
     b: int,
@@ -60,7 +58,7 @@ def classify(
             wide[t, n] = 0.0 if fixed else wide[t, n]
 
 
-@njit(**INNER)
+@inner
 def any_narrow(E: Floats, rows: Floats, narrow_entry: float) -> bool:
     """Whether an entry has more values than the one that the method worked with."""
     for b in range(E.shape[1]):
@@ -72,7 +70,7 @@ def any_narrow(E: Floats, rows: Floats, narrow_entry: float) -> bool:
     return False
 
 
-@njit(**INNER)
+@inner
 def best_laws(E5: Floats, h: int, H: int, V: Floats, order: Integers, rest: Floats) -> None:
     """Put into the kernel's slot, for every row of step h, the law of its box that is best for V_{h+1}."""
     b, i = place(h, H, E5.shape[3], E5.shape[1])
@@ -85,7 +83,7 @@ def best_laws(E5: Floats, h: int, H: int, V: Floats, order: Integers, rest: Floa
             rest[r] -= more
 
 
-@njit(**INNER)
+@inner
 def begin_filling(E5: Floats, b: int, i: int, V: Floats, order: Integers, rest: Floats) -> float:
     """Sort V downwards into `order`, and put the mass that the lower bounds leave over into `rest`; returns max V."""
     for rank in range(order.size):
@@ -99,13 +97,13 @@ def begin_filling(E5: Floats, b: int, i: int, V: Floats, order: Integers, rest: 
     return V[order[0]]
 
 
-@njit(**INLINE)
+@inline
 def filled(E5: Floats, b: int, t: int, i: int, r: int, rest: Floats) -> float:
     """What row r pours into next state t above its lower bound."""
     return max(min(E5[slot.TRUE_WIDTH, b, t, i, r], rest[r]), 0.0)
 
 
-@njit(**INNER)
+@inner
 def support(E5: Floats, h: int, values: Floats, order: Integers, sigma: Floats, rest: Floats) -> float:
     """sigma_r = max_{p in box_r} p.V_{h+1} for every row of step h, relative to max V_{h+1}, which is returned.
 
@@ -130,7 +128,7 @@ def support(E5: Floats, h: int, values: Floats, order: Integers, sigma: Floats, 
     return top
 
 
-@njit(**INNER)
+@inner
 def kernel_gap(
     E5: Floats, rows4: Floats, b: int, i: int, held: bool, V: Floats, order: Integers, scratch: Floats
 ) -> float:
@@ -161,7 +159,7 @@ def kernel_gap(
     return top
 
 
-@njit(**INNER)
+@inner
 def sum_to_one(low: Floats, wide: Floats, p: Floats, missing: Floats, above: Floats, room: Floats) -> None:
     """Move p between its bounds, then so that it sums to one: every entry by the same share of its room."""
     assume_distinct()

@@ -11,12 +11,11 @@ products, which beats substitution at every size.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import inline, inner
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
-from omdpd.solvers.compiled.options import INLINE, INNER
 
 # A pivot is lifted by this part of its diagonal, about a hundred roundings.
 SHIFT = 1e-14
@@ -26,7 +25,7 @@ MIN_PIVOT = 1e-15
 TINY = 1e-300
 
 
-@njit(**INLINE)
+@inline
 def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats) -> None:
     """Lower triangles of sum_r f f^T/gamma - d d^T/theta, by plain sums."""
     _, S, hb, R = E5.shape[1:]
@@ -40,7 +39,7 @@ def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats
                 M[b * hb + i + 1, t, u] = total
 
 
-@njit(**INNER)
+@inner
 def gram_large(E: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats, work: Floats) -> None:
     """The same by matrix products; a block is one step here."""
     np.dot(by_gamma, E[slot.PSEUDO_KERNEL, b].T, M[b + 1])
@@ -50,7 +49,7 @@ def gram_large(E: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats,
             M[b + 1, t, u] -= work[t, u]
 
 
-@njit(**INLINE)
+@inline
 def couple(E5: Floats, rows4: Floats, b: int, by_gamma: Floats, A: int, M: Floats, off: Floats) -> None:
     """Diagonal terms, and the blocks beside the diagonal (transposed); unreachable states get a unit diagonal.
 
@@ -82,7 +81,7 @@ def couple(E5: Floats, rows4: Floats, b: int, by_gamma: Floats, A: int, M: Float
                     M[h, s, s] = 1.0
 
 
-@njit(**INLINE)
+@inline
 def total_weight(E5: Floats, b: int, t: int, i: int) -> float:
     """Sum of d over the rows of one step."""
     total = 0.0
@@ -91,13 +90,13 @@ def total_weight(E5: Floats, b: int, t: int, i: int) -> float:
     return total
 
 
-@njit(**INNER)
+@inner
 def pivot_root(value: float, diagonal: float) -> float:
     """Square root of a pivot, kept away from zero by rounding of the diagonal it came from."""
     return np.sqrt(max(value, max(MIN_PIVOT * diagonal, TINY)))
 
 
-@njit(**INLINE)
+@inline
 def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> None:
     """Block Cholesky forward in h by scalar sums, which beat vectors while S is a handful.
 
@@ -138,7 +137,7 @@ def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> 
                     M[h + 1, t, u] = total
 
 
-@njit(**INNER)
+@inner
 def invert_factor(M: Floats, K: Floats, floor: float) -> None:
     """K = L^{-1} for the Cholesky factor of the lower triangle of M, which L overwrites; row by row, in vectors."""
     S = M.shape[0]
@@ -162,7 +161,7 @@ def invert_factor(M: Floats, K: Floats, floor: float) -> None:
         K[s, s] = inverse
 
 
-@njit(**INNER)
+@inner
 def factor_large(M: Floats, off: Floats, K: Floats, G: Floats, work: Floats, floor: float) -> None:
     """The same with matrix products."""
     H, S = M.shape[0], M.shape[1]
@@ -176,7 +175,7 @@ def factor_large(M: Floats, off: Floats, K: Floats, G: Floats, work: Floats, flo
                     M[h + 1, t, u] -= work[t, u]
 
 
-@njit(**INNER)
+@inner
 def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
     """x <- M^{-1} x in place, by scalar sums."""
     H, S = x.shape
@@ -206,7 +205,7 @@ def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
             x[h, s] = total
 
 
-@njit(**INNER)
+@inner
 def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
     """x <- M^{-1} x in place, by products along the rows of K and G."""
     H, S = x.shape
@@ -238,7 +237,7 @@ def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
                 x[h, s] += K[h, t, s] * scale
 
 
-@njit(**INNER)
+@inner
 def solve(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
     """x <- M^{-1} x, in place; `line` is scratch of length S."""
     if x.shape[1] < BLAS_STATES:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import inner
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.laws import support
 from omdpd.solvers.compiled.box_step.storage import place
-from omdpd.solvers.compiled.options import INNER
 
 # A hinge of weight W is known to W 1e-16, hence counts in the unit of the gap.
 HINGE_UNIT = 1e-5
@@ -18,7 +17,7 @@ NEGLIGIBLE = 1e-3
 SHORT = 0.1
 
 
-@njit(**INNER)
+@inner
 def load_hinges(rows4, d, W):
     """Hinges in storage order, each divided by the power of two nearest max|d|, which is exact.
 
@@ -45,7 +44,7 @@ def load_hinges(rows4, d, W):
     return tables, data, gap_unit
 
 
-@njit(**INNER)
+@inner
 def presolve(E5, problem):
     """Indices of the hinges that can go either way; the others are priced once and for all (`problem.xi`).
 
@@ -81,7 +80,7 @@ def presolve(E5, problem):
     return keep[:kept]
 
 
-@njit(**INNER)
+@inner
 def max_value(E5, problem, j, sign, V):
     """max over Q of sign v_j, by dynamic programming; V is scratch."""
     H, S, A = problem.reference.shape
@@ -100,7 +99,7 @@ def max_value(E5, problem, j, sign, V):
     return total
 
 
-@njit(**INNER)
+@inner
 def select_hinges(tables, data, keep):
     """The hinges that presolve kept."""
     m = keep.size

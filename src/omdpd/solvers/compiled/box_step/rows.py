@@ -17,17 +17,15 @@ changes is handed to it as an array of its own (`pointers.assume_distinct`).
 
 from __future__ import annotations
 
-from numba import njit
-
+from omdpd.jit.decorators import inline, inner
+from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import Extent
 from omdpd.solvers.compiled.entries import sum_of_vector
-from omdpd.solvers.compiled.options import INLINE, INNER
-from omdpd.solvers.compiled.pointers import assume_distinct
 
 
-@njit(**INNER)
+@inner
 def spread(V: Floats, b: int, own: Floats, ahead: Floats) -> None:
     """Give the rows (hb, R) of a block the value of their own state, its entries (S, hb, R) that of the next."""
     H, S = V.shape
@@ -48,7 +46,7 @@ def spread(V: Floats, b: int, own: Floats, ahead: Floats) -> None:
                     ahead[t, i, r] = value
 
 
-@njit(**INLINE)
+@inline
 def weigh(
     E: Floats,
     rows: Floats,
@@ -99,7 +97,7 @@ def weigh(
             by_theta[t, n] = d[t, n] * inverse_theta[n]
 
 
-@njit(**INLINE)
+@inline
 def predictor_terms(
     E: Floats,
     rows: Floats,
@@ -129,7 +127,7 @@ def predictor_terms(
         right[n] = rows[slot.RESIDUAL, b, n] + pull[n] + rows[slot.KAPPA_BY_THETA, b, n] * rows[slot.SUM_RESIDUAL, b, n]
 
 
-@njit(**INLINE)
+@inline
 def corrector_terms(
     E: Floats,
     rows: Floats,
@@ -181,7 +179,7 @@ def corrector_terms(
         right[n] += pull[n]
 
 
-@njit(**INNER)
+@inner
 def outflow_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: Floats) -> None:
     """x after the step that leaves V alone, and the dq of that step."""
     assume_distinct()
@@ -195,7 +193,7 @@ def outflow_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq
             x[t, n] = (push + E[slot.PSEUDO_KERNEL, b, t, n] * dq[n]) + here
 
 
-@njit(**INNER)
+@inner
 def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: Floats) -> None:
     """x after the whole step, and its dq."""
     assume_distinct()
@@ -208,7 +206,7 @@ def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: 
             x[t, n] = E[slot.LOW_SLACK, b, t, n] + E[slot.LOW_SLACK_MOVE, b, t, n] + E[slot.LOWER, b, t, n] * q
 
 
-@njit(**INNER)
+@inner
 def balance(x: Floats, rows4: Floats, b: int, A: int, mu: Floats, out: Floats) -> None:
     """Outflow minus inflow of x: adds the outflow of the block's steps, sets the inflow of the next ones.
 
@@ -238,7 +236,7 @@ def balance(x: Floats, rows4: Floats, b: int, A: int, mu: Floats, out: Floats) -
                     out[h, s] = 0.0
 
 
-@njit(**INNER)
+@inner
 def directions(
     E: Floats,
     rows: Floats,
@@ -286,7 +284,7 @@ def directions(
             dw[t, n] += E[slot.NEWTON_WEIGHT, b, t, n] * pull[n]
 
 
-@njit(**INLINE)
+@inline
 def advance(
     E: Floats,
     rows: Floats,

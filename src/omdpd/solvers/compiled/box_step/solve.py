@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import entry, glue, inner
+from omdpd.jit.pointers import borrow, outlive
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.certificate import backward, forward, hinge_gaps, recover_kernel, row_gap
@@ -32,11 +33,9 @@ from omdpd.solvers.compiled.box_step.start import (
     value_range,
     water_fill,
 )
-from omdpd.solvers.compiled.box_step.storage import allocate, copy_out, extent, load, memory
-from omdpd.solvers.compiled.options import ENTRY, GLUE, INNER
-from omdpd.solvers.compiled.pointers import borrow, outlive
+from omdpd.solvers.compiled.box_step.storage import allocate, copy_out, extent, load, pages
+from omdpd.solvers.compiled.newton.certificate import ALMOST, FAILED, SOLVED
 
-SOLVED, ALMOST, FAILED = 0, 1, 2
 # A point above the tolerance is still `ALMOST` solved below this relative gap.
 ALMOST_GAP = 1e-8
 # Iterations from one start; most problems that are not solved by 120 are by 200.
@@ -101,7 +100,7 @@ STARTS = (
 HINGED_START = Start(target=0.015, uniform=0.2, cap=np.inf, narrow=1e-9, entry=1e-12, centring=False)
 
 
-class Problem(NamedTuple):
+class BoxProblem(NamedTuple):
     """What is asked, hinges in storage order with their slots, prices xi, and scratch."""
 
     reference: Floats
@@ -117,7 +116,7 @@ class Problem(NamedTuple):
     gap_unit: float
 
 
-class Answer(NamedTuple):
+class BestPoint(NamedTuple):
     """The best certified point so far; record = (gap, scale)."""
 
     q: Floats
@@ -159,18 +158,18 @@ def solve_box(
     iterations, status : int
         Status 0: gap <= tol scale.  1: gap <= 1e-8 scale.  2: neither.
     """
-    solution: Solution = solve_in(memory(*c.shape), c, reference, lower, upper, mu, d, W, kl, tol)
+    solution: Solution = solve_in(pages(*c.shape), c, reference, lower, upper, mu, d, W, kl, tol)
     return solution
 
 
-@njit(**ENTRY)
-def solve_in(memory, c, reference, lower, upper, mu, d, W, kl, tol):
-    """`solve_box` in given memory."""
+@entry
+def solve_in(taken, c, reference, lower, upper, mu, d, W, kl, tol):
+    """`solve_box` in given pages of memory."""
     H, S, A = c.shape
-    at, shift, masses = allocate(memory, H, S, A), np.empty(H), np.zeros((2, H, S))
+    at, shift, masses = allocate(taken, H, S, A), np.empty(H), np.zeros((2, H, S))
     load(at.E5, at.rows4, c, lower, upper, shift)
     tables, data, gap_unit = load_hinges(at.rows4, d, W)
-    own_problem = Problem(
+    own_problem = BoxProblem(
         reference=reference,
         mu=mu,
         tables=tables,
@@ -185,7 +184,7 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, kl, tol):
     )
     q, p, V, xi, record = np.zeros(c.shape), np.zeros(lower.shape), np.zeros((H, S)), np.zeros(W.size), np.zeros(2)
     record[0], record[1] = np.inf, 1.0
-    own_answer = Answer(q=q, p=p, V=V, xi=xi, record=record)
+    own_answer = BestPoint(q=q, p=p, V=V, xi=xi, record=record)
     problem, answer = borrow(own_problem), borrow(own_answer)
     keep = presolve(at.E5, problem)
     price(problem.tables, problem.xi, at.rows[slot.BASE_C], at.rows[slot.BASE_C])
@@ -207,7 +206,7 @@ def solve_in(memory, c, reference, lower, upper, mu, d, W, kl, tol):
     return q, p, V, xi, gap, scale, iterations, status
 
 
-@njit(**GLUE)
+@glue
 def new_system(H, S):
     """Room for the Newton system."""
     values, blocks, square = np.zeros((3, H, S)), np.zeros((4, H, S, S)), np.zeros((S, S))
@@ -224,7 +223,7 @@ def new_system(H, S):
     )
 
 
-@njit(**GLUE)
+@glue
 def new_border(hinge, tables, rows4, H, S):
     """Room for the border that the hinges make."""
     m, P, planes = hinge.shape[1], np.zeros(tables.shape), np.zeros((2,) + rows4.shape[1:])
@@ -247,7 +246,7 @@ def new_border(hinge, tables, rows4, H, S):
     )
 
 
-@njit(**GLUE)
+@glue
 def place_start(store, problem, start, held):
     """Put the start point into storage; returns the sum of the barrier weights and the complementarity.
 
@@ -307,7 +306,7 @@ def place_start(store, problem, start, held):
     return weight, target * weight
 
 
-@njit(**GLUE)
+@glue
 def solve_from(store, problem, answer, keep, attempt, held):
     """Iterate from one start until the gap is accepted or stops falling; returns the number of iterations.
 
@@ -338,7 +337,7 @@ def solve_from(store, problem, answer, keep, attempt, held):
         broken = not (step > MIN_STEP and np.isfinite(complementarity))
 
 
-@njit(**GLUE)
+@glue
 def certify(store, problem, answer, keep, held):
     """Relative gap of the feasible point that belongs to the iterate, which is kept if it is the best so far."""
     E, E5, rows, rows4, _, _ = store.at
@@ -367,7 +366,7 @@ def certify(store, problem, answer, keep, held):
     return gap / scale
 
 
-@njit(**INNER)
+@inner
 def finish(lower, upper, shift, units, p, V, xi):
     """Undo the shift of c and the units of the hinges; the last step's kernel, which nothing uses, is a centre."""
     H, S, A, _ = p.shape

@@ -11,15 +11,14 @@ with the state masses of the reference: the exact dual optimum if those masses w
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import inner
+from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.laws import support
 from omdpd.solvers.compiled.box_step.storage import Extent, place
 from omdpd.solvers.compiled.levels import log_sum_exp, water_level
-from omdpd.solvers.compiled.options import INNER
-from omdpd.solvers.compiled.pointers import assume_distinct
 
 # Less start mass than this cannot move the objective: the state is treated as unreachable.
 DEAD_MASS = 1e-30
@@ -32,7 +31,7 @@ IMPLIED, ROUNDED = 1e-10, 4e-16
 MIN_KL_MASS = 1e-12
 
 
-@njit(**INNER)
+@inner
 def start_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
     """The centre of every box of a block."""
     assume_distinct()
@@ -42,7 +41,7 @@ def start_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
             p[t, n] = E[slot.LOWER, b, t, n] + rows[slot.CENTRE, b, n] * E[slot.WIDTH, b, t, n]
 
 
-@njit(**INNER)
+@inner
 def start_flow(
     E5: Floats, rows4: Floats, reference: Floats, mu: Floats, mix: float, mass: Floats, wanted: Floats
 ) -> None:
@@ -77,7 +76,7 @@ def start_flow(
                 mass[h + 1, t] = total
 
 
-@njit(**INNER)
+@inner
 def start_slacks(
     E: Floats,
     rows: Floats,
@@ -123,7 +122,7 @@ def start_slacks(
     return total
 
 
-@njit(**INNER)
+@inner
 def start_multipliers(
     E: Floats,
     rows: Floats,
@@ -151,7 +150,7 @@ def start_multipliers(
             tau[n] += E[slot.START_KERNEL, b, t, n] * ahead[t, n]
 
 
-@njit(**INNER)
+@inner
 def water_fill(
     E5: Floats, gain: Floats, A: int, mass: Floats, kl: bool, V: Floats, order: Integers, scratch: Floats
 ) -> float:
@@ -181,7 +180,7 @@ def water_fill(
     return deepest
 
 
-@njit(**INNER)
+@inner
 def value_range(V: Floats, mass: Floats) -> float:
     """max_h of the spread of V_h over the reachable states."""
     H, S = V.shape

@@ -5,17 +5,15 @@ A running maximum or sum is kept per row: the compiler does not vectorise one ov
 
 from __future__ import annotations
 
-from numba import njit
-
+from omdpd.jit.decorators import inline, inner
+from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import Extent
 from omdpd.solvers.compiled.entries import sum_of_vector
-from omdpd.solvers.compiled.options import INLINE, INNER
-from omdpd.solvers.compiled.pointers import assume_distinct
 
 
-@njit(**INLINE)
+@inline
 def affine_moves(
     E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, most: Floats, products: Floats
 ) -> tuple[float, float]:
@@ -46,7 +44,7 @@ def affine_moves(
     return 0.5 + largest(most, N), sum_of_vector(products[:N])
 
 
-@njit(**INNER)
+@inner
 def largest(values: Floats, N: int) -> float:
     """Largest of the first N, or zero."""
     most = 0.0
@@ -56,7 +54,7 @@ def largest(values: Floats, N: int) -> float:
     return most
 
 
-@njit(**INLINE)
+@inline
 def multiplier_moves(
     E: Floats, rows: Floats, b: int, extent: Extent, low_move: Floats, high_move: Floats, nu_move: Floats, most: Floats
 ) -> float:

@@ -15,11 +15,10 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import inline, inner
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
-from omdpd.solvers.compiled.options import INLINE, INNER
 
 # Doubles in the widest vector of today's processors, and in a cache line.
 LANES = 8
@@ -42,16 +41,16 @@ class Storage(NamedTuple):
     spare4: Floats
 
 
-def memory(H: int, S: int, A: int) -> Floats:
+def pages(H: int, S: int, A: int) -> Floats:
     """What `allocate` takes its storage from; kept by the thread that asks, since the system is slow to give pages."""
     R = padded(S * A)
     size = R * ((slot.ENTRY_SLOTS * (H - 1) + 2 * max(H - 1, 1)) * S + slot.ROW_SLOTS * 2 * H)
-    held: Floats | None = getattr(_kept, "memory", None)
+    held: Floats | None = getattr(_kept, "pages", None)
     if held is None or held.size < size:
         raw = np.empty(size + LANES)
         # A vector that crosses a cache line takes two loads.
         first = -raw.ctypes.data // raw.itemsize % LANES
-        held = _kept.memory = raw[first : first + size]
+        held = _kept.pages = raw[first : first + size]
     return held
 
 
@@ -63,8 +62,8 @@ def padded(rows: int) -> int:
     return (rows + LANES - 1) // LANES * LANES
 
 
-@njit(**INNER)
-def allocate(memory: Floats, H: int, S: int, A: int) -> Storage:
+@inner
+def allocate(taken: Floats, H: int, S: int, A: int) -> Storage:
     """Storage with rows of zeros; entries keep what an earlier solve left."""
     R = (S * A + LANES - 1) // LANES * LANES
     steps = H - 1
@@ -74,7 +73,7 @@ def allocate(memory: Floats, H: int, S: int, A: int) -> Storage:
         nb, hb = steps, 1
     N = hb * R
     one, two, three = slot.ENTRY_SLOTS * nb * S * N, 2 * S * N, slot.ROW_SLOTS * (nb + 1) * N
-    entries, pair, rest = memory[:one], memory[one : one + two], memory[one + two : one + two + three]
+    entries, pair, rest = taken[:one], taken[one : one + two], taken[one + two : one + two + three]
     rest[:] = 0.0
     return Storage(
         E=entries.reshape((slot.ENTRY_SLOTS, nb, S, N)),
@@ -86,7 +85,7 @@ def allocate(memory: Floats, H: int, S: int, A: int) -> Storage:
     )
 
 
-@njit(**INNER)
+@inner
 def place(h: int, H: int, hb: int, nb: int) -> tuple[int, int]:
     """Block and position of step h."""
     if h == H - 1:
@@ -94,14 +93,14 @@ def place(h: int, H: int, hb: int, nb: int) -> tuple[int, int]:
     return h // hb, h % hb
 
 
-@njit(**INLINE)
+@inline
 def extent(E5: Floats, b: int) -> Extent:
     """Next states and columns of a block; the last step has no next states."""
     nb, S, hb, R = E5.shape[1:]
     return (S, hb * R) if b < nb else (0, R)
 
 
-@njit(**INNER)
+@inner
 def load(E5: Floats, rows4: Floats, c: Floats, lower: Floats, upper: Floats, shift: Floats) -> None:
     """Copy bounds and c into storage; c loses its mean per step, kept in `shift`.
 
@@ -131,7 +130,7 @@ def load(E5: Floats, rows4: Floats, c: Floats, lower: Floats, upper: Floats, shi
                         E5[slot.TRUE_WIDTH, b, t, i, r] = max(upper[h, s, a, t] - lower[h, s, a, t], 0.0)
 
 
-@njit(**INNER)
+@inner
 def copy_out(E5, rows4, V, xi, q, p, values, prices):
     """Certified occupancy and kernel in the caller's layout, values and prices."""
     H, S, A = q.shape

@@ -22,16 +22,17 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from omdpd.jit.decorators import rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, spread_over_layer
-from omdpd.solvers.compiled.options import INNER
 
 Short = npt.NDArray[np.int32]
 
 # A squared residual of the choices below this part of |r|^2 is rounding.
-ROUNDING = 1e-30
+ROUNDED_RESIDUAL = 1e-30
+# Iterations of conjugate gradients per solve; only rounding or a hopeless direction asks for more.
+MAX_GRADIENTS = 2000
 
 
 class Active(NamedTuple):
@@ -48,8 +49,8 @@ class Active(NamedTuple):
     inverse: Floats
 
 
-@njit(**INNER)
-def room_for_active(g: Arrays) -> Active:
+@rule
+def empty_active(g: Arrays) -> Active:
     """Uninitialised arrays in which every row may be active."""
     N, R, E = g.members.size, g.copies.size, g.successors.size
     return Active(
@@ -65,7 +66,7 @@ def room_for_active(g: Arrays) -> Active:
     )
 
 
-@njit(**INNER)
+@rule
 def select_active(g: Arrays, y: Floats, active: Active) -> int:
     """Fill `active` for the slack y; how many choices there are."""
     N = g.members.size
@@ -98,7 +99,7 @@ def select_active(g: Arrays, y: Floats, active: Active) -> int:
     return choices
 
 
-@njit(**INNER)
+@rule
 def flow_residual_in_metric(g: Arrays, active: Active, y: Floats, F: Floats) -> None:
     """F := G_pi^-T (mu - G^T (w y)).
 
@@ -124,7 +125,7 @@ def flow_residual_in_metric(g: Arrays, active: Active, y: Floats, F: Floats) -> 
         spread_over_layer(g, spread, F, h + 1)
 
 
-@njit(**INNER)
+@rule
 def size_in_metric(active: Active, F: Floats) -> float:
     """|r|^2 = sum_i F_i^2 / N_i."""
     total = 0.0
@@ -133,7 +134,7 @@ def size_in_metric(active: Active, F: Floats) -> float:
     return total
 
 
-@njit(**INNER)
+@rule
 def forward(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
     """F := G_pi^-T B z: every choice sends its w^(1/2) z along p_a - p_bar."""
     F[:] = 0.0
@@ -160,7 +161,7 @@ def forward(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
         spread_over_layer(g, spread, F, h + 1)
 
 
-@njit(**INNER)
+@rule
 def backward(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
     """F := v, which is F_i / N_i + p_bar.v', in place; out := B^T v."""
     c = out.size
@@ -184,7 +185,7 @@ def backward(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
             F[i] = F[i] * active.inverse[i] + bar
 
 
-@njit(**INNER)
+@rule
 def dot(a: Floats, b: Floats) -> float:
     """a.b."""
     total = 0.0
@@ -200,15 +201,15 @@ class Gradients(NamedTuple):
     v: Floats
 
 
-@njit(**INNER)
-def room_for_gradients(N: int) -> Gradients:
+@rule
+def empty_gradients(N: int) -> Gradients:
     """Uninitialised."""
     two = np.empty((2, N))
     return Gradients(two[0], two[1])
 
 
-@njit(**INNER)
-def solve_newton(g: Arrays, active: Active, choices: int, cg: Gradients, tol: float, limit: int) -> int:
+@rule
+def solve_newton(g: Arrays, active: Active, choices: int, cg: Gradients, tol: float) -> int:
     """v := M^-1 b for F = G_pi^-T b, to a relative residual `tol` in the metric of L; the number of iterations.
 
     What a residual `rest` of the choices leaves of b is A rest.  Its size is |rest|^2 times about the curvature of the
@@ -220,7 +221,7 @@ def solve_newton(g: Arrays, active: Active, choices: int, cg: Gradients, tol: fl
     backward(g, active, v, rest)
     along[:] = rest
     start, size, curvature, n = size_in_metric(active, F), dot(rest, rest), np.inf, 0
-    while size > ROUNDING * start and size * (curvature - 1.0) > tol * tol * start and n < limit:
+    while size > ROUNDED_RESIDUAL * start and size * (curvature - 1.0) > tol * tol * start and n < MAX_GRADIENTS:
         n += 1
         forward(g, active, along, v)
         backward(g, active, v, image)
@@ -237,7 +238,7 @@ def solve_newton(g: Arrays, active: Active, choices: int, cg: Gradients, tol: fl
     return n
 
 
-@njit(**INNER)
+@rule
 def descend(z: Floats, rest: Floats, along: Floats, image: Floats, size: float, bend: float) -> float:
     """One step of conjugate gradients in place, whose curvature along.image is `bend`; the new squared residual."""
     length, left = size / bend, 0.0

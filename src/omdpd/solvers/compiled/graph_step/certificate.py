@@ -13,20 +13,25 @@ to rounding; it bounds the distance to the solution: sum_r copies_r (q_r - q*_r)
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_step.active import Active, size_in_metric
-from omdpd.solvers.compiled.graph_step.problem import Problem
-from omdpd.solvers.compiled.kernel_step.certificate import EPSILON, HINGE_SCALE, gap_of_hinge
-from omdpd.solvers.compiled.options import INNER
+from omdpd.solvers.compiled.graph_step.problem import GraphProblem
+from omdpd.solvers.compiled.newton.certificate import (
+    EPSILON,
+    HINGE_SCALE,
+    gap_of_hinge,
+    gap_of_row,
+    noise_of_hinge,
+)
 
 # Up to here a scale is taken as it is: a gap within 1e-10 of it is 1e-6 at most.
 PLAIN_SCALE = 1e4
 
 
-@njit(**INNER)
-def dual_scale(problem: Problem, V: Floats) -> float:
+@rule
+def dual_scale(problem: GraphProblem, V: Floats) -> float:
     """max(1, max_h range(V_h), 1e-5 H sum_j W_j max|d_j|): what a gap is compared with."""
     layers = problem.g.layers
     H = layers.size - 1
@@ -39,8 +44,8 @@ def dual_scale(problem: Problem, V: Floats) -> float:
     return max(scale, HINGE_SCALE * H * problem.weight)
 
 
-@njit(**INNER)
-def most_claimed(problem: Problem, q: Floats, scale: float) -> float:
+@rule
+def most_claimed(problem: GraphProblem, q: Floats, scale: float) -> float:
     """The most that a gap of the point q may be compared with: its objective, where the scale is beyond `PLAIN_SCALE`.
 
     Prices of hinges are as large as W, and a W of 1e9 would call a gap of 0.3 small beside an objective of one.
@@ -56,22 +61,18 @@ def most_claimed(problem: Problem, q: Floats, scale: float) -> float:
     return max(PLAIN_SCALE, objective)
 
 
-@njit(**INNER)
+@rule
 def gap_of_rows(copies: Floats, y: Floats, q: Floats) -> float:
     """sum_r copies_r ( (q_r - [y_r]^+)^2 / 2 + q_r ([y_r]^+ - y_r) )."""
     gap = 0.0
     for r in range(y.size):
-        mass, slack = q[r], y[r]
-        gap += copies[r] * (0.5 * (mass - slack) ** 2 if slack > 0.0 else 0.5 * mass**2 - mass * slack)
+        gap += copies[r] * gap_of_row(q[r], y[r])
     return gap
 
 
-@njit(**INNER)
-def gap_of_hinges(problem: Problem, xi: Floats, q: Floats) -> tuple[float, float]:
-    """The hinges' part of the gap, and a bound on its rounding.
-
-    u_j is known to eps |d_j|.Q, and the gap changes with u_j at the rate W_j - xi_j above zero and -xi_j below.
-    """
+@rule
+def gap_of_hinges(problem: GraphProblem, xi: Floats, q: Floats) -> tuple[float, float]:
+    """The hinges' part of the gap, and a bound on its rounding; u_j is known to eps |d_j|.Q."""
     copies, d = problem.g.copies, problem.d
     gap, noise = 0.0, 0.0
     for j in range(xi.size):
@@ -84,15 +85,13 @@ def gap_of_hinges(problem: Problem, xi: Floats, q: Floats) -> tuple[float, float
                 lost += (u - total) + term if abs(u) >= abs(term) else (term - total) + u
                 u = total
                 size += abs(term)
-        W, value, error = problem.W[j], u + lost, EPSILON * size
-        gap += gap_of_hinge(value, xi[j], W)
-        below = abs((W if value - error > 0.0 else 0.0) - xi[j])
-        noise += error * max(below, abs((W if value + error > 0.0 else 0.0) - xi[j]))
+        gap += gap_of_hinge(u + lost, xi[j], problem.W[j])
+        noise += noise_of_hinge(u + lost, EPSILON * size, xi[j], problem.W[j])
     return gap, noise
 
 
-@njit(**INNER)
-def hinges_of_slack(problem: Problem, active: Active, y: Floats, u: Floats) -> None:
+@rule
+def hinges_of_slack(problem: GraphProblem, active: Active, y: Floats, u: Floats) -> None:
     """u_j := d_j.Q for the flow Q = copies [y]^+, which is not yet one of the graph."""
     copies, d = problem.g.copies, problem.d
     u[:] = 0.0
@@ -103,8 +102,8 @@ def hinges_of_slack(problem: Problem, active: Active, y: Floats, u: Floats) -> N
             u[j] += flow * d[r, j]
 
 
-@njit(**INNER)
-def expected_gap(problem: Problem, active: Active, F: Floats, u: Floats, xi: Floats) -> float:
+@rule
+def expected_gap(problem: GraphProblem, active: Active, F: Floats, u: Floats, xi: Floats) -> float:
     """About what the certificate will say, from the flow residual in its metric and the hinges' arguments."""
     gap = 0.5 * size_in_metric(active, F)
     for j in range(xi.size):

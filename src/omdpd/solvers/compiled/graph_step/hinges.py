@@ -13,23 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from omdpd.jit.decorators import rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import mean_of_layer
 from omdpd.solvers.compiled.graph_step.active import Active
-from omdpd.solvers.compiled.graph_step.problem import Problem
-from omdpd.solvers.compiled.kernel_step.box import box_quadratic
-from omdpd.solvers.compiled.options import INNER
+from omdpd.solvers.compiled.graph_step.problem import GraphProblem
+from omdpd.solvers.compiled.newton.multipliers import move_of_multipliers
 
 Marks = npt.NDArray[np.bool_]
 
-# Relative size of the proximal term on a multiplier: makes the quadratic definite at a vertex, where no active row is
-# left to carry a change of the hinge; and where none is left for any hinge.
-REGULARISATION, TINY = 1e-12, 1e-30
 
-
-class Memory(NamedTuple):
+class StepBefore(NamedTuple):
     """Of the Newton step before: multipliers, slopes in them, and which of them were free."""
 
     xi: Floats
@@ -37,25 +32,31 @@ class Memory(NamedTuple):
     free: Marks
 
 
-@njit(**INNER)
-def mark_free(u: Floats, xi: Floats, W: Floats, free: Marks) -> int:
-    """Mark the multipliers that may move, those that u does not push against their bound; how many there are."""
-    count = 0
+@rule
+def mark_free(u: Floats, xi: Floats, W: Floats, free: Marks) -> None:
+    """Mark the multipliers that may move, those that u does not push against their bound."""
     for j in range(xi.size):
         free[j] = not ((xi[j] <= 0.0 and u[j] <= 0.0) or (xi[j] >= W[j] and u[j] >= 0.0))
+
+
+@rule
+def count_free(free: Marks) -> int:
+    """How many multipliers may move."""
+    count = 0
+    for j in range(free.size):
         count += free[j]
     return count
 
 
-@njit(**INNER)
+@rule
 def hinge_quadratic(
-    problem: Problem, active: Active, y: Floats, v: Floats, X: Floats, free: Marks, n: int, T: Floats, slope: Floats
+    problem: GraphProblem, active: Active, y: Floats, v: Floats, X: Floats, free: Marks, T: Floats, slope: Floats
 ) -> None:
     """The model of theta in dxi at dV = -v - X dxi: matrix T (a Gram matrix) and slope, over the free multipliers.
 
     The column of multiplier j is the one of its place among the free ones.
     """
-    g, d, m = problem.g, problem.d, slope.size
+    g, d, m, n = problem.g, problem.d, slope.size, count_free(free)
     change, mean = np.zeros(n), np.zeros(n)
     T[:] = 0.0
     slope[:] = 0.0
@@ -94,27 +95,24 @@ def hinge_quadratic(
             T[a, b] = T[b, a]
 
 
-@njit(**INNER)
-def stiffen(T: Floats, slope: Floats, xi: Floats, free: Marks, memory: Memory) -> None:
+@rule
+def stiffen(T: Floats, slope: Floats, xi: Floats, free: Marks, before: StepBefore) -> None:
     """T *= max(1, (change of the slope).s / s.T s) for the last move s of the multipliers.
 
     T holds for the rows that are active here.  On the way from the last point others were, and a step by T alone would
     pass over them and come back, time after time.  The columns of T are those of the free multipliers; moves of others
     are left out.  Slope and multipliers are remembered.
     """
-    n, b = 0, 0
-    for j in range(xi.size):
-        n += free[j]
+    n, b, seen, known = count_free(free), 0, 0.0, 0.0
     s = np.zeros(n)
-    seen, known = 0.0, 0.0
     for j in range(xi.size):
         if free[j]:
-            if memory.free[j]:
-                s[b] = xi[j] - memory.xi[j]
-                seen += s[b] * (slope[b] - memory.slope[j])
-            memory.slope[j] = slope[b]
+            if before.free[j]:
+                s[b] = xi[j] - before.xi[j]
+                seen += s[b] * (slope[b] - before.slope[j])
+            before.slope[j] = slope[b]
             b += 1
-        memory.xi[j], memory.free[j] = xi[j], free[j]
+        before.xi[j], before.free[j] = xi[j], free[j]
     for a in range(n):
         for b in range(n):
             known += s[a] * T[a, b] * s[b]
@@ -124,25 +122,19 @@ def stiffen(T: Floats, slope: Floats, xi: Floats, free: Marks, memory: Memory) -
                 T[a, b] *= seen / known
 
 
-@njit(**INNER)
-def hinge_step(
-    T: Floats, slope: Floats, xi: Floats, W: Floats, free: Marks, n: int, radius: float, dxi: Floats
-) -> float:
+@rule
+def hinge_step(T: Floats, slope: Floats, xi: Floats, W: Floats, free: Marks, radius: float, dxi: Floats) -> float:
     """dxi := the minimiser over the box and the trust region (0 for multipliers that stay); the largest |dxi_j|."""
-    low, high = np.empty(n), np.empty(n)
-    scale = 0.0
-    for b in range(n):
-        scale = max(scale, T[b, b])
-    b = 0
+    n, b = count_free(free), 0
+    own, most = np.empty(n), np.empty(n)
     for j in range(xi.size):
-        dxi[j] = 0.0
         if free[j]:
-            T[b, b] += REGULARISATION * scale + TINY
-            low[b], high[b] = max(-xi[j], -radius), min(W[j] - xi[j], radius)
+            own[b], most[b] = xi[j], W[j]
             b += 1
-    moves = box_quadratic(T[:n, :n].copy(), slope[:n].copy(), low, high)
+    moves = move_of_multipliers(T[:n, :n].copy(), slope[:n].copy(), own, most, radius)
     b, farthest = 0, 0.0
     for j in range(xi.size):
+        dxi[j] = 0.0
         if free[j]:
             dxi[j] = moves[b]
             farthest = max(farthest, abs(moves[b]))

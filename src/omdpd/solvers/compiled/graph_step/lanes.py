@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from omdpd.jit.decorators import rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays
-from omdpd.solvers.compiled.graph_step.active import ROUNDING, Active, Gradients
-from omdpd.solvers.compiled.graph_step.hinges import Marks
-from omdpd.solvers.compiled.graph_step.problem import Problem
-from omdpd.solvers.compiled.options import INNER
+from omdpd.solvers.compiled.graph_step.active import MAX_GRADIENTS, ROUNDED_RESIDUAL, Active, Gradients
+from omdpd.solvers.compiled.graph_step.hinges import Marks, count_free
+from omdpd.solvers.compiled.graph_step.problem import GraphProblem
 
 LANES = 4
 # A column is not asked for more than this part of |d_j|^2 in the metric of w: rounding of the curvature it is held to.
@@ -25,29 +24,36 @@ MIN_COLUMN = 1e-13
 
 
 class Lanes(NamedTuple):
-    """As `Gradients`, (N, 4); empty where there is no multiplier."""
+    """As `Gradients`, (N, 4), empty where there is no multiplier; and the columns X (N, m) that they find."""
 
     F: Floats
     v: Floats
+    X: Floats
 
 
-@njit(**INNER)
-def room_for_lanes(N: int, m: int) -> Lanes:
+@rule
+def empty_lanes(N: int, m: int) -> Lanes:
     """Uninitialised."""
     two = np.empty((2, N if m > 0 else 0, LANES))
-    return Lanes(two[0], two[1])
+    return Lanes(two[0], two[1], np.empty((N, m)))
 
 
-@njit(**INNER)
+@rule
 def solve_flow_and_columns(
-    problem: Problem, active: Active, choices: int, free: Marks, n_free: int, cg: Gradients, lanes: Lanes, X: Floats,
-    tol: float, column_tol: float, limit: int,
-) -> int:  # fmt: skip
+    problem: GraphProblem,
+    active: Active,
+    choices: int,
+    free: Marks,
+    cg: Gradients,
+    lanes: Lanes,
+    tol: float,
+    column: float,
+) -> int:
     """cg.v := M^-1 b for the flow step, whose F is in cg.F, and X[:, k] := M^-1 G^T (w d_j), j the k-th free.
 
     Returns the iterations of conjugate gradients, each of which serves up to four systems.
     """
-    n = 0
+    n, n_free = 0, count_free(free)
     which, weight = np.empty(LANES, np.int64), np.empty(LANES)
     for first in range(-1, n_free, LANES):
         which[:] = -1
@@ -61,25 +67,25 @@ def solve_flow_and_columns(
         if first < 0:
             for i in range(cg.F.size):
                 lanes.F[i, 0] = cg.F[i]
-        n += solve_lanes(problem.g, active, choices, lanes, weight, tol, column_tol, limit)
+        n += solve_lanes(problem.g, active, choices, lanes, weight, tol, column)
         for b in range(LANES):
             if first + b < 0:
                 for i in range(cg.v.size):
                     cg.v[i] = lanes.v[i, b]
             elif first + b < n_free:
                 for i in range(cg.v.size):
-                    X[i, first + b] = lanes.v[i, b]
+                    lanes.X[i, first + b] = lanes.v[i, b]
     return n
 
 
-@njit(**INNER)
+@rule
 def solve_lanes(
-    g: Arrays, active: Active, choices: int, lanes: Lanes, weight: Floats, tol: float, column_tol: float, limit: int
+    g: Arrays, active: Active, choices: int, lanes: Lanes, weight: Floats, tol: float, column: float
 ) -> int:
     """v := M^-1 b in every lane, as `solve_newton`; iterations of the slowest lane.
 
     `weight` is d.(w d) of a column, 0 of another system.  A column x is a means to know what is left of that beyond
-    M, the curvature T = d.(w d) - x.M x of its multiplier, so its error in M is held to a part `column_tol` of T.
+    M, the curvature T = d.(w d) - x.M x of its multiplier, so its error in M is held to a part `column` of T.
     """
     z, rest, along, image = np.zeros((4, choices, LANES))
     size, start, found, curvature = np.zeros(LANES), np.empty(LANES), np.zeros(LANES), np.full(LANES, np.inf)
@@ -92,13 +98,13 @@ def solve_lanes(
             size[b] += rest[k, b] * rest[k, b]
     n = 0
     along[:] = rest
-    while n < limit:
+    while n < MAX_GRADIENTS:
         busy = False
         for b in range(LANES):
             if weight[b] > 0.0:
-                left = size[b] > max(column_tol * (weight[b] - start[b] + found[b]), MIN_COLUMN * weight[b])
+                left = size[b] > max(column * (weight[b] - start[b] + found[b]), MIN_COLUMN * weight[b])
             else:
-                left = size[b] > ROUNDING * start[b] and size[b] * (curvature[b] - 1.0) > tol * tol * start[b]
+                left = size[b] > ROUNDED_RESIDUAL * start[b] and size[b] * (curvature[b] - 1.0) > tol * tol * start[b]
             busy = busy or left
             if not left:
                 along[:, b] = 0.0
@@ -117,7 +123,7 @@ def solve_lanes(
     return n
 
 
-@njit(**INNER)
+@rule
 def descend_lanes(
     z: Floats, rest: Floats, along: Floats, image: Floats, size: Floats, found: Floats, curvature: Floats
 ) -> None:
@@ -143,8 +149,10 @@ def descend_lanes(
             size[b] = left
 
 
-@njit(**INNER)
-def load_columns(problem: Problem, active: Active, which: npt.NDArray[np.int64], F: Floats, weight: Floats) -> None:
+@rule
+def load_columns(
+    problem: GraphProblem, active: Active, which: npt.NDArray[np.int64], F: Floats, weight: Floats
+) -> None:
     """F[:, b] := G_pi^-T G^T (w d_j) with j = which[b], and weight[b] := d_j.(w d_j); zero where that is negative."""
     g, d = problem.g, problem.d
     F[:] = 0.0
@@ -178,7 +186,7 @@ def load_columns(problem: Problem, active: Active, which: npt.NDArray[np.int64],
                         F[i, b] += spread[b] / g.S * g.members[i]
 
 
-@njit(**INNER)
+@rule
 def sizes_in_metric(active: Active, F: Floats, out: Floats) -> None:
     """out[b] := |r|^2 of every lane, as `size_in_metric`."""
     t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
@@ -191,7 +199,7 @@ def sizes_in_metric(active: Active, F: Floats, out: Floats) -> None:
     out[0], out[1], out[2], out[3] = t0, t1, t2, t3
 
 
-@njit(**INNER)
+@rule
 def forward_lanes(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
     """F := G_pi^-T B z in four lanes, as `forward`."""
     F[:] = 0.0
@@ -241,7 +249,7 @@ def forward_lanes(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
                 F[i, 3] += chance * s3
 
 
-@njit(**INNER)
+@rule
 def backward_lanes(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
     """F := v in place and out := B^T v in four lanes, as `backward`."""
     c = out.shape[0]

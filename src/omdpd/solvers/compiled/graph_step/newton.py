@@ -12,16 +12,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import glue, rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays
 from omdpd.solvers.compiled.graph_step.active import (
     Active,
     Gradients,
+    empty_active,
+    empty_gradients,
     flow_residual_in_metric,
-    room_for_active,
-    room_for_gradients,
     select_active,
     solve_newton,
 )
@@ -33,18 +33,35 @@ from omdpd.solvers.compiled.graph_step.certificate import (
     hinges_of_slack,
     most_claimed,
 )
-from omdpd.solvers.compiled.graph_step.hinges import Marks, Memory, hinge_quadratic, hinge_step, mark_free, stiffen
-from omdpd.solvers.compiled.graph_step.lanes import Lanes, room_for_lanes, solve_flow_and_columns
-from omdpd.solvers.compiled.graph_step.line import Line, change_along_line, line_of, line_search
+from omdpd.solvers.compiled.graph_step.hinges import (
+    Marks,
+    StepBefore,
+    count_free,
+    hinge_quadratic,
+    hinge_step,
+    mark_free,
+    stiffen,
+)
+from omdpd.solvers.compiled.graph_step.lanes import Lanes, empty_lanes, solve_flow_and_columns
 from omdpd.solvers.compiled.graph_step.problem import (
-    Problem,
+    GraphProblem,
     change_of_slack,
-    clip_multipliers,
     dual_slack,
     occupancy_of_slack,
     water_filling,
 )
-from omdpd.solvers.compiled.options import GLUE, INNER
+from omdpd.solvers.compiled.newton.line import (
+    MIN_RADIUS,
+    SHORTER,
+    TRIALS,
+    Line,
+    change_along_line,
+    change_of_row,
+    line_along,
+    line_search,
+    next_radius,
+)
+from omdpd.solvers.compiled.newton.multipliers import clip_multipliers
 
 # Relative residual at which conjugate gradients stop far from the solution, and the error of a hinge's curvature there;
 # the factor when the gap stalls, and the least residual.
@@ -52,21 +69,16 @@ RESIDUAL, COLUMN, TIGHTENING, MIN_RESIDUAL = 0.1, 0.5, 0.1, 1e-10
 # Within so many tolerances of the solution, and after a step that held whole, the residual is one that would leave this
 # part of a tolerance, and no less than the last number: a Newton step saved is then worth more than gradients.
 NEAR, LEFT, LAST_RESIDUAL = 1e4, 0.1, 1e-3
-# Iterations of conjugate gradients per solve; only rounding or a hopeless direction asks for more.
-MAX_GRADIENTS = 2000
 # A certificate is computed where it is expected within this many tolerances.
 CLOSE = 10.0
 # Steps without a tenth less of expected gap after which the residual is tightened, and after which the run is given up.
 STALLED, PATIENCE = 6, 40
-# Trials of a bent step, the factor between their lengths, and the line's step below which a whole one is not tried: it
-# would be too long.
-TRIALS, SHORTER, FAR = 4, 0.4, 0.05
-# The trust region of xi: it shrinks with steps shorter than the first number, by no more than the second, to no less
-# than the third, and grows by the last after a whole or a bent step.
-SHORT, SHRINKAGE, MIN_RADIUS, GROWTH = 0.01, 1e-3, 1e-9, 4.0
+# The line's step below which a whole bent one is not tried, it would be too long; and the one below which the trust
+# region of xi shrinks.
+FAR, SHORT = 0.05, 0.01
 
 
-class Work(NamedTuple):
+class GraphWork(NamedTuple):
     """Arrays that every Newton step writes: values, slacks and their changes, an occupancy and masses, the systems."""
 
     V: Floats
@@ -80,9 +92,8 @@ class Work(NamedTuple):
     active: Active
     cg: Gradients
     lanes: Lanes
-    X: Floats
     free: Marks
-    memory: Memory
+    before: StepBefore
     T: Floats
     u: Floats
     slope: Floats
@@ -90,7 +101,7 @@ class Work(NamedTuple):
     trial_xi: Floats
 
 
-class Answer(NamedTuple):
+class CertifiedFlow(NamedTuple):
     """A certified point: occupancy, duals, gap, its scale and rounding, Newton and gradient steps; good enough?"""
 
     q: Floats
@@ -104,12 +115,12 @@ class Answer(NamedTuple):
     solved: bool
 
 
-@njit(**INNER)
-def workspace(g: Arrays, m: int) -> Work:
+@rule
+def workspace(g: Arrays, m: int) -> GraphWork:
     """Uninitialised arrays for a problem of this size."""
     N, R = g.members.size, g.copies.size
     states, rows = np.empty((4, N)), np.empty((4, R))
-    return Work(
+    return GraphWork(
         V=states[0],
         dV=states[1],
         trial_V=states[2],
@@ -118,12 +129,11 @@ def workspace(g: Arrays, m: int) -> Work:
         dy=rows[1],
         exact=rows[2],
         q=rows[3],
-        active=room_for_active(g),
-        cg=room_for_gradients(N),
-        lanes=room_for_lanes(N, m),
-        X=np.empty((N, m)),
+        active=empty_active(g),
+        cg=empty_gradients(N),
+        lanes=empty_lanes(N, m),
         free=np.zeros(m, np.bool_),
-        memory=Memory(np.zeros(m), np.zeros(m), np.zeros(m, np.bool_)),
+        before=StepBefore(np.zeros(m), np.zeros(m), np.zeros(m, np.bool_)),
         T=np.empty((m, m)),
         u=np.empty(m),
         slope=np.empty(m),
@@ -132,8 +142,8 @@ def workspace(g: Arrays, m: int) -> Work:
     )
 
 
-@njit(**GLUE)
-def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int) -> Answer:
+@glue
+def dual_newton(problem: GraphProblem, xi: Floats, work: GraphWork, tol: float, limit: int) -> CertifiedFlow:
     """At most `limit` Newton steps from (V, xi) with slack y, all overwritten; the best certified point.
 
     y is carried along by its changes: close to the solution those are small, so y holds the masses to rounding
@@ -141,10 +151,10 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
     """
     g, active, cg = problem.g, work.active, work.cg
     V, y, dy, u = work.V, work.y, work.dy, work.u
-    best = Answer(y, V, xi, np.inf, 1.0, 0.0, 0, 0, False)
+    best = CertifiedFlow(y, V, xi, np.inf, 1.0, 0.0, 0, 0, False)
     residual, radius, least, most = RESIDUAL, np.inf, np.inf, np.inf
     since, steps, gradients, stuck, whole = 0, 0, 0, False, False
-    work.memory.free[:] = False
+    work.before.free[:] = False
     while True:
         choices = select_active(g, y, active)
         flow_residual_in_metric(g, active, y, cg.F)
@@ -164,7 +174,7 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
             scale = min(whole_scale, most)
             if gap / scale < best.gap / best.scale:
                 solved = gap + noise <= tol * scale or gap <= noise
-                best = Answer(work.q.copy(), V.copy(), xi.copy(), gap, scale, noise, 0, 0, solved)
+                best = CertifiedFlow(work.q.copy(), V.copy(), xi.copy(), gap, scale, noise, 0, 0, solved)
             if best.solved or last:
                 break
         if since >= STALLED:
@@ -176,48 +186,58 @@ def dual_newton(problem: Problem, xi: Floats, work: Work, tol: float, limit: int
             wanted = min(residual, max(np.sqrt(LEFT * tol / expected), LAST_RESIDUAL))
         n, farthest = newton_step(problem, xi, choices, wanted, radius, work)
         gradients += n
-        line = line_of(g, y, dy, work.dV, work.exact, work.q)
+        line = line_over_copies(g, y, dy, work.dV, work.exact, work.q)
         step = line_search(line)
         whole = step == 1.0
         bent = not whole and bend(problem, V, xi, y, step, line, work)
         if not bent:
             move(problem.W, V, xi, y, step, work)
-        if whole or bent:
-            radius = max(radius, GROWTH * farthest)
-        elif step < SHORT and farthest > 0.0:
-            radius = max(farthest * max(2.0 * step, SHRINKAGE), MIN_RADIUS)
+        radius = next_radius(radius, step, farthest, whole or bent, SHORT)
         if step == 0.0 and not bent:
             stuck = residual <= MIN_RESIDUAL and not farthest > MIN_RADIUS
             residual = max(residual * TIGHTENING**2, MIN_RESIDUAL)
             dual_slack(problem, V, xi, y)
-    return Answer(best.q, best.V, best.xi, best.gap, best.scale, best.noise, steps, gradients, best.solved)
+    return CertifiedFlow(best.q, best.V, best.xi, best.gap, best.scale, best.noise, steps, gradients, best.solved)
 
 
-@njit(**GLUE)
+@glue
 def newton_step(
-    problem: Problem, xi: Floats, choices: int, residual: float, radius: float, work: Work
+    problem: GraphProblem, xi: Floats, choices: int, residual: float, radius: float, work: GraphWork
 ) -> tuple[int, float]:
     """The Newton direction (dV, dxi, dy) in `work`; the gradient iterations it took, and the largest |dxi_j|."""
-    g, active, cg, X = problem.g, work.active, work.cg, work.X
+    active, cg, X = work.active, work.cg, work.lanes.X
     free, dxi, farthest = work.free, work.dxi, 0.0
-    n_free = mark_free(work.u, xi, problem.W, free)
+    mark_free(work.u, xi, problem.W, free)
     dxi[:] = 0.0
-    if n_free == 0:
-        n = solve_newton(g, active, choices, cg, residual, MAX_GRADIENTS)
+    if count_free(free) == 0:
+        n = solve_newton(problem.g, active, choices, cg, residual)
     else:
         column = COLUMN if residual >= RESIDUAL else residual * residual
-        n = solve_flow_and_columns(
-            problem, active, choices, free, n_free, cg, work.lanes, X, residual, column, MAX_GRADIENTS
-        )
-        hinge_quadratic(problem, active, work.y, cg.v, X, free, n_free, work.T, work.slope)
-        stiffen(work.T, work.slope, xi, free, work.memory)
-        farthest = hinge_step(work.T, work.slope, xi, problem.W, free, n_free, radius, dxi)
+        n = solve_flow_and_columns(problem, active, choices, free, cg, work.lanes, residual, column)
+        hinge_quadratic(problem, active, work.y, cg.v, X, free, work.T, work.slope)
+        stiffen(work.T, work.slope, xi, free, work.before)
+        farthest = hinge_step(work.T, work.slope, xi, problem.W, free, radius, dxi)
     set_direction(cg.v, X, free, dxi, work.dV)
     change_of_slack(problem, work.dV, dxi, work.dy)
     return n, farthest
 
 
-@njit(**INNER)
+@rule
+def line_over_copies(g: Arrays, y: Floats, dy: Floats, dV: Floats, one: Floats, two: Floats) -> Line:
+    """The line from y along (dy, dV); `one` and `two` are scratch over rows.
+
+    Only rows that are positive somewhere on the way count, a quarter of them and less: they are gathered once.
+    """
+    n = 0
+    for r in range(y.size):
+        if max(y[r], y[r] + dy[r]) > 0.0:
+            root = np.sqrt(g.copies[r])
+            one[n], two[n] = root * y[r], root * dy[r]
+            n += 1
+    return line_along(one[:n], two[:n], g.mu, dV)
+
+
+@rule
 def set_direction(v: Floats, X: Floats, free: Marks, dxi: Floats, dV: Floats) -> None:
     """dV := -v - sum_j dxi_j X_j, over the free multipliers."""
     for i in range(dV.size):
@@ -229,8 +249,8 @@ def set_direction(v: Floats, X: Floats, free: Marks, dxi: Floats, dV: Floats) ->
         dV[i] = total
 
 
-@njit(**INNER)
-def move(W: Floats, V: Floats, xi: Floats, y: Floats, step: float, work: Work) -> None:
+@rule
+def move(W: Floats, V: Floats, xi: Floats, y: Floats, step: float, work: GraphWork) -> None:
     """(V, xi, y) += step (dV, dxi, dy)."""
     if step > 0.0:
         for i in range(V.size):
@@ -242,8 +262,8 @@ def move(W: Floats, V: Floats, xi: Floats, y: Floats, step: float, work: Work) -
         clip_multipliers(W, xi)
 
 
-@njit(**INNER)
-def bend(problem: Problem, V: Floats, xi: Floats, y: Floats, step: float, line: Line, work: Work) -> bool:
+@rule
+def bend(problem: GraphProblem, V: Floats, xi: Floats, y: Floats, step: float, line: Line, work: GraphWork) -> bool:
     """Move to a V by water filling with the masses of the linear model, if one of a few lengths beats the line.
 
     None shorter than the line's own step does.
@@ -268,7 +288,7 @@ def bend(problem: Problem, V: Floats, xi: Floats, y: Floats, step: float, line: 
     return False
 
 
-@njit(**INNER)
+@rule
 def masses_of_model(copies: Floats, active: Active, y: Floats, dy: Floats, length: float, mass: Floats) -> None:
     """The states' masses after a step in the linear model, none below zero."""
     for i in range(mass.size):
@@ -279,13 +299,12 @@ def masses_of_model(copies: Floats, active: Active, y: Floats, dy: Floats, lengt
         mass[i] = max(total, 0.0)
 
 
-@njit(**INNER)
+@rule
 def change_to(g: Arrays, y: Floats, moved: Floats, V: Floats, moved_V: Floats) -> float:
     """theta at another point less theta here."""
     total = 0.0
     for r in range(y.size):
-        before, after = max(y[r], 0.0), max(moved[r], 0.0)
-        total += 0.5 * g.copies[r] * (after - before) * (after + before)
+        total += g.copies[r] * change_of_row(y[r], moved[r])
     for i in range(g.mu.size):
         total += g.mu[i] * (moved_V[i] - V[i])
     return total

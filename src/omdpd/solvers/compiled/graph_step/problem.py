@@ -3,8 +3,8 @@
     minimise  sum_r copies_r / 2 (q_r - c_r)^2 + sum_j W_j [d_j.Q]^+    over the flows Q = copies q of the graph
 
 Dual: V over states, xi over hinges, and the slack y_r = c_r - xi.d_r - V_i + p_r.V' of row r of state i.  Every d_j is
-scaled to largest entry one, and W and xi with it, which changes neither q nor V nor the objective.  A uniform law costs
-one mean of V per layer (backward) and one sum of flow per layer (forward).
+scaled to largest entry one.  A uniform law costs one mean of V per layer (backward) and one sum of flow per layer
+(forward).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import inline, rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, spread_over_layer
-from omdpd.solvers.compiled.options import INLINE, INNER
+from omdpd.solvers.compiled.newton.heating import divide
 
 
-class Problem(NamedTuple):
+class GraphProblem(NamedTuple):
     """Data of one step: the graph, c (R,), d (R, m), W (m,), and sum_j W_j max|d_j| of the hinges with entries."""
 
     g: Arrays
@@ -29,32 +29,8 @@ class Problem(NamedTuple):
     weight: float
 
 
-@njit(**INNER)
-def scaled_hinges(d: Floats, W: Floats) -> tuple[Floats, Floats, float]:
-    """d / max|d_j| by rows (R, m), the m scales (one for a hinge without entries), and sum_j W_j max|d_j|."""
-    m, R = d.shape
-    size, rows, weight = np.ones(m), np.empty((R, m)), 0.0
-    for j in range(m):
-        largest = 0.0
-        for r in range(R):
-            largest = max(largest, abs(d[j, r]))
-        if largest > 0.0:
-            size[j] = largest
-            weight += W[j] * largest
-        for r in range(R):
-            rows[r, j] = d[j, r] / size[j]
-    return rows, size, weight
-
-
-@njit(**INNER)
-def clip_multipliers(W: Floats, xi: Floats) -> None:
-    """Put xi back into its box: 0 <= xi_j <= W_j."""
-    for j in range(xi.size):
-        xi[j] = min(max(xi[j], 0.0), W[j])
-
-
-@njit(**INNER)
-def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> None:
+@rule
+def change_of_slack(problem: GraphProblem, dV: Floats, dxi: Floats, dy: Floats) -> None:
     """dy := -dxi.d - dV_i + p.dV'."""
     g, d, m = problem.g, problem.d, dxi.size
     for h in range(g.layers.size - 1):
@@ -70,16 +46,16 @@ def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> No
                 dy[r] = total - here
 
 
-@njit(**INNER)
-def dual_slack(problem: Problem, V: Floats, xi: Floats, y: Floats) -> None:
+@rule
+def dual_slack(problem: GraphProblem, V: Floats, xi: Floats, y: Floats) -> None:
     """y := c - xi.d - V_i + p.V'."""
     change_of_slack(problem, V, xi, y)
     for r in range(y.size):
         y[r] += problem.c[r]
 
 
-@njit(**INNER)
-def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floats) -> None:
+@rule
+def water_filling(problem: GraphProblem, xi: Floats, mass: Floats, V: Floats, y: Floats) -> None:
     """V backward such that the rows of every state carry its given mass, and the slack y of (V, xi).
 
     sum_r copies_r [level_r - V]^+ = mass with level = c - xi.d + p.V'; V is the best level where there is no mass.
@@ -102,7 +78,7 @@ def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floa
             V[i] = fill_state(g.copies, y, low, high, best, mass[i])
 
 
-@njit(**INLINE)
+@inline
 def fill_state(copies: Floats, y: Floats, low: int, high: int, best: int, mass: float) -> float:
     """The water level of one state, whose levels are in y[low:high]; they become slacks.
 
@@ -127,7 +103,7 @@ def fill_state(copies: Floats, y: Floats, low: int, high: int, best: int, mass: 
     return top + depth
 
 
-@njit(**INNER)
+@rule
 def masses_of_mixture(g: Arrays, reference: Floats, mix: float, mass: Floats) -> None:
     """State masses of the policy of `reference`, mixed with a share `mix` of the one uniform over true actions."""
     mass[:] = 0.0
@@ -150,7 +126,7 @@ def masses_of_mixture(g: Arrays, reference: Floats, mix: float, mass: Floats) ->
         spread_over_layer(g, spread, mass, h + 1)
 
 
-@njit(**INNER)
+@rule
 def masses_of_occupancy(g: Arrays, q: Floats, mass: Floats) -> None:
     """State masses of an occupancy."""
     for i in range(mass.size):
@@ -160,7 +136,7 @@ def masses_of_occupancy(g: Arrays, q: Floats, mass: Floats) -> None:
         mass[i] = total
 
 
-@njit(**INNER)
+@rule
 def occupancy_of_slack(g: Arrays, y: Floats, q: Floats, mass: Floats) -> None:
     """q := the forward pass of the policy proportional to copies [y]^+ (the best row where none is positive)."""
     mass[:] = 0.0
@@ -189,23 +165,10 @@ def occupancy_of_slack(g: Arrays, y: Floats, q: Floats, mass: Floats) -> None:
         spread_over_layer(g, spread, mass, h + 1)
 
 
-@njit(**INNER)
-def hottest(problem: Problem) -> float:
-    """A temperature at which no number of the objective exceeds one."""
-    tau = 10.0
-    for r in range(problem.c.size):
-        tau = max(tau, abs(problem.c[r]))
-    for j in range(problem.W.size):
-        tau = max(tau, problem.W[j])
-    return tau
-
-
-@njit(**INNER)
-def heated(problem: Problem, tau: float) -> Problem:
+@rule
+def heated(problem: GraphProblem, tau: float) -> GraphProblem:
     """The problem with its linear terms and hinges divided by tau: a regulariser tau times as heavy."""
-    c, W = problem.c.copy(), problem.W.copy()
-    for r in range(c.size):
-        c[r] /= tau
-    for j in range(W.size):
-        W[j] /= tau
-    return Problem(g=problem.g, c=c, d=problem.d, W=W, weight=problem.weight / tau)
+    c, W = np.empty(problem.c.size), np.empty(problem.W.size)
+    divide(problem.c, tau, c)
+    divide(problem.W, tau, W)
+    return GraphProblem(g=problem.g, c=c, d=problem.d, W=W, weight=problem.weight / tau)

@@ -14,34 +14,35 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import entry
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_flow import Arrays
 from omdpd.solvers.compiled.graph_step.newton import dual_newton, workspace
 from omdpd.solvers.compiled.graph_step.problem import (
-    Problem,
-    clip_multipliers,
+    GraphProblem,
     heated,
-    hottest,
     masses_of_mixture,
     masses_of_occupancy,
     occupancy_of_slack,
-    scaled_hinges,
     water_filling,
 )
-from omdpd.solvers.compiled.options import ENTRY
+from omdpd.solvers.compiled.newton.certificate import ALMOST, FAILED, SOLVED
+from omdpd.solvers.compiled.newton.heating import (
+    COOLING,
+    MAX_FACTOR,
+    MIX,
+    TOLERANCE_HEATED,
+    Ladder,
+    hottest,
+    next_rung,
+)
+from omdpd.solvers.compiled.newton.multipliers import clip_multipliers, scaled_hinges
 
-SOLVED, INACCURATE, FAILED = 0, 1, 2
-# An answer whose relative gap is within this many tolerances is called inaccurate rather than failed.
-INACCURATE_TOLERANCES = 100.0
-# Share of the uniform policy in the start: every reachable state then has mass, and V a meaning there.
-MIX = 0.01
-# Newton steps at the wanted temperature, and at one on the way, which is followed loosely.
-STEPS, STEPS_HEATED, TOLERANCE_HEATED = 120, 40, 1e-6
-# The temperature falls by the first factor at first and then, depending on how well Newton's method can follow, by one
-# between the other two; a factor above the last means that it cannot, and the problem is given up.
-COOLING, MIN_FACTOR, MAX_FACTOR = 0.1, 0.01, 0.8
+# An answer whose relative gap is within this many tolerances is called almost solved rather than failed.
+ALMOST_TOLERANCES = 100.0
+# Newton steps at the wanted temperature, and at one on the way.
+STEPS, STEPS_HEATED = 120, 40
 # Newton steps in total after which the best certified point is returned.
 MAX_STEPS = 800
 
@@ -59,23 +60,22 @@ class Solution(NamedTuple):
     status: int
 
 
-@njit(**ENTRY)
+@entry
 def solve_graph(g: Arrays, c: Floats, reference: Floats, d: Floats, W: Floats, tol: float, start: Floats) -> Solution:
     """Solve one step: c and reference (R,), d (m, R), W and the multipliers to start from (m,)."""
     rows, size, weight = scaled_hinges(d, W)
-    target = Problem(g=g, c=c, d=rows, W=W * size, weight=weight)
+    target = GraphProblem(g=g, c=c, d=rows, W=W * size, weight=weight)
     work = workspace(g, W.size)
     xi = start * size
     mass = np.empty(g.members.size)
     masses_of_mixture(g, reference, MIX, mass)
-    problem, tau, factor = target, 1.0, COOLING
-    reached, reached_xi = 0.0, xi
+    problem, ladder, reached_xi = target, Ladder(1.0, COOLING, 0.0), xi
     q, V, best_xi, gap, scale, noise = reference, mass, xi, np.inf, 1.0, 0.0
     steps, gradients = 0, 0
-    while steps < MAX_STEPS and factor < MAX_FACTOR:
+    while steps < MAX_STEPS and ladder.factor < MAX_FACTOR:
         clip_multipliers(problem.W, xi)
         water_filling(problem, xi, mass, work.V, work.y)
-        hot = tau > 1.0
+        hot = ladder.tau > 1.0
         accuracy, limit = (max(TOLERANCE_HEATED, tol), STEPS_HEATED) if hot else (tol, STEPS)
         answer = dual_newton(problem, xi, work, accuracy, limit)
         if not hot and answer.gap / answer.scale < gap / scale:
@@ -86,19 +86,15 @@ def solve_graph(g: Arrays, c: Floats, reference: Floats, d: Floats, W: Floats, t
         if answer.solved and not hot:
             break
         if answer.solved:
-            reached, reached_xi, factor = tau, answer.xi * tau, max(factor * factor, MIN_FACTOR)
+            reached_xi = answer.xi * ladder.tau
             masses_of_occupancy(g, answer.q, mass)
-        elif reached > 0.0:
-            factor = np.sqrt(factor)
-        elif hot:
-            break
-        tau = max(1.0, reached * factor) if reached > 0.0 else hottest(target)
-        problem = heated(target, tau)
-        xi = reached_xi / tau if reached > 0.0 else np.zeros(W.size)
+        ladder = next_rung(ladder, answer.solved, hottest(target.c, target.W))
+        problem = heated(target, ladder.tau)
+        xi = reached_xi / ladder.tau if ladder.reached > 0.0 else np.zeros(W.size)
     gap += noise
     if not gap < np.inf:
         q, V, gap = np.empty(c.size), np.zeros(mass.size), np.inf
         occupancy_of_slack(g, reference, q, mass)
     # Rounding may have ended the solve above its tolerance; what is claimed is what the gap says.
-    status = SOLVED if gap <= tol * scale else INACCURATE if gap <= INACCURATE_TOLERANCES * tol * scale else FAILED
+    status = SOLVED if gap <= tol * scale else ALMOST if gap <= ALMOST_TOLERANCES * tol * scale else FAILED
     return Solution(q, V, best_xi / size, gap, scale, steps, gradients, status)

@@ -15,11 +15,10 @@ arithmetic when there are few states.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.kernel_step.problem import BLAS_FROM
-from omdpd.solvers.compiled.options import INNER
 
 # A pivot this small relative to its diagonal entry is rounding: it is replaced, which leaves that state where it is.
 MIN_PIVOT = 1e-15
@@ -27,11 +26,11 @@ MIN_PIVOT = 1e-15
 TINY, REPLACED = 1e-300, 1e-290
 
 
-@njit(**INNER)
+@rule
 def assemble(p: Floats, w: Floats, D: Floats, E: Floats, rows: Floats) -> None:
     """Write the diagonal blocks (H, S, S; lower triangles) and the off-diagonal blocks (H, S, S; the last unused).
 
-    `rows` (S A, S) is room for the rows of positive weight, times sqrt(w), of one step.
+    `rows` (S A, S) holds the rows of positive weight, times sqrt(w), of one step.
     """
     H, R = w.shape
     S = D.shape[1]
@@ -62,13 +61,13 @@ def assemble(p: Floats, w: Floats, D: Floats, E: Floats, rows: Floats) -> None:
             gram_of_rows(rows, count, D, h + 1)
 
 
-@njit(**INNER)
+@rule
 def gram_of_rows(rows: Floats, count: int, D: Floats, h: int) -> None:
     """D_h := sum of the outer products of the first `count` rows."""
     np.dot(rows[:count].T, rows[:count], D[h])
 
 
-@njit(**INNER)
+@rule
 def factorise(D: Floats, E: Floats) -> None:
     """Overwrite D by the factors L_h (lower triangles) and E by F_h."""
     H, S = D.shape[0], D.shape[1]
@@ -86,7 +85,7 @@ def factorise(D: Floats, E: Floats) -> None:
             divide_by_factor(D, E, h)
 
 
-@njit(**INNER)
+@rule
 def subtract_gram(D: Floats, F: Floats, h: int) -> None:
     """D_h -= F_{h-1}^T F_{h-1} (lower triangle)."""
     gram = np.dot(F[h - 1].T, F[h - 1])
@@ -95,7 +94,7 @@ def subtract_gram(D: Floats, F: Floats, h: int) -> None:
             D[h, i, j] -= gram[i, j]
 
 
-@njit(**INNER)
+@rule
 def cholesky(D: Floats, h: int) -> None:
     """Overwrite the lower triangle of D_h by its Cholesky factor; tiny pivots are floored, never an error."""
     S = D.shape[1]
@@ -115,7 +114,7 @@ def cholesky(D: Floats, h: int) -> None:
         D[h, i, i] = np.sqrt(pivot)
 
 
-@njit(**INNER)
+@rule
 def divide_by_factor(L: Floats, E: Floats, h: int) -> None:
     """E_h := L_h^{-1} E_h, four rows of E at a time to spare loads and stores."""
     S = E.shape[1]
@@ -136,7 +135,7 @@ def divide_by_factor(L: Floats, E: Floats, h: int) -> None:
             E[h, i, j] *= inverse
 
 
-@njit(**INNER)
+@rule
 def solve_blocks(L: Floats, F: Floats, X: Floats) -> None:
     """X := M^{-1} X for right-hand sides (H, k, S)."""
     H, width, S = X.shape

@@ -1,8 +1,7 @@
 """The one-kernel mirror step as data, and the linear maps between its variables.
 
 Rows r = (s, a) of a step are numbered s A + a, so occupancies and slacks are (H, S A), the kernel (H, S A, S)
-and the hinges (H, S A, m).  Every d_j is scaled to largest entry one, so that regularisation and tolerances mean
-the same for every hinge; W and xi are scaled with it, which changes neither q nor V nor the objective.
+and the hinges (H, S A, m), each scaled to largest entry one.
 """
 
 from __future__ import annotations
@@ -10,21 +9,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from omdpd.jit.decorators import entry, rule
+from omdpd.jit.pointers import flat
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.levels import log_sum_exp, water_level
-from omdpd.solvers.compiled.options import ENTRY, INNER
+from omdpd.solvers.compiled.levels import water_level
+from omdpd.solvers.compiled.newton.heating import divide
 
 # From this many states on, products go to BLAS; below, its call overhead exceeds the work.
 BLAS_FROM = 16
-# Exponents are capped here (KL), far above any log-occupancy on the way to the solution.
-MAX_EXPONENT = 300.0
-# A state with less mass than this is started as if it had this much (KL), so that its logarithm exists.
-MIN_MASS = 1e-30
 
 
-class Problem(NamedTuple):
+class KernelProblem(NamedTuple):
     """Data of one mirror step in row layout: c (H, S A), p (H, S A, S), mu (S,), d (H, S A, m), W (m,).
 
     `weight` is sum_j W_j max|d_j|, in which a hinge without entries does not count.
@@ -36,40 +32,55 @@ class Problem(NamedTuple):
     d: Floats
     W: Floats
     weight: float
-    kl: bool
 
 
-@njit(**ENTRY)
-def scaled_hinges(d: Floats, W: Floats) -> tuple[Floats, Floats, float]:
-    """d / max|d_j| in row layout, the m scales (one for a hinge without entries), and sum_j W_j max|d_j|."""
-    m, H, S, A = d.shape
-    size = np.ones(m)
-    rows = np.empty((H, S * A, m))
-    weight = 0.0
-    for j in range(m):
-        largest = 0.0
-        for h in range(H):
-            for s in range(S):
-                for a in range(A):
-                    largest = max(largest, abs(d[j, h, s, a]))
-        if largest > 0.0:
-            size[j] = largest
-            weight += W[j] * largest
-        for h in range(H):
-            for s in range(S):
-                for a in range(A):
-                    rows[h, s * A + a, j] = d[j, h, s, a] / size[j]
-    return rows, size, weight
+class KernelWork(NamedTuple):
+    """Arrays written by every Newton step: values, slacks, their changes, masses, weights, blocks, right-hand sides.
+
+    `trial` is for bent steps: values, masses of the states, slacks, multipliers; `best` is the best certified point:
+    occupancy, values, multipliers; `hot` is for a heated problem: its linear terms and hinges.
+    """
+
+    V: Floats
+    y: Floats
+    level: Floats
+    dV: Floats
+    q: Floats
+    w: Floats
+    dy: Floats
+    D: Floats
+    E: Floats
+    rows: Floats
+    X: Floats
+    trial: tuple[Floats, Floats, Floats, Floats]
+    best: tuple[Floats, Floats, Floats]
+    hot: tuple[Floats, Floats]
 
 
-@njit(**INNER)
-def clip_multipliers(problem: Problem, xi: Floats) -> None:
-    """Put xi back into its box: 0 <= xi_j <= W_j."""
-    for j in range(xi.size):
-        xi[j] = min(max(xi[j], 0.0), problem.W[j])
+@rule
+def workspace(H: int, S: int, A: int, m: int) -> KernelWork:
+    """Uninitialised arrays for a problem of this size."""
+    rows, states, blocks = np.empty((7, H, S * A)), np.empty((5, H, S)), np.empty((2, H, S, S))
+    level, square, sides, duals = np.empty(A), np.empty((S * A, S)), np.empty((H, m + 1, S)), np.empty((3, m))
+    return KernelWork(
+        V=states[0],
+        y=rows[0],
+        level=level,
+        dV=states[1],
+        q=rows[1],
+        w=rows[2],
+        dy=rows[3],
+        D=blocks[0],
+        E=blocks[1],
+        rows=square,
+        X=sides,
+        trial=(states[2], states[3], rows[4], duals[0]),
+        best=(rows[5], states[4], duals[1]),
+        hot=(rows[6], duals[2]),
+    )
 
 
-@njit(**INNER)
+@rule
 def expectation(p: Floats, V: Floats, h: int, out: Floats) -> None:
     """out[h, r] := p_r.V_{h+1} for the rows of step h (0 at the last step)."""
     H, R, S = p.shape
@@ -86,14 +97,14 @@ def expectation(p: Floats, V: Floats, h: int, out: Floats) -> None:
         expectation_by_blas(p, V, h, out)
 
 
-@njit(**INNER)
+@rule
 def expectation_by_blas(p: Floats, V: Floats, h: int, out: Floats) -> None:
     """The same for many states.  Apart, because the views cost more than the arithmetic for few."""
     np.dot(p[h], V[h + 1], out[h])
 
 
-@njit(**INNER)
-def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> None:
+@rule
+def change_of_slack(problem: KernelProblem, dV: Floats, dxi: Floats, dy: Floats) -> None:
     """dy := -dV_h(s) + p.dV_{h+1} - dxi.d."""
     H, R = dy.shape
     S = dV.shape[1]
@@ -112,8 +123,8 @@ def change_of_slack(problem: Problem, dV: Floats, dxi: Floats, dy: Floats) -> No
                 dy[h, r] -= total
 
 
-@njit(**ENTRY)
-def dual_slack(problem: Problem, V: Floats, xi: Floats) -> Floats:
+@entry
+def dual_slack(problem: KernelProblem, V: Floats, xi: Floats) -> Floats:
     """y = c - xi.d - V_h(s) + p.V_{h+1}."""
     H, R = problem.c.shape
     y = np.empty((H, R))
@@ -124,11 +135,11 @@ def dual_slack(problem: Problem, V: Floats, xi: Floats) -> Floats:
     return y
 
 
-@njit(**INNER)
-def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floats, level: Floats) -> None:
+@rule
+def water_filling(problem: KernelProblem, xi: Floats, mass: Floats, V: Floats, y: Floats, level: Floats) -> None:
     """V backward in h such that the rows of every state carry its given mass (H, S), and the slack y of (V, xi).
 
-    Euclid: sum_a [level_a - V]^+ = mass; KL: sum_a exp(level_a - V) = mass, with level = c - xi.d + p.V_{h+1}.
+    sum_a [level_a - V]^+ = mass with level = c - xi.d + p.V_{h+1}.
     """
     H, S = mass.shape
     A = level.size
@@ -141,16 +152,22 @@ def water_filling(problem: Problem, xi: Floats, mass: Floats, V: Floats, y: Floa
                     y[h, r] -= xi[j] * problem.d[h, r, j]
                 y[h, r] += problem.c[h, r]
                 level[a] = y[h, r]
-            if problem.kl:
-                V[h, s] = log_sum_exp(level) - np.log(max(mass[h, s], MIN_MASS))
-            else:
-                V[h, s] = water_level(level, mass[h, s])
+            V[h, s] = water_level(level, mass[h, s])
             for a in range(A):
                 y[h, s * A + a] -= V[h, s]
 
 
-@njit(**INNER)
-def masses_of_mixture(problem: Problem, reference: Floats, mix: float) -> Floats:
+@rule
+def heated(problem: KernelProblem, tau: float, work: KernelWork) -> KernelProblem:
+    """The problem with its linear terms and hinges divided by tau, in `work.hot`."""
+    c, W = work.hot
+    divide(flat(problem.c), tau, flat(c))
+    divide(problem.W, tau, W)
+    return KernelProblem(c, problem.p, problem.mu, problem.d, W, problem.weight / tau)
+
+
+@rule
+def masses_of_mixture(problem: KernelProblem, reference: Floats, mix: float) -> Floats:
     """State masses (H, S) of the policy of `reference` (H, S A) mixed with a share `mix` of the uniform one."""
     H, R = reference.shape
     S = problem.mu.size
@@ -173,7 +190,7 @@ def masses_of_mixture(problem: Problem, reference: Floats, mix: float) -> Floats
     return mass
 
 
-@njit(**INNER)
+@rule
 def write_masses(q: Floats, mass: Floats) -> None:
     """Write the state masses (H, S) of an occupancy (H, S A)."""
     H, S = mass.shape
@@ -183,25 +200,3 @@ def write_masses(q: Floats, mass: Floats) -> None:
             mass[h, s] = 0.0
             for a in range(A):
                 mass[h, s] += q[h, s * A + a]
-
-
-@njit(**INNER)
-def hottest(problem: Problem) -> float:
-    """A temperature at which no number of the objective exceeds one."""
-    tau = 10.0
-    for h in range(problem.c.shape[0]):
-        for r in range(problem.c.shape[1]):
-            tau = max(tau, abs(problem.c[h, r]))
-    for j in range(problem.W.size):
-        tau = max(tau, problem.W[j])
-    return tau
-
-
-@njit(**INNER)
-def heat(problem: Problem, tau: float, c: Floats, W: Floats) -> None:
-    """Write the linear terms and hinges divided by tau: those of a regulariser tau times as heavy."""
-    for h in range(c.shape[0]):
-        for r in range(c.shape[1]):
-            c[h, r] = problem.c[h, r] / tau
-    for j in range(W.size):
-        W[j] = problem.W[j] / tau

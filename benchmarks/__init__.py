@@ -1,0 +1,1 @@
+"""Timings, fuzzers and long trials."""

@@ -1,0 +1,262 @@
+"""`omdpd lab`: `suite`, `compare`, `bounds` and `monitor`, for whoever studies the learners themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Column, Table
+
+from omdpd.beliefs.confidence import DELTA
+from omdpd.cli.playing import (
+    Names,
+    Plan,
+    Plugins,
+    names_of,
+    play_alone,
+    play_experiment,
+    plays,
+    registry_of,
+    suitable,
+)
+from omdpd.cli.screen import Screen
+from omdpd.experiments.comparing import (
+    YARDSTICK,
+    comparison_grids,
+    longer_runs,
+    suite_grid,
+    without_slow,
+    yardstick,
+)
+from omdpd.experiments.experiment import write_summaries
+from omdpd.experiments.registry import run_of
+from omdpd.experiments.tuning import N_TRIES, tuned
+from omdpd.play.units import in_user_units
+from omdpd.problem.arrays import positive_integer
+from omdpd.problem.setting import Setting
+from omdpd.report.comparison import Difference, at_lengths, leaders, tidy_csv
+from omdpd.report.planes import write_comparison, write_tuning
+from omdpd.report.results import late_violations
+from omdpd.report.stored import load_run
+from omdpd.report.tables import print_table
+from omdpd.storage.atomic import write_atomically
+from omdpd.theory.bounds import Term, theorem_numbers, theorem_terms, total
+from omdpd.theory.monitor import HEAD, Monitor
+from omdpd.theory.replay import monitor_stored
+
+Places = Annotated[str, typer.Option(help="Comma-separated names; five worlds with what suits them if empty.")]
+Size = Annotated[int, typer.Option(min=1)]
+# What may be folded in a narrow terminal; numbers never are, because a number that is cut says something else.
+WORDS = ("inequality", "in", "verdict")
+
+
+@plays()
+def suite(
+    plan: Plan,
+    worlds: Names = "",
+    natures: Annotated[str, typer.Option(help="Comma-separated names; those that suit the suite if empty.")] = "",
+    learners: Annotated[str, typer.Option(help="Comma-separated names; our presets and Uniform if empty.")] = "",
+    episodes: Annotated[int | None, typer.Option(help="Episodes K per run; 1000, or 100 with --large.")] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 2,
+    out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/suite"),
+    plugin: Plugins = None,
+    large: Annotated[
+        bool, typer.Option("--large", help="Worlds of thousands of states, with the default learner.")
+    ] = False,
+) -> None:
+    """Run our learners over all worlds.
+
+    With them the uniform policy; every world has the natures that suit it.
+    """
+    console, names = Screen(), (names_of(worlds), names_of(natures), names_of(learners))
+    experiment = suite_grid(registry_of(plugin), *names, episodes, seeds, large)
+    runs = suitable(console, [experiment])
+    if not learners:
+        runs, slow = without_slow(runs)
+        for line in slow:
+            console.print(f"left out: {line}", highlight=False, soft_wrap=True)
+    records = play_experiment(console, experiment, out, plan, runs)
+    print_table(console, records)
+    for line in late_violations(records):
+        console.print(line, highlight=False)
+    console.print(f"{plan.drawn(out)}numbers: {out / 'summary.csv'}", highlight=False)
+
+
+@plays()
+def compare(
+    plan: Plan,
+    worlds: Places = "",
+    natures: Places = "",
+    learners: Names = "",
+    episodes: Annotated[int, typer.Option(help="Episodes K per run.")] = 3000,
+    seeds: Annotated[int, typer.Option(help="How many seeds, the same for all learners of a world.")] = 12,
+    against: Annotated[
+        str | None, typer.Option(help=f"The learner that paired differences are taken to ({YARDSTICK}, or the first).")
+    ] = None,
+    n_tries: Annotated[int, typer.Option("--tries", help="Tries per learner; 1: the settings as they come.")] = N_TRIES,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small comparison of one family: minutes, not half an hour.")
+    ] = False,
+    long: Annotated[bool, typer.Option(help="Play the leaders for other numbers of episodes too.")] = True,
+    out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/compare"),
+    plugin: Plugins = None,
+) -> None:
+    """Compare all learners, each with equal tuning.
+
+    Every learner is tuned with the same number of tries, then all of them meet the same worlds, natures and seeds.
+    Three stages, each in a folder of its own and resumable: `training` (the tries), `runs` of the comparison itself,
+    and `long` (the leaders at other numbers of episodes).  Tables, differences, ranks and choices stand beside them.
+    """
+    positive_integer("--tries", n_tries)
+    if quick:
+        episodes, seeds, n_tries, long = min(episodes, 300), min(seeds, 3), min(n_tries, 4), False
+    console, names = Screen(), (names_of(worlds), names_of(natures), names_of(learners))
+    runs = suitable(console, comparison_grids(registry_of(plugin), *names, episodes, seeds, quick))
+    against = yardstick(runs, against)
+    found = tuned(runs, n_tries, lambda wanted: play_alone(console, wanted, out / "training", plan))
+    write_tuning(found.tries, found.choices, out, plan.figures)
+    records = play_experiment(console, found.experiment(episodes, seeds), out, plan, found.runs)
+    plain = [{**record, "learner": record["learner"].split("(")[0]} for record in records]
+    title = "each learner as it comes" if n_tries == 1 else f"each learner with the best of its tries (up to {n_tries})"
+    print_table(console, plain)
+    drawn = None if not plan.figures else f"{title}: means and 95 % intervals"
+    console.print(_differences(write_comparison(plain, against, out, drawn), against))
+    console.print(f"{plan.drawn(out)}tables and numbers: {out}", highlight=False)
+    if long:
+        first = [record for record in records if record["world"] == runs[0].world.label]
+        played = play_alone(console, longer_runs(found.runs, leaders(first)), out / "long", plan)
+        write_summaries(played, out / "long")
+        same = {(r["nature"], r["learner"], r["seed"]) for r in played}
+        _show_growth(console, [*played, *(r for r in first if (r["nature"], r["learner"], r["seed"]) in same)], out)
+
+
+def _differences(found: Sequence[Difference], against: str) -> Table:
+    """The paired differences as a table: mean, interval, and a star where Holm's p value is below 0.05."""
+    shown = Table(title=f"Paired differences to {against} (mean, 95 %)", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("learner", "regret", "violation"):
+        shown.add_column(name, no_wrap=True)
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for each in found:
+        rows.setdefault((f"{each.world}, {each.nature}", each.learner), {})[each.metric] = _cell(each)
+    last = ""
+    for (place, learner), cells in rows.items():
+        if place != last:
+            shown.add_row(f"[bold]{place}[/bold]")
+        last = place
+        shown.add_row(f" {learner}", cells.get("regret", "-"), cells.get("violation", "-"))
+    return shown
+
+
+def _cell(each: Difference) -> str:
+    interval = "" if each.low is None else f" ({each.low:+.0f} .. {each.high:+.0f})"
+    return f"{each.mean:+.0f}{interval}" + (" *" if each.p_holm is not None and each.p_holm < 0.05 else "")
+
+
+def _show_growth(console: Console, records: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Regret and violation of the leaders by the number of episodes, on the terminal and in growth.csv."""
+    shown = Table(title="Growth across runs of different lengths", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("world, nature", "learner", "K", "regret", "violation"):
+        shown.add_column(name, no_wrap=True)
+    lines = at_lengths([in_user_units(record) for record in records])
+    for each in lines:
+        regret = "-" if each.regret is None else f"{each.regret:.0f}"
+        shown.add_row(
+            f"{each.world}, {each.nature}", each.learner, str(each.episodes), regret, f"{each.violation:.0f}"
+        )  # fmt: skip
+    console.print(shown)
+    write_atomically(out / "growth.csv", tidy_csv(lines).encode())
+
+
+def bounds(
+    states: Size = 5,
+    actions: Size = 3,
+    horizon: Size = 5,
+    constraints: Size = 1,
+    episodes: Annotated[int, typer.Option(min=1, help="K.")] = 3000,
+    delta: Annotated[float, typer.Option(help="The probability with which the theorem may fail.")] = DELTA,
+    beside: Annotated[Path | None, typer.Option(help="A folder of results, whose curves are drawn with them.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where the figure goes (png, svg, pdf).")] = None,
+) -> None:
+    """Print the paper's theorem as numbers.
+
+    Every term, for the paper's C = SAH/2 and for C = H, which is enough.
+    """
+    setting = Setting(horizon, states, actions, constraints, n_episodes=episodes)
+    loose = theorem_terms(setting, delta, states * actions * horizon / 2.0)
+    tight = theorem_terms(setting, delta)
+    table = Table(
+        Column("term", no_wrap=True), "C = SAH/2", "below HK from K =", "C = H", "below HK from K =", box=None
+    )
+    for wide, narrow in zip(loose, tight, strict=True):
+        table.add_row(_name(wide), f"{wide.value:.4g}", _first(wide), f"{narrow.value:.4g}", _first(narrow))
+    for side in ("regret", "violation"):
+        table.add_row(f"{side}, sum", f"{total(loose, side):.4g}", "", f"{total(tight, side):.4g}", "")
+    console = Screen()
+    console.print(table)
+    numbers = theorem_numbers(setting, delta)
+    console.print(
+        f"the trivial bound HK is {numbers.trivial:.4g}; ~ is an order, with constants of one and no logarithms"
+    )
+    console.print(f"the penalty can reach {numbers.penalty:.3g} if every episode violates by H")
+    if out is not None or beside is not None:
+        from omdpd.report.bounds import draw_bounds
+
+        file = out or Path("bounds.png")
+        draw_bounds(setting, delta, beside, file)
+        console.print(f"figure: {file}")
+
+
+def _name(term: Term) -> str:
+    return term.name if term.given else f"~ {term.name}"
+
+
+def _first(term: Term) -> str:
+    return "never" if term.first is None else f"{term.first:.3g}" if term.first > 10**6 else str(term.first)
+
+
+def monitor(
+    folder: Annotated[Path, typer.Argument(help="The folder of a run (results/NAME/runs/ID), finished or not.")],
+    out: Annotated[Path | None, typer.Option(help="Where a figure goes (png, svg, pdf).")] = None,
+    plugin: Plugins = None,
+) -> None:
+    """Hold the analysis against a stored run.
+
+    The run is played again beside the truth, and it is said which inequality of its analysis held.  Sums are shown as
+    they ended, single episodes at their worst.  Ends with 2 if the run came out otherwise than it was recorded.
+    """
+    record = load_run(folder).folder
+    replay = monitor_stored(run_of(record.spec(), registry_of(plugin)), record)
+    console = Screen()
+    _show(console, replay.monitor)
+    console.print(str(replay), highlight=False, soft_wrap=True)
+    if out is not None:
+        from omdpd.report.figures import plot
+
+        plot(replay.monitor, out)
+        console.print(f"figure: {out}", highlight=False, soft_wrap=True)
+    if replay.differs is not None:
+        raise typer.Exit(2)
+
+
+def _show(console: Console, found: Monitor) -> None:
+    """The table, the notes below it, each once, and the split of the losses."""
+    columns = [
+        Column(title, no_wrap=title not in WORDS, justify="left" if title in WORDS else "right")
+        for title in (*HEAD, "note")
+    ]
+    table = Table(*columns, box=None)
+    notes: list[str] = []
+    for line, each in zip(found.table, found, strict=True):
+        text = each.note or each.reason or ""
+        if text and text not in notes:
+            notes.append(text)
+        table.add_row(*line, f"({notes.index(text) + 1})" if text else "")
+    console.print(f"{found!r}", highlight=False, soft_wrap=True)
+    console.print(table)
+    for number, text in enumerate(notes, 1):
+        console.print(f"({number}) {text}", highlight=False, soft_wrap=True)
+    console.print(f"{found.losses!r}", highlight=False, soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Plans that logs certify, and the learner that renews them."""

@@ -1,0 +1,163 @@
+"""What a budget is worth: the exact trade-off between one budget and the best value.
+
+    V(b) = max r.q   subject to   c_i.q <= b   and the other budgets
+
+It is concave and piecewise linear: a list of breakpoints, with a price between each and the next.  All numbers are in
+the user's units.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omdpd.problem.arrays import Floats, InvalidInputError, not_installed, positive_integer
+from omdpd.problem.cmdp import CMDP
+from omdpd.problem.markup import facts_html, table_html
+from omdpd.solvers.trade_off import trade_off
+from omdpd.storage.atomic import make_folder, write_atomically
+from omdpd.worlds.card import constraint_names, natural_value, planned
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Breakpoints that are printed and shown in a notebook; a file has all.
+MAX_LINES = 40
+# Budgets that differ by less, relative to what can be spent and the budget itself, are equal.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve:
+    """The best value at every budget of one constraint, the other budgets as they are.
+
+    Attributes
+    ----------
+    constraint
+        The constraint's name.
+    budgets, values : (n,)
+        Breakpoints: from the least budget that can be met (with the others) to the one beyond which more earns nothing.
+    prices : (n - 1,)
+        What one more unit of budget earns between a breakpoint and the next.
+    off
+        How far the true curve may lie above the one through these points: 0 where all breakpoints are there.
+    rounding
+        A budget that is less than this below a breakpoint counts as it.
+    """
+
+    constraint: str
+    budgets: Floats
+    values: Floats
+    prices: Floats
+    off: float
+    rounding: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all breakpoints are there."""
+        return self.off == 0.0
+
+    def value(self, budget: float) -> float | None:
+        """The best value at a budget; None where it cannot be met."""
+        met = budget + self.rounding >= self.budgets[0]
+        return float(np.interp(budget, self.budgets, self.values)) if met else None
+
+    def price(self, budget: float) -> float | None:
+        """What one more unit earns at a budget; None where it cannot be met."""
+        place = int(np.searchsorted(self.budgets, budget + self.rounding, side="right"))
+        if place == 0:
+            return None
+        return float(self.prices[place - 1]) if place <= len(self.prices) else 0.0
+
+    def lines(self, most: int | None = MAX_LINES) -> list[str]:
+        """The breakpoints for a person."""
+        rows = self._rows()
+        shown = rows if most is None else rows[:most]
+        text = [f"{'budget of ' + self.constraint:>24}  {'best value':>14}  one more unit earns, from here on"]
+        text += [f"{budget:>24}  {value:>14}  {price}" for budget, value, price in shown]
+        more = len(rows) - len(shown)
+        return [*text, *([f"... and {more} more breakpoints"] if more else []), self._said()]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"Curve({self.constraint}: {len(self.budgets)} breakpoints, budgets {self._ends()})"
+
+    def _repr_html_(self) -> str:
+        """The breakpoints in a notebook."""
+        head = (f"budget of {self.constraint}", "best value", "one more unit earns")
+        facts = {"breakpoints": len(self.budgets), "complete": self._said()}
+        return facts_html("trade-off", facts, table_html(head, self._rows()[:MAX_LINES]))
+
+    def save(self, file: str | Path) -> Path:
+        """Write the breakpoints to a ``.csv`` file, whole or not at all."""
+        file = Path(file)
+        if file.suffix != ".csv":
+            raise InvalidInputError(f"{file} should end in .csv")
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerows([("budget", "value", "price"), *self._points()])
+        make_folder(file.absolute().parent)
+        write_atomically(file, text.getvalue().encode())
+        return file
+
+    def plot(self, axes: Axes | None = None) -> Any:
+        """Draw the curve, on `axes` or on a figure of its own, and return the axes."""
+        if axes is None:
+            try:
+                from matplotlib.figure import Figure
+            except ImportError:
+                raise not_installed("a figure", "matplotlib", "pillow") from None
+            axes = Figure(figsize=(5.0, 3.4), layout="constrained").add_subplot()
+        axes.plot(self.budgets, self.values, color="#0072B2", marker="o" if len(self.budgets) <= MAX_LINES else "")
+        axes.set_xlabel(f"budget of {self.constraint}")
+        axes.set_ylabel("best value")
+        return axes
+
+    def _points(self) -> list[tuple[float, float, float]]:
+        return list(zip(self.budgets.tolist(), self.values.tolist(), [*self.prices.tolist(), 0.0], strict=True))
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        return [(f"{b:.6g}", f"{v:.6g}", f"{p:.6g}") for b, v, p in self._points()]
+
+    def _ends(self) -> str:
+        return f"{self.budgets[0]:.6g} to {self.budgets[-1]:.6g}"
+
+    def _said(self) -> str:
+        if self.complete:
+            return "all breakpoints"
+        return f"{len(self.budgets)} breakpoints, not all: between them the best value is at most {self.off:.3g} higher"
+
+
+def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
+    """The trade-off between the budget of a constraint (by place or name) and value; at most `most` breakpoints."""
+    names = constraint_names(cmdp)
+    i = _place(constraint, names)
+    first = [i, *(j for j in range(cmdp.n_constraints) if j != i)]
+    found = trade_off(planned(cmdp, cmdp.excess[first]), max(positive_integer("most", most), 2))
+    if found is None:
+        raise InvalidInputError(
+            f"no policy meets the other budgets, whatever that of {names[i]} is: cmdp.solve() says how near one comes"
+        )
+    costs, values = np.array(found.points).T
+    low, high = cmdp.reward_range
+    scale = float(cmdp.cost_scale[i])
+    size = scale * (cmdp.steps * float(np.abs(cmdp.cost[i]).max()) + abs(float(cmdp.budget[i])))
+    return Curve(
+        names[i], (costs + cmdp.budget[i]) * scale, np.array([natural_value(cmdp, v) for v in values]),
+        found.slopes * (high - low) / scale, found.off * (high - low), ROUNDING * size,
+    )  # fmt: skip
+
+
+def _place(constraint: int | str, names: tuple[str, ...]) -> int:
+    if isinstance(constraint, str) and constraint in names:
+        return names.index(constraint)
+    if isinstance(constraint, bool) or not isinstance(constraint, int) or not 0 <= constraint < len(names):
+        raise InvalidInputError(f"there is no constraint {constraint!r}; there are {', '.join(names)}")
+    return constraint

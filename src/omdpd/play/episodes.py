@@ -1,0 +1,236 @@
+"""An episode of a session, from its begin to its end; and what each verb writes into the journal.
+
+A function here checks what was said against the books and gives the entry that says it, or None where nothing is new:
+saying a thing twice is harmless, and saying something else under the same id is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.play.books import Books, Ended, How, Open, checked_allowed, checked_state, drawn, ended_by, masked
+from omdpd.play.policy import Policy
+from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, whole_number
+from omdpd.problem.setting import BanditFeedback, Setting, checked_feedback, checked_steps
+
+if TYPE_CHECKING:
+    from omdpd.play.session import Session
+
+Entry = dict[str, Any]
+
+
+class UnknownEpisodeError(InvalidInputError):
+    """There is no episode of this id."""
+
+
+class EpisodeConflictError(InvalidInputError):
+    """What was said of an episode does not go with what was said before."""
+
+
+class Episode:
+    """One episode of a session: `act` in every state, `tell` what came of it, `end`.
+
+    Several may be open at once, and each is played with the policy that was in force when it began.
+    """
+
+    def __init__(self, session: Session, id: str) -> None:
+        self.session, self.id = session, id
+
+    def __repr__(self) -> str:
+        return f"Episode({self.id!r})"
+
+    @property
+    def policy(self) -> Policy:
+        """What it is played with: the whole policy, over the allowed actions."""
+        return self.session.policy_of(self.id)
+
+    def act(self, state: int, step: int | None = None) -> int:
+        """The action in a state, drawn from the episode's policy over the allowed actions.
+
+        Asking again for the same step and state gives the same action, after a crash, too.
+        """
+        return self.session.act(self.id, state, step)
+
+    def tell(self, reward: float, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
+        """What a step earned and cost; without `step`, the first one that was not told yet."""
+        self.session.tell_step(self.id, reward, cost, step)
+
+    def end(self, absorbed: int | None = None, cut: bool = False) -> None:
+        """The episode is over, and is learnt from.
+
+        A short one says what it is.  `absorbed` is the state in which it stays, earning and costing nothing whatever is
+        done.  `cut` says that its end was not seen: only what was told counts, for learners that can count a part.
+        """
+        self.session.end(self.id, absorbed, cut)
+
+
+def opened(books: Books, id: str) -> Open:
+    """The open episode of an id."""
+    if id in books.open:
+        return books.open[id]
+    if id in books.digests:
+        what = "was dropped" if books.digests[id] == "dropped" else "has ended"
+        raise EpisodeConflictError(f"episode {id!r} {what}")
+    raise UnknownEpisodeError(f"there is no episode {id!r}: begin it first")
+
+
+def to_begin(
+    books: Books, setting: Setting, id: str, budget: npt.ArrayLike | None, allowed: npt.ArrayLike | None,
+    policy: str, at: float,
+) -> Entry | None:  # fmt: skip
+    """An episode begins."""
+    limit = books.budget if budget is None else checked_budget(setting, budget)
+    mask = None
+    if (own := checked_allowed(allowed, setting.shape)) is not None:
+        mask = np.asarray(allowed).tolist()
+        if setting.allowed is not None and not (own & np.asarray(setting.allowed)).any(axis=-1).all():
+            raise InvalidInputError("allowed leaves a state without any action that the setting allows")
+    if (known := books.open.get(id)) is not None:
+        same = known.allowed == mask and (budget is None or known.budget == limit)
+        if not same:
+            raise EpisodeConflictError(f"episode {id!r} began with another budget or other allowed actions")
+        return None
+    if id in books.digests:
+        opened(books, id)
+    return {"do": "begin", "id": id, "policy": policy, "began": at, "budget": limit, "allowed": mask}
+
+
+def to_act(books: Books, setting: Setting, name: str, id: str, state: Any, step: Any, table: Floats) -> Entry | None:
+    """A step: None if it was asked for already."""
+    episode, s = opened(books, id), checked_state(setting, state)
+    h = len(episode.states) if step is None else whole_number("step", step, 0)
+    if h < len(episode.states):
+        if episode.states[h] != s:
+            raise EpisodeConflictError(f"step {h} of episode {id!r} was in state {episode.states[h]}, not in {s}")
+        return None
+    if h >= setting.horizon:
+        raise EpisodeConflictError(f"episode {id!r} has had all its {setting.horizon} steps: end it")
+    if h > len(episode.states):
+        raise EpisodeConflictError(f"step {h} of episode {id!r} comes after step {len(episode.states)}")
+    action, chance = drawn(name, id, h, table[h, s])
+    return {"do": "act", "id": id, "state": s, "action": action, "chance": chance}
+
+
+def to_tell(books: Books, setting: Setting, id: str, steps: Sequence[tuple[Any, Any, Any]]) -> Entry | None:
+    """Rewards and costs of steps, as (step, reward, cost); None if all were told already."""
+    if id not in books.open and id in books.digests:
+        if books.digests[id] != "dropped" and _is_known(books, id, steps):
+            return None
+        opened(books, id)
+    episode, new = opened(books, id), []
+    own, free = within_budget(setting, episode.budget), iter([h for h, r in enumerate(episode.rewards) if r is None])
+    for step, reward, cost in steps:
+        h = next(free, len(episode.states)) if step is None else whole_number("step", step, 0)
+        if h >= len(episode.states):
+            raise EpisodeConflictError(f"step {h} of episode {id!r} was not acted in, so nothing can have come of it")
+        met, costs = checked_steps(own, [reward], np.reshape(numbers("cost", cost), (-1, 1)))
+        if episode.rewards[h] is None:
+            new.append([h, float(met[0]), costs[:, 0].tolist()])
+        elif (episode.rewards[h], episode.costs[h]) != (float(met[0]), costs[:, 0].tolist()):
+            raise EpisodeConflictError(f"step {h} of episode {id!r} was told otherwise before")
+    return {"do": "tell", "id": id, "steps": new} if new else None
+
+
+def to_end(
+    books: Books, setting: Setting, name: str, id: str, absorbed: Any, cut: bool, table: Floats | None, at: float
+) -> Entry | None:
+    """An episode ends: as a whole, absorbed in a state, or cut."""
+    if id not in books.open and books.digests.get(id, "dropped") != "dropped":
+        return None
+    episode = opened(books, id)
+    n, H = episode.told, setting.horizon
+    if absorbed is not None and cut:
+        raise InvalidInputError("an episode is absorbed or cut, not both")
+    if not cut and n < len(episode.states):
+        raise EpisodeConflictError(f"step {n} of episode {id!r} was not told yet: tell it, or end with cut")
+    if not cut and absorbed is None and n < H:
+        raise EpisodeConflictError(
+            f"episode {id!r} has {n} of {H} steps: say in which state it is absorbed, or that it was cut"
+        )
+    if n == 0:
+        raise EpisodeConflictError(f"episode {id!r} has no step that was told: drop it")
+    entry: Entry = {"do": "end", "id": id, "how": "whole" if n == H else "cut" if cut else "absorbed", "at": at}
+    if entry["how"] == "absorbed":
+        s, own = checked_state(setting, absorbed, "absorbed"), within_budget(setting, episode.budget)
+        assert table is not None
+        entry["rest"] = [[s, drawn(name, id, h, table[h, s])[0]] for h in range(n, H)]
+        checked_steps(own, [0.0], np.zeros((setting.n_constraints, 1)), "after its end an episode earns and costs 0: ")
+    return entry
+
+
+def to_tell_whole(
+    books: Books,
+    setting: Setting,
+    id: str,
+    feedback: BanditFeedback,
+    cut: bool,
+    budget: npt.ArrayLike | None,
+    at: float,
+) -> Entry | None:
+    """A whole trajectory at once, of an episode that was begun or of one that was played without being begun."""
+    known = books.open.get(id)
+    limit = known.budget if known else books.budget if budget is None else checked_budget(setting, budget)
+    n = len(np.atleast_1d(feedback.trajectory.states))
+    if n != setting.horizon and not (cut and 0 < n < setting.horizon):
+        raise InvalidInputError(f"the episode has {n} of {setting.horizon} steps: say that it was cut, or pad it")
+    if not isinstance(feedback, BanditFeedback):
+        raise InvalidInputError(f"the episode came as {type(feedback).__name__}: with an id it is told as it was met")
+    cost = np.atleast_2d(np.asarray(feedback.costs, dtype=np.float64))
+    good = checked_feedback(first_steps(within_budget(setting, limit), n), feedback)
+    met = [good.trajectory.states, good.trajectory.actions, np.asarray(feedback.rewards, dtype=np.float64), cost.T]
+    kind: How = "cut" if n < setting.horizon else "whole"
+    entry: Entry = {
+        "do": "end", "id": id, "how": kind, "at": at, "budget": limit, "met": [each.tolist() for each in met],
+    }  # fmt: skip
+    if id in books.digests:
+        if ended_by(entry, known).digest() == books.digests[id]:
+            return None
+        raise EpisodeConflictError(f"episode {id!r} was told otherwise before")
+    return entry
+
+
+def checked_budget(setting: Setting, budget: npt.ArrayLike) -> list[float]:
+    """A budget in force: one number per constraint."""
+    if setting.budget is None:
+        raise InvalidInputError("the setting has no budget, so costs come with it taken off: another cannot be given")
+    given = numbers("budget", budget)
+    each = np.repeat(given, setting.n_constraints) if given.ndim == 0 else given
+    return as_table("budget", each, ["constraint"], [setting.n_constraints]).tolist()
+
+
+def within_budget(setting: Setting, budget: list[float] | None) -> Setting:
+    """The setting with the budget in force."""
+    return setting if budget is None else replace(setting, budget=budget)
+
+
+def first_steps(setting: Setting, n: int) -> Setting:
+    """The setting of the first n steps, with the same budget per step."""
+    share = None if setting.budget is None else np.asarray(setting.budget) * n / setting.horizon
+    return setting if n == setting.horizon else replace(setting, horizon=n, budget=share, allowed=None)
+
+
+def _is_known(books: Books, id: str, steps: Sequence[tuple[Any, Any, Any]]) -> bool:
+    """Whether an ended episode was told just that; one whose steps are no longer kept is not asked."""
+    for ended in books.recent:
+        if ended.id == id:
+            return all(
+                step is not None
+                and 0 <= step < ended.steps
+                and ended.rewards[step] == reward
+                and ended.costs[step] == np.atleast_1d(np.asarray(cost, dtype=np.float64)).tolist()
+                for step, reward, cost in steps
+            )
+    return False
+
+
+def over_allowed(table: Floats, episode: Open | Ended, setting: Setting) -> Floats:
+    """A policy over what an episode is allowed, besides what the setting is."""
+    own = checked_allowed(episode.allowed, setting.shape)
+    return (
+        table if own is None else masked(table, own if setting.allowed is None else own & np.asarray(setting.allowed))
+    )

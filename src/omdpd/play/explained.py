@@ -1,0 +1,174 @@
+"""Why a solution plays what it plays: what is still to come, where it draws, and its policies without randomness.
+
+V_h(s) = sum over actions of pi_h(a|s) (c_h(s,a) + sum_t p_h(t|s,a) V_{h+1}(t))          for reward and every cost
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from omdpd.play.policy import Evaluation, Policy
+from omdpd.problem.arrays import Floats
+from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.compiled.listed import Choices, listed_values
+from omdpd.solvers.long_run import chain_of, gain_and_bias, values_in_the_long_run
+from omdpd.solvers.sweeps import lists_of
+
+if TYPE_CHECKING:
+    from omdpd.play.solution import Solution
+
+# A probability below this is rounding, and so is a difference of what two actions cost.
+ROUNDING = 1e-9
+# Places where two policies differ, of which so many are looked at one by one.
+MAX_TRIED = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class ToGo:
+    """What a policy earns (H, S) and costs (I, H, S) from every step and state on, in the user's units.
+
+    In the long run there is one step; of averages they are averages from a state on.
+    """
+
+    reward: Floats
+    costs: Floats
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A step and state where a policy draws among actions.
+
+    `reached` is how likely an episode comes there; without an end (`long_run`), which share of the steps is played
+    there, discounted where they are.  `constraints` name the budgets that make it draw: those that bind,
+    and of which the actions use different amounts.
+    """
+
+    step: int
+    state: int
+    state_name: str
+    probabilities: dict[str, float]
+    reached: float
+    constraints: tuple[str, ...]
+    long_run: bool = False
+
+    def __str__(self) -> str:
+        actions = ", ".join(f"{name} {100.0 * p:.4g} %" for name, p in self.probabilities.items())
+        why = f", because of {' and '.join(self.constraints)}" if self.constraints else ""
+        often = f"{100.0 * self.reached:.4g} %"
+        where, how = ("", f"{often} of the steps") if self.long_run else (f"step {self.step}, ", f"reached in {often}")
+        return f"{where}{self.state_name} ({how}): {actions}{why}"
+
+
+@dataclass(frozen=True, eq=False)
+class Pure:
+    """A policy that never draws, what it earns and costs, how much less than the optimum, and its share in that."""
+
+    policy: Policy
+    evaluation: Evaluation
+    loss: float
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.evaluation}, {self.loss:.6g} below the optimum"
+
+
+def to_go(solution: Solution) -> ToGo:
+    """The values to go of the solution's policy."""
+    problem, cmdp = solution.study.problem, solution.cmdp
+    H, laws, policy = cmdp.shape[0], cmdp.laws.listed(), np.ascontiguousarray(solution.policy.table)
+    left = (H - np.arange(H))[:, None] if cmdp.discount is None else np.full((1, 1), cmdp.steps)
+    low, high = cmdp.reward_range
+
+    def summed(table: Floats) -> Floats:
+        if cmdp.discount is not None:
+            return values_in_the_long_run(laws, policy[0], table[0], cmdp.discount)[None]
+        return listed_values(*lists_of(laws), policy, np.ascontiguousarray(table))[:H]
+
+    costs = [
+        (summed(table) + left * b / cmdp.steps) * scale
+        for table, b, scale in zip(problem.tables, cmdp.budget, cmdp.cost_scale, strict=True)
+    ]
+    return ToGo(left * low + (high - low) * summed(problem.reward), np.array(costs))
+
+
+def draws(solution: Solution) -> list[Draw]:
+    """Where the solution's policy draws, of the places that it reaches, the most often reached first."""
+    cmdp, table, long_run = solution.cmdp, solution.policy.table, solution.cmdp.discount is not None
+    reached = solution.occupancy.sum(axis=2) / (cmdp.steps if long_run else 1.0)
+    places = np.argwhere(((table > ROUNDING).sum(axis=2) > 1) & (reached > 0.0))
+    states, actions = solution.policy.names()
+    binding = {i: _costs_after(solution, i) for i, price in enumerate(solution.shadow_prices) if price > ROUNDING}
+    found = []
+    for h, s in places.tolist():
+        drawn = np.flatnonzero(table[h, s] > ROUNDING)
+        apart = {i: np.ptp(_costs_of_actions(cmdp, i, h, s, after[h])[drawn]) for i, after in binding.items()}
+        why = tuple(solution.constraints[i] for i, spread in apart.items() if spread > ROUNDING)
+        law = {actions[a]: float(table[h, s, a]) for a in drawn.tolist()}
+        found.append(Draw(h, s, states[s], law, float(reached[h, s]), why, long_run))
+    return sorted(found, key=lambda each: -each.reached)
+
+
+def pure_policies(solution: Solution) -> list[Pure]:
+    """The policies without randomness whose mixture the solution is, with their shares.
+
+    Whoever draws one of them by its share before an episode, and plays it to the end, has the solution's numbers.
+    """
+    mixture = solution.study.mixture
+    held = [(share, v.choices) for share, v in zip(mixture.shares, mixture.vertices, strict=True) if share > 0.0]
+    return [_pure(solution, choices, float(share)) for share, choices in held]
+
+
+def best_pure(solution: Solution) -> Pure | None:
+    """The best policy that never draws and meets the budgets, among those that the optimum mixes and between them.
+
+    With one constraint both play best at its price, and so does whoever plays at some places as the one and at others
+    as the other: from the one that costs less, places are exchanged as long as the budget is met.
+    """
+    mixture, problem = solution.study.mixture, solution.study.problem
+    held = [v for share, v in zip(mixture.shares, mixture.vertices, strict=True) if share > 0.0]
+    safe = [v for v in held if v.costs.max(initial=-np.inf) <= ROUNDING]
+    if not safe:
+        return None
+    best = max(safe, key=lambda v: v.value)
+    choices, other = best.choices.copy(), next((v for v in held if v is not best), best).choices
+    for h, s in np.argwhere(choices != other)[:MAX_TRIED].tolist():
+        before = choices[h, s]
+        choices[h, s] = other[h, s]
+        value, *costs = problem.totals(choices).tolist()
+        if max(costs) > 0.0 or value < best.value:
+            choices[h, s] = before
+    return _pure(solution, choices, 1.0)
+
+
+def _pure(solution: Solution, choices: Choices, share: float) -> Pure:
+    cmdp = solution.cmdp
+    allowed = choices if cmdp.mask is None else cmdp.mask.chosen(choices)
+    table = np.eye(cmdp.shape[2])[allowed]
+    policy = Policy(table if cmdp.discount is None else table[0], cmdp.labels)
+    evaluation = policy.evaluate(cmdp)
+    return Pure(policy, evaluation, solution.evaluation.value - evaluation.value, share)
+
+
+def _costs_after(solution: Solution, i: int) -> Floats:
+    """What a constraint costs after every step, by the state that follows, (H, S); of averages, the bias of it.
+
+    States where the policy draws for ever, and what follows them, are of one closed class: there biases compare.
+    """
+    cmdp, costs = solution.cmdp, solution.values.costs[i]
+    if cmdp.discount is None:
+        return np.concatenate([costs[1:], np.zeros((1, cmdp.shape[1]))])
+    if cmdp.discount < 1.0:
+        return cmdp.discount * costs
+    policy = solution.policy.table[0]
+    spent = (policy * cmdp.cost[i, 0]).sum(axis=1) * cmdp.cost_scale[i]
+    return gain_and_bias(chain_of(cmdp.laws.listed(), policy), spent)[1][None]
+
+
+def _costs_of_actions(cmdp: CMDP, i: int, h: int, s: int, after: Floats) -> Floats:
+    """What each action costs from (h, s) on, (A,), where the state that follows costs `after` (S,)."""
+    laws = (cmdp.laws.law(h, s, a) for a in range(cmdp.shape[2]))
+    following = np.array([chances @ after[successors] for successors, chances in laws])
+    return np.asarray(cmdp.cost[i, h, s]) * cmdp.cost_scale[i] + following

@@ -1,0 +1,167 @@
+"""What the next episode will earn and cost, said before it is played, in the user's units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from omdpd.learners.safe.certified import Margin
+from omdpd.learners.safe.first_plan import FEWEST, FirstPlan, Rules
+from omdpd.learners.safe.supported import Supported
+from omdpd.learners.safe.tally import Tally
+from omdpd.learners.safe_start import State
+from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.setting import Setting
+
+# The share of the flattery that halves showed which is certain to be there: they may show more than the whole has.
+LEAST_FLATTERY = 0.5
+
+
+@dataclass(frozen=True)
+class Amount:
+    """One quantity of an episode: expected, the ends of its interval, and the chance that its budget holds."""
+
+    name: str
+    expected: float
+    low: float
+    high: float
+    budget: float | None = None
+    chance: float | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast:
+    """What a policy is expected to earn and cost, from logs.
+
+    Attributes
+    ----------
+    what
+        What was forecast, in words: a plan, or the baseline and why.
+    amounts
+        The value, then every cost.  Expected amounts are means over many episodes; intervals are theirs, too.
+    confidence
+        That a cost is at most the high end of its interval; both ends hold with twice the error.
+    never, rarely
+        Shares of the steps on pairs that were never tried, and on pairs tried too seldom to be planned with.
+    notes
+        What was left out, and why.
+    """
+
+    what: str
+    amounts: tuple[Amount, ...]
+    confidence: float
+    never: float
+    rarely: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> Amount:
+        """What an episode is expected to earn."""
+        return self.amounts[0]
+
+    @property
+    def costs(self) -> tuple[Amount, ...]:
+        """What an episode is expected to cost."""
+        return self.amounts[1:]
+
+    def lines(self) -> list[str]:
+        """The forecast for a person."""
+        share = f"with {100 * self.confidence:.3g} % at most"
+        text = [self.what, f"{'':<20} {'expected':>10} {'at least':>10} {share:>18} {'budget':>10} {'holds with':>10}"]
+        for each in self.amounts:
+            bound = "" if each.budget is None else f" {each.budget:>10.6g} {100 * (each.chance or 0.0):>8.1f} %"
+            text.append(f"{each.name:<20} {each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.5g}{bound}")
+        return [*text, *self.notes]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"Forecast({', '.join(f'{each.name} {each.expected:.5g}' for each in self.amounts)})"
+
+
+def forecast_of(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str]) -> Forecast:
+    """The forecast of what is played next."""
+    plan, model = found.judged, found.model
+    amounts = amounts_of(plan.totals, plan.errors, found.margin, rules, names)
+    flow = plan.occupancy.sum(axis=0, keepdims=True) if len(model.visits) == 1 else plan.occupancy
+    share = [float(flow[rows].sum() / flow.sum()) for rows in (model.visits == 0.0, model.visits < rules.least)]
+    spread = tally.means_of_episodes()[1]
+    notes = (
+        f"steps on pairs never tried: {100 * share[0]:.1f} %, tried fewer than {rules.least} times: "
+        f"{100 * share[1]:.1f} %", *_left_out(model, rules, found, spread),
+    )  # fmt: skip
+    return Forecast(_what(found, tally), amounts, rules.confidence, share[0], share[1], notes)
+
+
+def forecast_of_state(setting: Setting, state: State, confidence: float) -> Forecast:
+    """The forecast of the policy that `SafeStart` plays next, in the units of a setting."""
+    told, n = state.forecast, state.tally.episodes
+    if told is None:
+        raise InvalidInputError(
+            f"{n} episodes are too few for a forecast: it comes with the first plan, after {FEWEST} of them"
+        )
+    low, high = setting.reward_range or (0.0, 1.0)
+    budget = np.zeros(setting.n_constraints) if setting.budget is None else np.asarray(setting.budget)
+    scale = np.ones(setting.n_constraints) if setting.cost_scale is None else np.asarray(setting.cost_scale)
+    unit = np.r_[high - low, scale]
+    totals = np.r_[setting.horizon * low, budget] + unit * (told.totals + np.r_[0.0, told.extra])
+    names = [f"cost {i}" for i in range(setting.n_constraints)]
+    rules = Rules(budget, confidence, 1)
+    amounts = amounts_of(totals, unit * told.errors, Margin(told.flattery, told.z), rules, names)
+    what = "A certified plan" if told.certified else "The baseline, since nothing better is certified"
+    extra = ", ".join(f"{x:.3g}" for x in scale * told.extra)
+    note = f"deviations to actions seldom tried may add {extra} to the costs, which is counted"
+    return Forecast(f"{what}, from {n} episodes.", amounts, confidence, 0.0, 0.0, (note,) if told.extra.any() else ())
+
+
+def amounts_of(
+    totals: Floats, errors: Floats, margin: Margin, rules: Rules, names: Sequence[str]
+) -> tuple[Amount, ...]:
+    """Value and costs with intervals, and the chances that budgets hold."""
+    sign = np.r_[-1.0, np.ones(len(rules.budget))]
+    bias = sign * margin.flattery * errors
+    expected = totals + bias
+    # Halves may flatter more than the whole does, so that the far end is taken at half of what they showed.
+    far, near = totals + LEAST_FLATTERY * bias - sign * margin.z * errors, expected + sign * margin.z * errors
+    low, high = np.minimum(far, near), np.maximum(far, near)
+    chances = [NormalDist().cdf(float(x)) for x in (rules.budget - expected[1:]) / (errors[1:] * margin.z / rules.z)]
+    ends = zip(expected.tolist(), low.tolist(), high.tolist(), strict=True)
+    held = [(None, None), *zip(rules.budget.tolist(), chances, strict=True)]
+    each = zip(("value", *names), ends, held, strict=True)
+    return tuple(Amount(name, *numbers, *bound) for name, numbers, bound in each)
+
+
+def _what(found: FirstPlan, tally: Tally) -> str:
+    if found.certified:
+        return f"A plan from {tally.episodes} logged episodes, certified to be within each budget."
+    if found.nearest is None:
+        why = "they show no plan at all that meets the budgets"
+    elif found.nearest.ok:
+        why = f"the best plan they certify promises {found.nearest.low:.5g}"
+    else:
+        over = int(np.argmax(found.nearest.upper))
+        why = f"of the plans they support, the nearest may cost {found.nearest.upper[over]:.5g} (constraint {over})"
+    return f"The baseline: {tally.episodes} logged episodes certify nothing better ({why})."
+
+
+def _left_out(model: Supported, rules: Rules, found: FirstPlan, spread: Floats) -> tuple[str, ...]:
+    """What no plan could use, and why; and what the margins are."""
+    visits = model.visits[:, :-1]
+    rare = int(np.count_nonzero((visits > 0.0) & ~model.allowed[:, :-1]))
+    notes = [
+        f"left out: {int(np.count_nonzero(visits == 0.0))} pairs never tried, {rare} tried fewer than {rules.least} "
+        f"times or not allowed; {int(np.count_nonzero(model.unseen))} states never seen (the baseline is played there)"
+    ]
+    if found.certified:
+        worst = ", ".join(f"{t:.1f}" for t in found.margin.flattery)
+        notes.append(
+            f"corrected for choosing the best plan by {worst} standard errors (value, costs), measured by splitting "
+            f"the logs in halves; then {found.margin.z:.2f} for confidence"
+        )
+    each = ", ".join(f"{x:.3g}" for x in spread)
+    notes.append(f"budgets hold on average: single episodes varied with standard deviations {each} in the logs")
+    return tuple(notes)

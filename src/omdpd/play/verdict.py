@@ -1,0 +1,217 @@
+"""What any policy would earn and cost, from logs of others (off-policy evaluation), with intervals.
+
+    by model            the empirical model's value, with its standard error (`learners/safe/supported.py`)
+    by resampling       the same, and the spread over logs whose episodes are drawn anew with replacement
+    by weights          sum_h sum_k rho_kh x_kh / sum_k rho_kh,   rho_kh = prod_{j<=h} pi(a|s) / beta(a|s)
+    doubly robust       by weights, of what the model does not explain: x + V(s') - Q(s, a), added to the model's V
+
+Weights need the propensities beta of the policy that played.  The policy must not have been chosen with these logs: a
+plan made of them flatters itself, and `plan_from_logs` forecasts it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from omdpd.learners.safe.first_plan import check_confidence
+from omdpd.learners.safe.supported import Supported, supported
+from omdpd.learners.safe.tally import Tally, Walks
+from omdpd.play.from_logs import budget_of, tally_of
+from omdpd.play.logs import Log
+from omdpd.play.policy import Policy, table_of
+from omdpd.problem.arrays import Floats, InvalidInputError, whole_number
+from omdpd.problem.setting import Setting
+from omdpd.solvers.compiled.listed import listed_values
+from omdpd.solvers.sweeps import lists_of
+
+# A policy that is on pairs never tried for more than this share of its steps is not evaluated.
+MOST_UNTRIED = 0.01
+# Episodes that weights must be worth: of fewer, their spread says nothing.
+LEAST_EFFECTIVE = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Value and costs (1 + I,): expected, and the ends of an interval."""
+
+    expected: Floats
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verdict:
+    """What logs say of a policy; estimators that cannot be had are None.
+
+    Attributes
+    ----------
+    by_model, by_resampling, by_weights, doubly_robust
+        Estimates; each end of an interval holds with `confidence`.
+    untried
+        The share of its steps on pairs that were never tried.
+    effective
+        Episodes that the weights of the last step are worth; None without propensities.
+    refusal
+        Why there are no estimates; empty where there are.
+    """
+
+    by_model: Estimate | None
+    by_resampling: Estimate | None
+    by_weights: Estimate | None
+    doubly_robust: Estimate | None
+    untried: float
+    effective: float | None
+    budget: Floats
+    names: tuple[str, ...]
+    confidence: float
+    refusal: str = ""
+
+    @property
+    def within(self) -> bool | None:
+        """Whether every budget holds with the confidence, by the model; None where the logs cannot tell."""
+        if self.by_model is None:
+            return None
+        if (self.by_model.high[1:] <= self.budget).all():
+            return True
+        return False if (self.by_model.low[1:] > self.budget).any() else None
+
+    def lines(self) -> list[str]:
+        """The verdict for a person."""
+        if self.refusal:
+            return [self.refusal]
+        answer = {True: "within every budget", False: "over a budget", None: "the logs cannot tell"}[self.within]
+        text = [f"{answer}, with {100 * self.confidence:.3g} % for each; {100 * self.untried:.2g} % of steps untried"]
+        text.append(f"{'':<16}" + "".join(f"{name:>34}" for name in ("value", *self.names)))
+        for name in ("by_model", "by_resampling", "by_weights", "doubly_robust"):
+            found: Estimate | None = getattr(self, name)
+            if found is not None:
+                ends = zip(found.expected, found.low, found.high, strict=True)
+                cells = (f"{x:.5g} ({low:.5g} to {high:.5g})" for x, low, high in ends)
+                text.append(f"{name.replace('_', ' '):<16}" + "".join(f"{cell:>34}" for cell in cells))
+        text.append(f"{'budget':<16}{'':>34}" + "".join(f"{b:>34.5g}" for b in self.budget))
+        if self.effective is not None:
+            few = "" if self.by_weights else f", fewer than {LEAST_EFFECTIVE:g}: nothing is concluded from them"
+            text.append(f"weights of the last step are worth {self.effective:.1f} episodes{few}")
+        return text
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def __repr__(self) -> str:
+        return f"Verdict({self.refusal or f'within: {self.within}'})"
+
+
+def verdict_from_logs(
+    setting: Setting,
+    log: Log,
+    policy: Policy | npt.ArrayLike,
+    confidence: float = 0.95,
+    stationary: bool = True,
+    resamples: int = 200,
+    seed: int = 0,
+) -> Verdict:
+    """What a policy would earn and cost, and whether it is within its budgets, from logs of others.
+
+    Logs that do not cover the policy are refused in words (`Verdict.refusal`).  `resamples=0` leaves out resampling.
+    """
+    check_confidence("confidence", confidence)
+    whole_number("resamples", resamples, 0)
+    tally, table = tally_of(setting, log, stationary), table_of(policy, setting.shape)
+    model = supported(tally, tally.sample(), setting.mu, 1)
+    q = model.occupancy(table)
+    flow = q.sum(axis=0, keepdims=True) if len(model.visits) == 1 else q
+    untried = float(flow[model.visits == 0.0].sum() / flow.sum())
+    facts = (budget_of(setting), log.names, confidence)
+    if untried > MOST_UNTRIED:
+        why = (
+            f"the logs do not cover this policy: {100 * untried:.3g} % of its steps are on pairs of state and action "
+            "that were never tried"
+        )
+        return Verdict(None, None, None, None, untried, None, *facts, refusal=why)
+    z, rng = NormalDist().inv_cdf(confidence), np.random.default_rng(whole_number("seed", seed, 0))
+    totals, errors = model.totals(q), model.errors(table, q, False)[0]
+    by_model = Estimate(totals, totals - z * errors, totals + z * errors)
+    again = _resampled(setting, log, table, stationary, resamples, rng) if resamples else None
+    by_resampling = None if again is None else _around(totals, again, z)
+    if log.propensities is None:
+        return Verdict(by_model, by_resampling, None, None, untried, None, *facts)
+    rho = _ratios(log, table)
+    effective = float(rho[:, -1].sum() ** 2 / max((rho[:, -1] ** 2).sum(), 1e-300))
+    if effective < LEAST_EFFECTIVE:
+        return Verdict(by_model, by_resampling, None, None, untried, effective, *facts)
+    draws = rng.multinomial(len(log), np.full(len(log), 1.0 / len(log)), size=max(resamples, 200)).astype(np.float64)
+    every = np.vstack([np.ones((1, len(log))), draws])
+    weighted = _weighted(_padded_steps(log, np.vstack([log.rewards[None], log.costs]), setting.horizon), rho, every)
+    robust = _robust(log, model, table, rho, every)
+    return Verdict(
+        by_model, by_resampling, _around(weighted[0], weighted[1:], z), _around(robust[0], robust[1:], z), untried,
+        effective, *facts,
+    )  # fmt: skip
+
+
+def _around(expected: Floats, again: Floats, z: float) -> Estimate:
+    """An interval of z times the spread of what came of resampled logs (B, 1 + I)."""
+    spread = again.std(axis=0, ddof=1)
+    return Estimate(expected, expected - z * spread, expected + z * spread)
+
+
+def _resampled(
+    setting: Setting, log: Log, policy: Floats, stationary: bool, resamples: int, rng: np.random.Generator
+) -> Floats:
+    """The model's totals, from logs whose episodes are drawn anew with replacement, (B, 1 + I)."""
+    whole, found = tally_of(setting, log, stationary).sample(), []
+    for _ in range(resamples):
+        chosen = rng.integers(len(log), size=len(log))
+        rows = np.concatenate([np.arange(log.starts[k], log.starts[k + 1]) for k in chosen])
+        starts = np.r_[0, np.cumsum(log.lengths[chosen])]
+        met = (starts, log.states[rows], log.actions[rows], log.rewards[rows], log.costs[:, rows])
+        tally = Tally.empty(setting, stationary).add(Walks(*met, over=log.short == "over"))
+        model = supported(tally, tally.sample().filled(whole), setting.mu, 1)
+        found.append(model.totals(model.occupancy(policy)))
+    return np.array(found)
+
+
+def _padded_steps(log: Log, values: Floats, H: int) -> Floats:
+    """Values (J, N) as (J, K, H), zero after an episode that ended early; one that was cut is refused."""
+    if log.short == "cut" and log.lengths.min() < H:
+        raise InvalidInputError("episodes whose ends were not logged cannot be weighted: leave the propensities out")
+    table = np.zeros((len(values), len(log), H))
+    step = np.arange(len(log.states)) - np.repeat(log.starts[:-1], log.lengths)
+    table[:, np.repeat(np.arange(len(log)), log.lengths), step] = values
+    return table
+
+
+def _ratios(log: Log, policy: Floats) -> Floats:
+    """rho_kh, (K, H): how much more likely the policy takes the actions up to step h than the one that played."""
+    step = np.arange(len(log.states)) - np.repeat(log.starts[:-1], log.lengths)
+    each = policy[step, log.states, log.actions] / np.asarray(log.propensities)
+    going_on = np.arange(len(policy))[None] < log.lengths[:, None]
+    ratios = np.where(going_on, _padded_steps(log, each[None], len(policy))[0], 1.0)
+    return np.asarray(np.cumprod(ratios, axis=1), dtype=np.float64)
+
+
+def _weighted(values: Floats, rho: Floats, draws: Floats) -> Floats:
+    """sum_h of the weighted means of values (J, K, H), for every row of how often episodes count (B, K): (B, J)."""
+    below = np.maximum(draws @ rho, 1e-300)
+    return np.array([((draws @ (rho * each)) / below).sum(axis=1) for each in values]).T
+
+
+def _robust(log: Log, model: Supported, policy: Floats, rho: Floats, draws: Floats) -> Floats:
+    """The weighted doubly robust estimate, for every row of how often episodes count, (B, 1 + I)."""
+    step = np.arange(len(log.states)) - np.repeat(log.starts[:-1], log.lengths)
+    H = len(policy)
+    wide = np.concatenate([policy, np.full((H, 1, policy.shape[2]), 1.0 / policy.shape[2])], axis=1)
+    before = np.concatenate([np.ones((len(log), 1)), rho[:, :-1]], axis=1)
+    found = []
+    for table, met in zip(model.tables, np.vstack([log.rewards[None], log.costs]), strict=True):
+        togo = listed_values(*lists_of(model.laws), wide, np.ascontiguousarray(table))
+        following = np.array([model.laws.backward(togo[h + 1], h) if h + 1 < H else 0.0 * table[0] for h in range(H)])
+        expected = (table + following)[step, log.states, log.actions]
+        surprise = _weighted(_padded_steps(log, (met - expected)[None], H), rho, draws)[:, 0]
+        value = _weighted(_padded_steps(log, togo[step, log.states][None], H), before, draws)[:, 0]
+        found.append(surprise + value)
+    return np.array(found).T

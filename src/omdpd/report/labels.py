@@ -1,0 +1,72 @@
+"""What a run was asked to do, by the names in its spec, known here or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
+from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_of
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.storage.atomic import RecordError
+
+# A longer label of somebody's own is cut.
+MAX_LABEL = 200
+
+
+@dataclass(frozen=True)
+class RunLabel:
+    """What a run was asked to do, by the names in its spec; a part whose name nobody here knows has no spec."""
+
+    world: str
+    nature: str
+    learner: str
+    seed: int
+    episodes: int
+    world_spec: WorldSpec | None
+    nature_spec: NatureSpec | None
+    spec: RunSpec | None = field(default=None, compare=False)
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """The names that its seeds share."""
+        return self.world, self.nature, self.learner
+
+    @staticmethod
+    def of(spec: RunSpec) -> RunLabel:
+        """What a run that is only planned will be asked."""
+        world, nature, learner = (part.label for part in (spec.world, spec.nature, spec.learner))
+        return RunLabel(world, nature, learner, spec.seed, spec.episodes, spec.world, spec.nature, spec)
+
+    def stream(self, number: int) -> np.random.SeedSequence:
+        """The run's independent streams, as `RunSpec.stream` has them."""
+        return np.random.SeedSequence(self.seed, spawn_key=(number,))
+
+
+def read_label(file: Path, content: Mapping[str, Any]) -> RunLabel:
+    """What the spec of a stored run says; the file is named where it says no run."""
+    try:
+        plain = msgspec.convert(content, PlainRun)
+        (world, one), (nature, two), (learner, three) = (_known_part(kind, table) for kind, table in plain.parts)
+        known = None not in (world, nature, learner)
+        spec = plain.run(world, nature, learner) if known else None
+        return RunLabel(one, two, three, plain.seed, plain.episodes, world, nature, spec)
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        raise RecordError(f"{file} does not hold a run of this version: {error}") from None
+
+
+def _known_part(kind: Kind, table: Mapping[str, Any]) -> tuple[Any, str]:
+    """A part's spec (None where nothing here knows its name) and its label."""
+    if not isinstance(name := table.get("name"), str):
+        raise InvalidInputError(f"its {kind[:-1]} has no name")
+    try:
+        spec = Registry.installed().parse(kind, table)
+    except UnknownNameError:
+        label = label_of(name, {key: value for key, value in table.items() if key != "name"})
+        return None, label if len(label) <= MAX_LABEL else f"{label[:MAX_LABEL]}..."
+    return spec, spec.label

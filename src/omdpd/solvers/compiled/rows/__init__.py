@@ -1,1 +1,0 @@
-"""Kernels on what was visited: sorted keys, the rows of a layered graph, and estimates over them."""

@@ -1,0 +1,115 @@
+"""The exact trade-off between one table and value: the upper hull of what policies cost and earn.
+
+    V(x) = max r.q   subject to   d_0.q <= x   and   d_j.q <= 0 for the other tables
+
+is concave and piecewise linear.  Between two of its points the policy that is best at the slope of their chord lies
+above the chord, and is another point; or it does not, and the chord is a piece of V.  So every breakpoint takes two
+plans, and none is missed.  If there are too many the widest gaps are closed first.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from omdpd.problem.arrays import Floats
+from omdpd.solvers.columns import BESIDE, ROUNDING, AnyProblem, best_mixture
+
+
+class Point(NamedTuple):
+    """What a policy costs by the first table, and what it earns."""
+
+    cost: float
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """The points (cost, value) of V from its least cost to its largest value, by cost.
+
+    `off` is how far V may lie above the line between two of them: 0 (up to rounding) where none is missing.
+    """
+
+    points: tuple[Point, ...]
+    off: float
+
+    @property
+    def slopes(self) -> Floats:
+        """What one more unit of cost earns between a point and the next, (n - 1,)."""
+        points = np.array(self.points)
+        return np.asarray(np.diff(points[:, 1]) / np.diff(points[:, 0]))
+
+
+# The best policy at a price of the first table: where it lies, and a proved max_q (r - price d_0).q.
+Best = Callable[[float], tuple[Point, float]]
+
+
+def trade_off(problem: AnyProblem, most: int) -> TradeOff | None:
+    """The points of V, at most `most` of them; None where no policy meets the other tables."""
+    safest = _best(problem, 0.0, 1.0)
+    if safest is None:
+        return None
+    richest = _best(problem, 1.0, 0.0)
+    assert richest is not None
+
+    def best(price: float) -> tuple[Point, float]:
+        found = _best(problem, 1.0, price)
+        assert found is not None
+        return found
+
+    points, off = _hull(best, safest[0], richest[0], most)
+    return TradeOff(_trimmed(points), off)
+
+
+def _best(problem: AnyProblem, gain: float, price: float) -> tuple[Point, float] | None:
+    """The best policy for gain r - price d_0 under the other tables, with the bound of its plan."""
+    if len(problem.tables) == 1:
+        vertex, bound = problem.best(np.array([gain, -price]))
+        return Point(float(vertex.costs[0]), vertex.value), bound
+    first = problem.tables[0]
+    mixture = best_mixture(problem.relaxed(gain * problem.reward - price * first))
+    if not mixture.feasible:
+        return None
+    held = [(share, v.choices) for share, v in zip(mixture.shares, mixture.vertices, strict=True) if share > 0.0]
+    value, cost = sum(share * problem.totals(choices)[:2] for share, choices in held)
+    return Point(float(cost), float(value)), mixture.bound
+
+
+def _hull(best: Best, left: Point, right: Point, most: int) -> tuple[list[Point], float]:
+    """The points from `left` to `right`, and the widest gap that is left open."""
+    points = [left, right]
+    open_pieces: list[tuple[float, Point, Point, Point]] = []
+
+    def look(left: Point, right: Point) -> None:
+        if right.cost - left.cost <= BESIDE:
+            return
+        price = (right.value - left.value) / (right.cost - left.cost)
+        found, bound = best(price)
+        gap = bound - (left.value - price * left.cost)
+        size = max(1.0, abs(bound), abs(price))
+        if gap > 10.0 * ROUNDING * size and found not in (left, right):
+            heapq.heappush(open_pieces, (-gap, left, found, right))
+
+    look(left, right)
+    while open_pieces and len(points) < most:
+        _, left, found, right = heapq.heappop(open_pieces)
+        points.append(found)
+        look(left, found)
+        look(found, right)
+    return sorted(points), -open_pieces[0][0] if open_pieces else 0.0
+
+
+def _trimmed(points: list[Point]) -> tuple[Point, ...]:
+    """The points that V needs: of one cost the best value, and of one value the least cost."""
+    kept: list[Point] = []
+    for point in points:
+        if kept and point.value <= kept[-1].value + ROUNDING * max(1.0, abs(point.value)):
+            continue
+        if kept and point.cost - kept[-1].cost <= BESIDE:
+            kept.pop()
+        kept.append(point)
+    return tuple(kept)

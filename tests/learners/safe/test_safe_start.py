@@ -1,0 +1,166 @@
+"""SafeStart plays what is certified, deviates within slack, and says beforehand what will come."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omdpd import InvalidInputError, Policy, ProximalOMDPD, SafePolicy, SafeStart, Session, Setting, plan_from_logs
+from omdpd.learners.safe import deviations
+from omdpd.learners.safe.certified import Margin, judged
+from omdpd.learners.safe.supported import supported
+from omdpd.learners.safe.tally import Tally, Walks
+from omdpd.learners.safe_start import _believed
+from omdpd.play.simulate import play_episode
+from omdpd.problem.cmdp import Round
+
+FILE = Path(__file__).parents[3] / "examples" / "first_week.py"
+
+
+@pytest.fixture(scope="module")
+def workshop():
+    spec = importlib.util.spec_from_file_location("first_week", FILE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def setting_of(workshop):
+    log = workshop.read()
+    return log, log.setting(workshop.BUDGET, n_states=workshop.STATES)
+
+
+def weeks(session, cmdp, n, seed):
+    """What is played for n weeks, judged by the truth, in a session without units."""
+    rng, found = np.random.default_rng(seed), []
+    for k in range(n):
+        policy = np.asarray(session.policy())
+        found.append(Policy(policy).evaluate(cmdp))
+        round_ = Round(cmdp.reward, cmdp.excess, k, "exact", "exact")
+        session.update(play_episode(cmdp, round_, policy, "bandit", rng))
+    return found
+
+
+def test_without_deviations_the_first_week_is_the_plan_from_logs(workshop):
+    log, setting = setting_of(workshop)
+    session = Session(SafeStart(explore=0.0), setting, logged=log)
+    planned = plan_from_logs(setting, log)
+    # Plans are made in other units, and ended where they gain a fiftieth of a standard error.
+    assert session.policy().evaluate(workshop.workshop()).value == pytest.approx(
+        planned.policy.evaluate(workshop.workshop()).value, rel=2e-3
+    )
+    told = session.forecast()
+    for mine, theirs in zip(told.amounts, planned.forecast.amounts, strict=True):
+        for name in ("expected", "low", "high"):
+            assert getattr(mine, name) == pytest.approx(getattr(theirs, name), rel=0.05)
+
+
+def test_a_session_from_logs_alone_is_safe_from_the_first_week_on(workshop):
+    log, setting = setting_of(workshop)
+    session = Session(None, setting, logged=log)
+    assert isinstance(session.learner, SafeStart)
+    first = session.policy().evaluate(workshop.workshop())
+    told = session.forecast()
+    assert first.safe
+    assert first.value > Policy(workshop.logged_policy()).evaluate(workshop.workshop()).value
+    for amount, truth in zip(told.costs, first.costs, strict=True):
+        assert truth <= amount.high
+    assert "A certified plan, from 60 episodes." in str(told)
+
+
+def test_a_run_from_a_safe_policy_without_logs_stays_safe_and_gains(workshop):
+    cmdp = workshop.workshop()
+    baseline = Policy(workshop.logged_policy()).evaluate(cmdp)
+    setting = cmdp.setting(None, "bandit")
+    safe = SafePolicy(workshop.logged_policy(), (baseline.costs - baseline.budget) / cmdp.cost_scale, scaled=True)
+    runs = [weeks(Session(SafeStart(safe), setting), cmdp, 60, 10010 + seed) for seed in range(5)]
+    over = np.array([[each.excess / each.budget for each in run] for run in runs]).max(axis=2)
+    assert (over > 1e-3).mean() <= 0.05
+    assert over.max() <= 0.05
+    values = np.array([[each.value for each in run] for run in runs])
+    assert values[:, :20] == pytest.approx(baseline.value)
+    assert (values[:, -1] > 1.05 * baseline.value).all()
+
+
+def test_deviations_cost_no_more_than_the_slack_where_the_assumption_holds():
+    """One action was tried, at -0.5 a step; others cost at most 1: 0.3 of slack pays for a fifth of a deviation."""
+    rng, (H, S, A) = np.random.default_rng(10011), (4, 2, 3)
+    n = 200
+    states = rng.integers(S, size=n * H)
+    walks = Walks(
+        np.arange(n + 1) * H, states, np.zeros(n * H, np.int64), np.full(n * H, 0.5), np.full((1, n * H), -0.5)
+    )
+    tally = Tally.empty(Setting(H, S, A), stationary=True).add(walks)
+    model = supported(tally, tally.sample(), np.full(S, 0.5), 5)
+    only = np.tile([1.0, 0.0, 0.0], (H, S, 1))
+    plan = judged(model, only, np.zeros(1), Margin(np.zeros(2), 1.645))
+    policy, extra = deviations.with_deviations(model, plan, np.array([0.3]), 0.5)
+    tried = (policy[..., 1:].sum(axis=2) * plan.occupancy[:, :-1].sum(axis=2)).sum()  # deviations an episode
+    assert tried == pytest.approx(0.3 / 1.5, rel=1e-6)  # an untried step costs at most 1, which is 1.5 more than -0.5
+    assert extra == pytest.approx([0.3])
+    assert policy.sum(axis=2) == pytest.approx(1.0)
+    kept, nothing = deviations.with_deviations(model, plan, np.array([0.0]), 0.5)
+    assert np.array_equal(kept, only)
+    assert nothing.tolist() == [0.0]
+
+
+def test_own_episodes_correct_what_is_believed_of_flattery(workshop):
+    """The rule by hand: one observation x of variance v moves t to (t + x / v) / (1 + 1 / v)."""
+    log, setting = setting_of(workshop)
+    session = Session(SafeStart(explore=0.0), setting, logged=log)
+    before, told = session._state, session._state.forecast
+    week = next(iter(log))
+    session.update(week)
+    after = session._state
+    unit = np.r_[np.diff(setting.reward_range), setting.cost_scale]
+    met = (
+        np.r_[week.rewards.sum(), week.costs.sum(axis=1)] - np.r_[14 * setting.reward_range[0], setting.budget]
+    ) / unit
+    x = np.array([-1, 1, 1]) * (met - told.totals) / told.errors
+    v = (before.tally.means_of_episodes()[1] / told.errors) ** 2
+    expected = np.maximum((before.flattery + x / v) / (1 + 1 / v), 0)
+    assert _believed(after) == pytest.approx(expected)
+
+
+def test_reopening_goes_on_with_the_same_policy(workshop, tmp_path):
+    log, setting = setting_of(workshop)
+    week = next(iter(log))
+    with Session.open(tmp_path / "kept", SafeStart(), setting, logged=log) as session:
+        session.update(week)
+        policy = session.policy().table
+    with Session.open(tmp_path / "kept", SafeStart(), setting, logged=log) as again:
+        assert np.array_equal(again.policy(), policy)
+
+
+def test_a_session_on_disk_needs_no_learner_where_there_are_logs(workshop, tmp_path):
+    log, setting = setting_of(workshop)
+    with Session.open(tmp_path / "kept", None, setting, 1, logged=log) as session:
+        for week in list(log)[:2]:
+            session.update(week)
+        policy = session.policy().table
+    with Session.open(tmp_path / "kept", None, setting, 1, logged=log) as again:
+        assert isinstance(again.learner, SafeStart)
+        assert np.array_equal(again.policy(), policy)
+    with pytest.raises(InvalidInputError, match="NoneType has no init"):
+        Session.open(tmp_path / "other", None, setting)
+
+
+def test_a_forecast_names_deviations_only_where_there_are_some(workshop):
+    log, setting = setting_of(workshop)
+    for explore in (0.0, 0.5):
+        session = Session(SafeStart(explore=explore), setting, logged=log)
+        assert ("deviations to actions seldom tried" in str(session.forecast())) == (explore > 0.0)
+        assert session._state.forecast.extra.any() == (explore > 0.0)
+
+
+def test_what_cannot_be_forecast_is_said(workshop):
+    _, setting = setting_of(workshop)
+    with pytest.raises(InvalidInputError, match="0 episodes are too few for a forecast"):
+        Session(SafeStart(), setting).forecast()
+    with pytest.raises(InvalidInputError, match="ProximalOMDPD forecasts nothing: SafeStart does"):
+        Session(ProximalOMDPD.cautious(), setting).forecast()
+    with pytest.raises(InvalidInputError, match="confidence"):
+        SafeStart(confidence=1.5)
+    with pytest.raises(InvalidInputError, match=r"explore is 1\.5, but must be at most 1"):
+        SafeStart(explore=1.5)

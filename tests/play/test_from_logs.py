@@ -1,0 +1,155 @@
+"""A plan from logs is safe in the truth and rightly forecast; it is the baseline where nothing is certified."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from omdpd import InvalidInputError, Log, Policy, SafePolicy, SafeStart, Setting, plan_from_logs, verdict_from_logs
+from omdpd.cli.main import app
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def workshop():
+    spec = importlib.util.spec_from_file_location("first_week", EXAMPLES / "first_week.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def found(workshop):
+    log = workshop.read()
+    return plan_from_logs(log.setting(workshop.BUDGET, n_states=workshop.STATES), log)
+
+
+def test_the_example_is_planned_safely_and_forecast_rightly(workshop, found):
+    true = found.policy.evaluate(workshop.workshop())
+    logged = Policy(workshop.logged_policy()).evaluate(workshop.workshop())
+    assert found.certified
+    assert true.safe
+    assert true.value > 1.1 * logged.value
+    for amount, truth in zip(found.forecast.amounts, (true.value, *true.costs), strict=True):
+        assert amount.low <= truth <= amount.high
+    for amount in found.forecast.costs:
+        assert amount.high <= amount.budget * (1 + 1e-3)
+        assert amount.chance >= 0.95 - 1e-3
+
+
+def test_chances_are_those_of_a_normal_law(found):
+    wide = found.forecast.costs[0]
+    error = (wide.high - wide.expected) / NormalDist().inv_cdf(0.95)
+    assert wide.chance == pytest.approx(NormalDist(wide.expected, error).cdf(wide.budget))
+
+
+def test_a_forecast_says_what_was_left_out(found):
+    text = str(found)
+    assert "certified to be within each budget" in text
+    assert "59 pairs never tried" in text  # 90 pairs, 31 tried
+    assert "18 states never seen" in text
+    assert "steps on pairs never tried: 0.0 %" in text
+    assert "by splitting the logs in halves" in text
+
+
+def test_a_tight_budget_gives_the_baseline_and_says_why(workshop):
+    log = workshop.read()
+    setting = log.setting((0.5, 6.0), n_states=workshop.STATES)
+    own = SafePolicy(workshop.logged_policy(), [0.4, 5.0])
+    for baseline in (None, own):
+        kept = plan_from_logs(setting, log, baseline)
+        assert not kept.certified
+        assert "The baseline: 60 logged episodes certify nothing better" in str(kept)
+    assert kept.policy.table == pytest.approx(own.policy)
+
+
+def test_what_is_not_allowed_is_not_planned(workshop):
+    log = workshop.read()
+    allowed = np.ones((workshop.STATES, 3), dtype=bool)
+    allowed[:, 0] = False
+    setting = log.setting((16.0, 60.0), n_states=workshop.STATES)
+    baseline = np.tile([0.0, 0.0, 1.0], (workshop.SHIFTS, workshop.STATES, 1))
+    plan = plan_from_logs(replace(setting, allowed=allowed), log, baseline)
+    assert plan.certified
+    assert plan.policy.table[:, :, 0].max() == 0.0
+    allowed[4] = False
+    with pytest.raises(InvalidInputError, match="state 4"):
+        plan_from_logs(replace(setting, allowed=allowed), log)
+
+
+def test_the_baseline_plays_only_what_is_allowed(workshop):
+    """Nothing is certified, so that the clone is played: the shares of the logs among allowed actions, by hand."""
+    log = workshop.read()
+    setting = log.setting((0.5, 6.0), n_states=workshop.STATES)
+    allowed = np.ones((workshop.STATES, 3), dtype=bool)
+    allowed[:, 1] = False
+    kept = plan_from_logs(replace(setting, allowed=allowed), log)
+    assert not kept.certified
+    expected = np.zeros((workshop.STATES, 3))
+    for s in range(workshop.STATES):
+        tries = [np.count_nonzero((log.states == s) & (log.actions == a)) if allowed[s, a] else 0 for a in range(3)]
+        expected[s] = np.array(tries) / sum(tries) if sum(tries) else allowed[s] / allowed[s].sum()
+    assert kept.policy.table == pytest.approx(np.tile(expected, (workshop.SHIFTS, 1, 1)))
+    baseline = np.tile([1.0, 0.0, 0.0], (workshop.SHIFTS, workshop.STATES, 1))
+    baseline[2, 3] = [0.9, 0.1, 0.0]
+    with pytest.raises(InvalidInputError, match="the baseline plays action 1 in state 3 at step 2, which is not allow"):
+        plan_from_logs(replace(setting, allowed=allowed), log, baseline)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.1, 1.0])
+def test_a_confidence_without_a_margin_is_refused(workshop, confidence):
+    log = workshop.read()
+    setting = log.setting(workshop.BUDGET, n_states=workshop.STATES)
+    uniform = np.full(setting.shape, 1.0 / 3.0)
+    for asked in (
+        lambda: plan_from_logs(setting, log, confidence=confidence),
+        lambda: verdict_from_logs(setting, log, uniform, confidence=confidence),
+        lambda: SafeStart(confidence=confidence),
+    ):
+        with pytest.raises(InvalidInputError, match=f"confidence is {confidence}, but must"):
+            asked()
+
+
+def test_episodes_that_end_early_cost_nothing_afterwards():
+    """Action 1 ends the episode; action 0 goes on and costs 1 a step: with three steps the plan must end early."""
+    rng, rows = np.random.default_rng(10005), {"episode": [], "state": [], "action": [], "reward": [], "cost": []}
+    for k in range(400):
+        for h in range(3):
+            action = int(rng.integers(2))
+            for name, value in zip(rows, (k, 0, action, 1.0 - action, 1.0 - action), strict=True):
+                rows[name].append(value)
+            if action or h == 2:
+                break
+    log = Log.from_frame(rows).with_short("over")
+    plan = plan_from_logs(Setting(3, 1, 2, budget=1.0), log)
+    assert plan.certified
+    # Staying with p, p^2, p^3 costs p + p^2 + p^3 <= 1: the plan stays below, and near.
+    p = plan.policy.table[:, 0, 0]
+    cost = p[0] + p[0] * p[1] + p[0] * p[1] * p[2]
+    assert 0.8 < cost <= 1.0
+
+
+def test_too_few_episodes_are_refused(workshop):
+    log = workshop.read()
+    few = Log.from_episodes(list(log)[:19])
+    with pytest.raises(InvalidInputError, match="19 episodes, but at least 20"):
+        plan_from_logs(few.setting(workshop.BUDGET), few)
+
+
+def test_the_command_prints_the_same_forecast_and_writes_the_policy(workshop, tmp_path):
+    words = ["plan", str(EXAMPLES / "logs.csv"), "--costs", "overtime,complaints", "-o", str(tmp_path / "plan.npz")]
+    words += ["--columns", "episode=week,state=queue,reward=euros,step=shift", "--budget"]
+    done = CliRunner().invoke(app, [*words, "16,6"])
+    assert done.exit_code == 0, done.output
+    log = workshop.read()
+    expected = plan_from_logs(log.setting(workshop.BUDGET), log)
+    assert str(expected.forecast) in done.output
+    assert np.array_equal(Policy.load(tmp_path / "plan.npz"), expected.policy)
+    assert CliRunner().invoke(app, [*words, "0.1,6"]).exit_code == 1
+    for budget, sentence in (("1,2,3", "budget has 3 entries, but the log has 2 costs"), ("a", "must be numbers")):
+        assert sentence in str(CliRunner().invoke(app, [*words, budget]).exception)

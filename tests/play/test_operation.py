@@ -1,0 +1,266 @@
+"""A session in operation: alarms, budgets that carry over, forks, shadows, going back, and a fallback."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from omdpd import InvalidInputError, OptCMDP, ProximalOMDPD, Session, Setting, Uniform
+from omdpd.play.alarms import AT_CAP, OVER, UPDATES, Bet, Watch
+from omdpd.play.books import Books, Open
+from omdpd.play.carry import Carry
+from omdpd.storage.journal import SessionWarning
+
+H, S, A = 4, 3, 2
+SETTING = Setting(H, S, A, budget=4.0, cost_scale=2.0, seed=3)
+
+
+def teach(session, n, first=0, mean=0.9, budget=None):
+    """Episodes whose steps cost `mean` on average, whatever is played."""
+    for k in range(first, first + n):
+        rng = np.random.default_rng(k)
+        episode = session.begin(f"e{k}", budget=budget)
+        for _ in range(H):
+            action = episode.act(int(rng.integers(S)))
+            episode.tell(float(rng.random() * (1 + action) / 2), float(np.clip(rng.normal(mean, 0.3), 0.0, 2.0)))
+        episode.end()
+
+
+def rings(session, name):
+    return next(alarm for alarm in session.alarms() if alarm.name == name).rings
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("mean", "expected"), [(0.9, False), (1.0, False), (1.3, True)])
+def test_spending_too_much_rings_and_spending_all_there_is_does_not(seed, mean, expected):
+    """A budget of 1 a step, costs of this mean with a spread of a third, for 1500 episodes."""
+    rng, watch = np.random.default_rng(seed), Watch()
+    rang = False
+    for _ in range(1500):
+        watch.spent(np.atleast_1d((rng.normal(mean, 0.3, H).clip(0.0, 2.0) - 1.0).sum() / (H * 2.0)))
+        rang |= watch.alarms(["money"], 0)[0].rings
+    assert rang == expected
+
+
+def test_bets_at_fair_odds_keep_their_mean():
+    """The guarantee's ground: whatever was met before, a fair x leaves the expected wealth where it was."""
+    bet = Bet()
+    for x in (0.3, -0.1, 0.5, 0.4):
+        bet.place(x)
+    ends = []
+    for x in (-0.6, 0.6):
+        tried = Bet(bet.wealth, bet.n, bet.total, bet.squares)
+        tried.place(x)
+        ends.append(np.exp(tried.wealth))
+    assert np.mean(ends) == pytest.approx(np.exp(max(bet.wealth, 0.0)), rel=1e-12)
+    assert OVER >= 1000.0
+
+
+def walk(rng, laws, n):
+    states = [int(rng.integers(S))]
+    for _ in range(n - 1):
+        states.append(int(rng.choice(S, p=laws[states[-1]])))
+    return states
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("changes", [False, True])
+def test_a_world_that_changes_rings_and_one_that_does_not_stays_quiet(seed, changes):
+    rng = np.random.default_rng(seed)
+    before, after = rng.dirichlet(np.ones(S), S), rng.dirichlet(np.ones(S) / 3.0, S)[::-1]
+    watch, rang = Watch(), []
+    for k in range(800):
+        watch.moved(walk(rng, after if changes and k >= 400 else before, 6), [0] * 6, S)
+        rang.append(watch.alarms([], 0)[0].rings)
+    assert not any(rang[:400])
+    assert any(rang) == changes
+
+
+def test_a_weight_that_stays_at_its_cap_rings():
+    names = [alarm.rings for capped in (AT_CAP, AT_CAP + 1) for alarm in Watch().alarms([], capped)]
+    assert names == [False, False, False, True]
+
+
+def test_alarms_survive_a_restart(tmp_path):
+    with Session.open(tmp_path, OptCMDP(), replace(SETTING, n_episodes=200), 7) as session:
+        teach(session, 60, mean=1.6)
+        assert rings(session, "over cost 0")
+        found = session.alarms()
+        assert sum(session._mind.capped) <= UPDATES
+    with Session.open(tmp_path, OptCMDP(), replace(SETTING, n_episodes=200), 7) as session:
+        assert session.alarms()[:2] == found[:2]
+
+
+def test_what_was_not_spent_is_carried_over_within_bounds():
+    carry, base, books = Carry(period=3, most=2.0), np.array([4.0]), Books()
+    assert carry.budget(base, books).tolist() == [4.0]
+    session = Session(ProximalOMDPD.cautious(), SETTING, carry=carry)
+    budgets = []
+    for k, cost in enumerate((0.25, 1.5, 1.0, 2.0)):
+        episode = session.begin()
+        budgets.append(session._books.open[episode.id].budget)
+        for _ in range(H):
+            episode.act(k % S)
+            episode.tell(0.5, cost)
+        episode.end()
+    # Of 12 for three episodes 1 was spent: 11 / 2 is within 2 of 4.  Then 7: 12 - 7 = 5.  A new period begins anew.
+    assert budgets == [[4.0], [5.5], [5.0], [4.0]]
+    open_now = {str(k): Open(str(k), "", 0.0, [5.0]) for k in range(2)}
+    assert carry.budget(base, Books(open=open_now)).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_period_costs_what_it_may_if_every_episode_keeps_its_budget(seed):
+    """Costs that are noise around the budget in force, by itself: over many periods the mean is at most P b."""
+    rng, carry, base = np.random.default_rng(seed), Carry(10, 3.0), np.array([4.0])
+    sums = []
+    for _ in range(200):
+        spent, books = 0.0, Books()
+        for j in range(10):
+            books.totals.ended = j
+            met = max(0.0, float(carry.budget(base, books)[0]) + rng.normal(0.0, 0.5))
+            books.recent.append(_costing(met))
+            spent += met
+        sums.append(spent)
+    # Two standard errors of a mean over 200 periods.
+    assert np.mean(sums) <= 40.0 + 2.0 * np.std(sums) / np.sqrt(200)
+
+
+def _costing(cost):
+    from omdpd.play.books import Ended
+
+    return Ended("", None, None, "whole", 0.0, 0.0, [0], [0], [0.0], [[cost]])
+
+
+def test_a_carry_needs_a_budget_and_a_period_that_is_remembered():
+    with pytest.raises(InvalidInputError, match="the setting has no budget"):
+        Session(ProximalOMDPD.cautious(), Setting(H, S, A), carry=Carry(3, 1.0))
+    with pytest.raises(InvalidInputError, match="at most 200 episodes are remembered"):
+        Carry(1000, 1.0)
+
+
+def test_a_fork_was_told_everything_and_may_have_another_budget(tmp_path):
+    with Session.open(tmp_path / "one", ProximalOMDPD.cautious(), SETTING, 4) as session:
+        teach(session, 10)
+        session.begin("open")
+        with session.fork(tmp_path / "same") as same:
+            assert np.array_equal(same.policy(), session.policy())
+            assert same.open_episodes == ()
+        with session.fork(tmp_path / "tight", setting=replace(SETTING, budget=2.0)) as tight:
+            assert tight.episodes == 10
+            told = Session(ProximalOMDPD.cautious(), replace(SETTING, budget=2.0))
+            for ended in session._books.recent:
+                told.take_over(ended)
+            assert np.array_equal(tight.policy(), told.policy())
+        with session.fork(tmp_path / "other", learner=OptCMDP(), setting=replace(SETTING, n_episodes=99)) as other:
+            assert other.episodes == 10
+    with pytest.raises(InvalidInputError, match="a session in memory does not keep what it was told"):
+        Session(ProximalOMDPD.cautious(), SETTING).fork(tmp_path / "x")
+
+
+def test_a_shadow_learns_the_same_and_plays_nothing(tmp_path):
+    def both():
+        session = Session.open(tmp_path / "one", ProximalOMDPD.cautious(), SETTING, 3)
+        shadow = Session.open(tmp_path / "two", OptCMDP(), replace(SETTING, n_episodes=99), 3)
+        return session, shadow
+
+    session, shadow = both()
+    session.follow(shadow)
+    teach(session, 5)
+    shadow.close()  # it dies first, and misses what comes
+    session._followers.clear()
+    teach(session, 4, first=5)
+    session.close()
+    session, shadow = both()
+    assert (session.episodes, shadow.episodes) == (9, 5)
+    session.follow(shadow)
+    assert shadow.episodes == 9
+    teach(session, 20, first=9)
+    assert [each.id for each in shadow._books.recent] == [each.id for each in session._books.recent]
+    alone = Session(OptCMDP(), replace(SETTING, n_episodes=99))
+    for ended in session._books.recent:
+        alone.take_over(ended)
+    assert np.array_equal(alone.policy(), shadow.policy())
+    verdict = session.judge(shadow.policy())
+    assert verdict.by_model is not None or verdict.refusal
+    # The policy that played is judged by its own episodes: weights are one, so it is their mean.
+    played = session.judge(np.full((H, S, A), 0.5))
+    assert played.effective is not None
+    session.close(), shadow.close()
+
+
+def test_one_goes_back_to_a_policy_of_before_and_the_learner_goes_on(tmp_path):
+    def opened():
+        return Session.open(tmp_path, ProximalOMDPD.standard(), SETTING, 5)
+
+    with opened() as session:
+        teach(session, 12)
+        assert session.kept_policies == (5, 10)
+        session.rollback(5)
+        assert session.begin("old").policy.shape == (H, S, A)
+        law = np.asarray(session.policy())
+        teach(session, 5, first=12)
+        assert np.array_equal(session.policy(), law)
+        with pytest.raises(InvalidInputError, match="no policy was kept after 7 episodes, but after 5, 10"):
+            session.rollback(7)
+    with opened() as session:
+        assert np.array_equal(session.policy(), law)
+        assert np.array_equal(session.episode("old").policy, law)
+        session.rollback(None)
+        again = np.asarray(session.policy())
+    plain = Session(ProximalOMDPD.standard(), SETTING)
+    for ended in session._books.recent:
+        plain.take_over(ended)
+    assert np.array_equal(again, plain.policy())
+    assert not np.array_equal(again, law)
+
+
+@dataclass(frozen=True)
+class Fragile(Uniform):
+    """Cannot learn from an episode that begins in state 2."""
+
+    def update(self, state, feedback):
+        if feedback.trajectory.states[0] == 2:
+            raise ArithmeticError("no")
+        return super().update(state, feedback)
+
+
+def one(session, state):
+    episode = session.begin()
+    for _ in range(H):
+        episode.act(state)
+        episode.tell(0.5, 0.5)
+    episode.end()
+
+
+def test_a_fallback_is_played_while_the_last_update_failed(tmp_path):
+    safe = np.zeros((H, S, A))
+    safe[..., 0] = 1.0
+
+    def opened():
+        return Session.open(tmp_path, Fragile(), SETTING, 3, fallback=safe)
+
+    with opened() as session:
+        one(session, 0)
+        uniform = np.asarray(session.policy())
+        one(session, 2)
+        assert np.array_equal(session.policy(), safe)
+        session.begin("while")
+        one(session, 1)
+        assert np.array_equal(session.policy(), uniform)
+        one(session, 2)
+        assert session._mind.failures == 2
+    with pytest.warns(SessionWarning, match="an update failed and is left out: ArithmeticError"):
+        session = opened()
+    with session:
+        assert np.array_equal(session.policy(), safe)
+        assert np.array_equal(session.episode("while").policy, safe)
+        assert session._mind.failures == 2
+
+
+def test_without_a_fallback_an_update_that_fails_is_refused():
+    session = Session(Fragile(), SETTING)
+    with pytest.raises(ArithmeticError):
+        one(session, 2)
+    assert session.episodes == 0
+    assert len(session.open_episodes) == 1

@@ -1,0 +1,154 @@
+"""Off-policy estimates equal their definitions written out, cover the truth, and are refused where logs do not tell."""
+
+import numpy as np
+import pytest
+
+from omdpd import InvalidInputError, Log, Policy, Setting, verdict_from_logs
+from omdpd.problem.cmdp import CMDP
+
+H, S, A = 3, 3, 2
+
+
+def world():
+    rng = np.random.default_rng(10006)
+    cost = rng.random((S, A))
+    return CMDP.from_arrays(rng.dirichlet(np.ones(S), (S, A)), rng.random((S, A)), cost, budget=1.5, horizon=H)
+
+
+def played(cmdp, policy, n, rng):
+    """Episodes with propensities, drawn step by step."""
+    rows = {name: [] for name in ("episode", "state", "action", "reward", "cost", "chance")}
+    for k in range(n):
+        s = rng.choice(S, p=cmdp.initial)
+        for h in range(H):
+            a = rng.choice(A, p=policy[h, s])
+            reward = float(rng.random() < cmdp.reward[h, s, a])
+            cost = cmdp.cost[0, h, s, a] * cmdp.cost_scale[0] + rng.normal(0.0, 0.2)
+            for name, value in zip(rows, (k, s, a, reward, cost, policy[h, s, a]), strict=True):
+                rows[name].append(value)
+            s = rng.choice(S, p=cmdp.transition[h, s, a])
+    return Log.from_frame(rows, propensity="chance")
+
+
+@pytest.fixture(scope="module")
+def case():
+    cmdp, rng = world(), np.random.default_rng(10007)
+    behaviour, target = (rng.dirichlet(np.ones(A) * 4, (H, S)) for _ in range(2))
+    log = played(cmdp, behaviour, 60, rng)
+    setting = Setting(H, S, A, initial=cmdp.initial, budget=1.5)
+    return cmdp, behaviour, target, log, setting
+
+
+def by_episode(log):
+    """States, actions, (reward, cost) and propensities as (K, H) tables."""
+    shape = (len(log), H)
+    met = np.array([log.rewards.reshape(shape), log.costs[0].reshape(shape)])
+    return log.states.reshape(shape), log.actions.reshape(shape), met, log.propensities.reshape(shape)
+
+
+def test_weights_are_per_decision_weighted_importance_sampling_by_loops(case):
+    _, _, target, log, setting = case
+    states, actions, met, chance = by_episode(log)
+    total = np.zeros(2)
+    for h in range(H):
+        above, below = np.zeros(2), 0.0
+        for k in range(len(log)):
+            rho = 1.0
+            for j in range(h + 1):
+                rho *= target[j, states[k, j], actions[k, j]] / chance[k, j]
+            above += rho * met[:, k, h]
+            below += rho
+        total += above / below
+    found = verdict_from_logs(setting, log, target, resamples=0)
+    assert found.by_weights.expected == pytest.approx(total)
+
+
+def test_the_doubly_robust_estimate_is_its_definition_by_loops(case):
+    """The model is counted anew here; its values come from a plain recursion."""
+    _, _, target, log, setting = case
+    states, actions, met, chance = by_episode(log)
+    n, moves, sums = np.zeros((S, A)), np.zeros((S, A, S)), np.zeros((2, S, A))
+    for k in range(len(log)):
+        for h in range(H):
+            n[states[k, h], actions[k, h]] += 1
+            sums[:, states[k, h], actions[k, h]] += met[:, k, h]
+            if h + 1 < H:
+                moves[states[k, h], actions[k, h], states[k, h + 1]] += 1
+    p, mean = moves / moves.sum(axis=2, keepdims=True), sums / n
+    values, q_values = np.zeros((2, H + 1, S)), np.zeros((2, H, S, A))
+    for h in range(H - 1, -1, -1):
+        q_values[:, h] = mean + (np.einsum("sat,jt->jsa", p, values[:, h + 1]) if h + 1 < H else 0.0)
+        values[:, h] = (target[h] * q_values[:, h]).sum(axis=2)
+    found = verdict_from_logs(setting, log, target, resamples=0)
+    assert found.by_model.expected == pytest.approx(values[:, 0] @ setting.mu)
+    rho = np.cumprod([target[h, states[:, h], actions[:, h]] / chance[:, h] for h in range(H)], axis=0)
+    total = values[:, 0, states[:, 0]].mean(axis=1)
+    for h in range(H):
+        w = rho[h] / rho[h].sum()
+        total += met[:, :, h] @ w - q_values[:, h, states[:, h], actions[:, h]] @ w
+        if h + 1 < H:
+            total += values[:, h + 1, states[:, h + 1]] @ w
+    assert found.doubly_robust.expected == pytest.approx(total)
+
+
+def test_of_the_policy_that_played_weights_are_the_mean_of_the_logs(case):
+    _, behaviour, _, log, setting = case
+    found = verdict_from_logs(setting, log, behaviour, resamples=0)
+    assert found.by_weights.expected == pytest.approx(log.totals().mean(axis=1))
+    assert found.effective == pytest.approx(len(log))
+    assert found.by_resampling is None
+
+
+def test_all_intervals_cover_the_truth_about_as_often_as_they_say(case):
+    cmdp, behaviour, target, _, setting = case
+    rng, inside, n = np.random.default_rng(10008), {}, 60
+    true = Policy(target).evaluate(cmdp)
+    truth = np.r_[true.value, true.costs]
+    for _ in range(n):
+        found = verdict_from_logs(setting, played(cmdp, behaviour, 60, rng), target, resamples=30)
+        for name in ("by_model", "by_resampling", "by_weights", "doubly_robust"):
+            each = getattr(found, name)
+            inside[name] = inside.get(name, 0) + ((each.low <= truth) & (truth <= each.high))
+    for name, hits in inside.items():  # 90 % is meant; 60 draws of two quantities
+        assert 0.8 <= hits.mean() / n <= 0.98, name
+
+
+def test_logs_that_are_all_shorter_than_the_horizon_are_weighted_only_if_they_are_over(case):
+    cmdp, _, _, log, _ = case
+    setting, uniform = Setting(H + 2, S, A, initial=cmdp.initial, budget=1.5), np.full((H + 2, S, A), 1.0 / A)
+    with pytest.raises(InvalidInputError, match="whose ends were not logged cannot be weighted"):
+        verdict_from_logs(setting, log.with_short("cut"), uniform, resamples=0)
+    whole = Setting(H, S, A, initial=cmdp.initial, budget=1.5)
+    found = verdict_from_logs(setting, log.with_short("over"), uniform, resamples=0)
+    expected = verdict_from_logs(whole, log, uniform[:H], resamples=0)
+    assert found.by_weights.expected == pytest.approx(expected.by_weights.expected)
+    assert found.effective == pytest.approx(expected.effective)
+
+
+def test_within_answers_yes_no_and_unknown(case):
+    cmdp, _, target, log, _ = case
+    cost = Policy(target).evaluate(cmdp).costs[0]
+    answers = []
+    for budget in (2.0 * cost, 0.3 * cost, cost):
+        setting = Setting(H, S, A, initial=cmdp.initial, budget=budget)
+        answers.append(verdict_from_logs(setting, log, target, resamples=0).within)
+    assert answers == [True, False, None]
+    assert "the logs cannot tell" in str(verdict_from_logs(setting, log, target, resamples=0))
+
+
+def test_a_policy_that_the_logs_do_not_cover_is_refused_in_words(case):
+    cmdp, _, _, _, setting = case
+    only = np.tile([1.0, 0.0], (H, S, 1))
+    log = played(cmdp, only, 20, np.random.default_rng(10009))
+    found = verdict_from_logs(setting, log, np.full((H, S, A), 0.5))
+    assert found.by_model is None
+    assert found.within is None
+    assert "the logs do not cover this policy: 50 % of its steps" in str(found)
+
+
+def test_weights_that_are_worth_few_episodes_are_left_out(case):
+    _, behaviour, _, log, setting = case
+    rare = np.where(behaviour == behaviour.min(axis=2, keepdims=True), 0.999, 0.001)
+    found = verdict_from_logs(setting, log, rare, resamples=0)
+    assert found.by_weights is None
+    assert "nothing is concluded from them" in str(found)

@@ -1,0 +1,126 @@
+"""Limits that hold in every episode, and chances to exceed them, against sums over all that can happen."""
+
+import numpy as np
+import pytest
+
+from omdpd import CMDP, InvalidInputError
+from omdpd.play.simulate import trajectory_under
+from omdpd.problem.memory import TooLargeError
+from omdpd.problem.spent import size_with_spent
+
+
+def whole_costs(seed, horizon=4, n_states=4, by_step=False):
+    """Random laws with costs 0, 1, 2 (of which an episode may cost 4 on average), and one more constraint."""
+    rng = np.random.default_rng(seed)
+    steps = (horizon,) if by_step else ()
+    p = rng.dirichlet(np.full(n_states, 0.5), (*steps, n_states, 3))
+    cost = rng.integers(0, 3, (1, *steps, n_states, 3)).astype(float)
+    reward = 0.3 * rng.random(cost.shape[1:]) + 0.3 * cost[0]
+    return CMDP.from_arrays(p, reward, cost, None, rng.dirichlet(np.ones(n_states)), None if by_step else horizon)
+
+
+def law_of_totals(cmdp, grown, policy, limit):
+    """{(spent so far, whether ever above the limit): probability} at the end, from every path on its own."""
+    H, S, A = cmdp.shape
+    cost = cmdp.cost[0] * cmdp.cost_scale[0]
+    paths = {(s, 0.0, False): float(cmdp.initial[s]) for s in range(S)}
+    for h in range(H):
+        after = {}
+        for (s, spent, over), mass in paths.items():
+            place = (limit + 1 if over else round(spent)) * S + s
+            for a in range(A):
+                total = spent + cost[h, s, a]
+                for t in range(S):
+                    chance = mass * policy[h, place, a] * cmdp.transition[h, s, a, t]
+                    if chance > 0.0:
+                        key = (t, total, over or total > limit + 1e-9)
+                        after[key] = after.get(key, 0.0) + chance
+        paths = after
+    return paths
+
+
+def test_by_hand():
+    """Working earns and costs 1, three times; more than 2 only with probability .25: 2 + .25."""
+    one = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget=None, horizon=3)
+    hard, chance = one.with_spent(0, [0, 1, 2]), one.with_spent(0, [0, 1, 2], 0.25)
+    assert hard.solve().value == pytest.approx(2.0)
+    assert chance.solve().value == pytest.approx(2.25)
+    assert chance.shape == (3, 4, 2)
+    assert chance.labels.states == (
+        "state 0, 0 spent",
+        "state 0, 1 spent",
+        "state 0, 2 spent",
+        "state 0, over the limit",
+    )
+    assert chance.labels.constraints == ("constraint 0", "chance of constraint 0 above 2")
+    assert chance.solve().evaluation.costs == pytest.approx([2.25, 0.25])
+    assert chance.curve(1).prices == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("by_step", [False, True])
+@pytest.mark.parametrize(("seed", "chance"), [(0, 0.0), (1, 0.1), (2, 0.3)])
+def test_the_chance_is_that_of_all_paths_and_the_value_is_kept(seed, chance, by_step):
+    cmdp = whole_costs(seed, by_step=by_step)
+    grown = cmdp.with_spent(0, range(5), chance)
+    found = grown.solve()
+    assert found.feasible
+    paths = law_of_totals(cmdp, grown, found.policy.table, 4)
+    above = sum(mass for (_, _, over), mass in paths.items() if over)
+    mean = sum(mass * total for (_, total, _), mass in paths.items())
+    assert above == pytest.approx(found.evaluation.costs[1], abs=1e-12)
+    assert above <= chance + 1e-9
+    assert mean == pytest.approx(found.evaluation.costs[0], abs=1e-9)
+    free = cmdp.solve().value
+    assert found.value <= free + 1e-9
+    if found.shadow_prices[1] > 1e-9:
+        assert above == pytest.approx(chance, abs=1e-9)
+
+
+def test_episodes_that_are_played_exceed_the_limit_as_often():
+    cmdp = whole_costs(5)
+    grown = cmdp.with_spent(0, range(5), 0.2)
+    policy = grown.solve().policy.table
+    rng, cost, n = np.random.default_rng(0), cmdp.cost[0] * cmdp.cost_scale[0], 4000
+    over = 0
+    for _ in range(n):
+        states, actions = trajectory_under(grown.laws, policy, grown.initial, rng.random((4, 2)))
+        over += cost[np.arange(4), states % 4, actions].sum() > 4.0
+    assert over / n == pytest.approx(0.2, abs=4.0 * np.sqrt(0.16 / n))
+
+
+def test_sums_between_levels_are_refused_or_rounded_up():
+    p = np.ones((1, 2, 1))
+    odd = CMDP.from_arrays(p, [[0.0, 1.0]], [[0.0, 0.7]], budget=None, horizon=3)
+    with pytest.raises(InvalidInputError, match=r"0 and the cost 0\.7 of state 0, action 1 make 0\.7, which is none"):
+        odd.with_spent(0, [0, 1, 2])
+    assert odd.with_spent(0, [0, 1, 2], round_up=True).solve().value == pytest.approx(2.0)
+    assert odd.with_spent(0, [0, 0.7, 1.4]).solve().value == pytest.approx(2.0)
+
+
+def test_bad_levels_are_named_and_a_size_is_told_before_anything_is_built(monkeypatch):
+    cmdp = whole_costs(0)
+    for levels, sentence in (
+        ([1, 2], "levels must hold 0"), ([0, 2, 2], r"levels\[2\] = 2 is not above"), ([], "length 0"),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInputError, match=sentence):
+            cmdp.with_spent(0, levels)
+    with pytest.raises(InvalidInputError, match="there is no constraint 3; there are 1"):
+        cmdp.with_spent(3, [0, 1])
+    with pytest.raises(InvalidInputError, match=r"chance is 1\.5"):
+        cmdp.with_spent(0, [0, 1], 1.5)
+    assert size_with_spent(cmdp, range(9))[0] == 40
+    monkeypatch.setattr("omdpd.problem.memory.machine_bytes", lambda: 1000)
+    with pytest.raises(TooLargeError, match="a problem of 40 states needs about"):
+        cmdp.with_spent(0, range(9))
+
+
+@pytest.mark.parametrize("constraint", [0.0, True, 1, -1, "0", None])
+def test_a_constraint_that_is_none_is_refused(constraint):
+    with pytest.raises(InvalidInputError, match="there is no constraint"):
+        whole_costs(0).with_spent(constraint, range(9))
+
+
+@pytest.mark.parametrize("chance", [True, "0.1", None, -0.1, 1.1, float("nan")])
+def test_a_chance_that_is_none_is_refused(chance):
+    with pytest.raises(InvalidInputError, match="chance is "):
+        whole_costs(0).with_spent(0, range(9), chance)

@@ -1,0 +1,1 @@
+"""Independent versions of what is tested, and what several tests need."""

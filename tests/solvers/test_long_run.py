@@ -1,0 +1,143 @@
+"""Problems without an end, against linear programs over their occupancies and answers that are known."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from omdpd import CMDP, InvalidInputError, Policy, ProximalOMDPD, load_problem, run, save_problem
+from omdpd.solvers import long_run
+
+
+def program(p, r, c, b, mu, discount):
+    """max r.x over discounted occupancies, or over long-run shares of steps (with what is transient in y); or None."""
+    S, A, _ = p.shape
+    n, own, into = S * A, np.kron(np.eye(S), np.ones(A)), p.reshape(S * A, S).T
+    c = c.reshape(len(c), n)
+    if discount < 1.0:
+        found = linprog(-r.ravel(), c, b, own - discount * into, mu)
+    else:
+        flow = np.block([[own - into, np.zeros((S, n))], [own, own - into]])
+        found = linprog(np.r_[-r.ravel(), np.zeros(n)], np.c_[c, np.zeros_like(c)], b, flow, np.r_[np.zeros(S), mu])
+    return -found.fun if found.status == 0 else None
+
+
+def instance(seed):
+    """Random laws: dense, leading to one state each (several closed classes), or to two."""
+    rng = np.random.default_rng(seed)
+    S, A, n = (int(rng.integers(low, high)) for low, high in ((2, 12), (1, 5), (1, 4)))
+    one = np.eye(S)[rng.integers(0, S, (2, S, A))]
+    p = (rng.dirichlet(np.full(S, 0.3), (S, A)), one[0], 0.5 * one.sum(axis=0))[seed % 3]
+    return p, rng.random((S, A)), rng.random((n, S, A)), rng.uniform(0.3, 0.6, n), rng.dirichlet(np.ones(S))
+
+
+def built(p, r, c, b, mu, discount):
+    kind = {"criterion": "average"} if discount == 1.0 else {"discount": discount}
+    return CMDP.from_arrays(p, r, c, b, mu, **kind)
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.95, 1.0])
+def test_a_hundred_problems_have_the_optimum_of_their_program(discount):
+    for seed in range(100):
+        p, r, c, rates, mu = instance(seed)
+        steps = 1.0 if discount == 1.0 else 1.0 / (1.0 - discount)
+        wanted = program(p, r, c, rates * steps, mu, discount)
+        found = built(p, r, c, rates * steps, mu, discount).solve()
+        assert found.feasible == (wanted is not None), seed
+        if wanted is not None:
+            assert found.value == pytest.approx(wanted, abs=1e-7 * steps), seed
+            assert abs(found.study.plan.bound - found.study.plan.value) <= 1e-10 * steps
+            assert found.evaluation.safe
+            if discount < 1.0:
+                assert found.policy.evaluate(found.cmdp).value == pytest.approx(found.value, abs=1e-9 * steps)
+            assert found.occupancy.sum() == pytest.approx(steps)
+
+
+def test_a_textbook_problem_without_constraints():
+    """Puterman's two states at discount .95: staying put earns -1 for ever, so -20; the other state -60/7."""
+    p = np.array([[[0.5, 0.5], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]])
+    reward = np.array([[5.0, 10.0], [-1.0, -1.0]])
+    free = CMDP.from_arrays(
+        p, reward, np.zeros((2, 2)), None, [1.0, 0.0], reward_range=(-1.0, 10.0), discount=0.95
+    ).solve()
+    assert free.value == pytest.approx(-60.0 / 7.0, abs=1e-8)
+    assert free.values.reward[0] == pytest.approx([-60.0 / 7.0, -20.0], abs=1e-8)
+    assert free.policy.every_step
+    assert free.policy.act(10**6, 0) == 0
+
+
+def test_the_average_of_a_queue_by_hand():
+    """Work earns 1 and costs 1 in either of two states that alternate; half of the steps may work."""
+    p = np.eye(2)[[[1, 1], [0, 0]]]
+    found = CMDP.from_arrays(p, [[0.0, 1.0]] * 2, [[0.0, 1.0]] * 2, budget=0.5, criterion="average")
+    assert found.solve().value == pytest.approx(0.5)
+    assert found.solve().shadow_prices == pytest.approx([1.0])
+    assert found.solve().note == "the policy has one closed class"
+    curve = found.curve()
+    assert curve.budgets == pytest.approx([0.0, 1.0])
+    assert curve.prices == pytest.approx([1.0])
+    assert repr(found) == "CMDP(own: 2 states, 2 actions, average per step, budget 0.5)"
+
+
+def test_where_no_stationary_policy_is_the_optimum_the_solution_says_so():
+    """Leave state 0 once, for state 1 that pays and costs 1 or state 2 that does neither: half of the runs may pay."""
+    p = np.zeros((3, 2, 3))
+    p[0, 0, 1] = p[0, 1, 2] = p[1, :, 1] = p[2, :, 2] = 1.0
+    table = [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]
+    mixed = CMDP.from_arrays(p, table, table, 0.5, [1.0, 0.0, 0.0], criterion="average")
+    found = mixed.solve()
+    assert found.value == pytest.approx(0.5)
+    assert found.evaluation.costs == pytest.approx([0.5])
+    assert "closed classes" in found.note
+    pure = found.pure_policies()
+    assert sum(each.share * each.evaluation.value for each in pure) == pytest.approx(0.5)
+
+
+def test_policies_are_evaluated_as_the_chain_goes():
+    rng = np.random.default_rng(3)
+    p, table = rng.dirichlet(np.ones(4), (4, 3)), rng.random((4, 3))
+    policy = Policy(rng.dirichlet(np.ones(3), 4))
+    chain = np.einsum("sa,sat->st", policy.table[0], p)
+    earned = (policy.table[0] * table).sum(axis=1)
+    mu = np.full(4, 0.25)
+    total = sum(0.9**t * mu @ np.linalg.matrix_power(chain, t) @ earned for t in range(400))
+    mean = mu @ np.linalg.matrix_power(chain, 400) @ earned
+    for kind, value in (({"discount": 0.9}, total), ({"criterion": "average"}, mean)):
+        cmdp = CMDP.from_arrays(p, table, table, None, **kind)
+        found = policy.evaluate(cmdp)
+        assert found.value == pytest.approx(value, abs=1e-12)
+        assert found.costs == pytest.approx([value], abs=1e-12)
+
+
+def test_large_problems_are_solved_by_iterations_to_the_same_numbers(monkeypatch):
+    p, r, c, rates, mu = instance(9)
+    for discount, steps in ((0.95, 20.0), (1.0, 1.0)):
+        cmdp = built(p, r, c, (rates + 0.2) * steps, mu, discount)
+        wanted = cmdp.solve().value
+        with monkeypatch.context() as patched:
+            patched.setattr(long_run, "MAX_FACTORISED", 1)
+            assert cmdp.solve().value == pytest.approx(wanted, abs=1e-9)
+
+
+def test_a_problem_without_an_end_is_kept_and_is_not_learnt(tmp_path):
+    p, r, c, rates, mu = instance(0)
+    for discount in (0.9, 1.0):
+        cmdp = built(p, r, c, rates, mu, discount)
+        again = load_problem(save_problem(cmdp, tmp_path / f"{discount}.npz"))
+        assert again.discount == discount
+        assert again.limits == pytest.approx(cmdp.limits)
+        with pytest.raises(InvalidInputError, match="learners play episodes, but this problem has no end"):
+            run(cmdp, ProximalOMDPD.standard(), n_episodes=2)
+        with pytest.raises(InvalidInputError, match="no end"):
+            cmdp.with_spent(0, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"discount": 1.0}, "strictly between 0 and 1"), ({"discount": 0.9, "horizon": 4}, "give one of horizon"),
+        ({"criterion": "mean"}, "criterion is 'mean'"), ({"criterion": "average", "discount": 0.9}, "give one of"),
+    ],
+)  # fmt: skip
+def test_what_is_no_criterion_is_refused(given, sentence):
+    with pytest.raises(InvalidInputError, match=sentence):
+        CMDP.from_arrays(np.ones((1, 1, 1)), [[1.0]], [[1.0]], 1.0, **given)

@@ -1,0 +1,71 @@
+"""README and the pages are easy to read: short sentences, common words, and not too many of them."""
+
+import pytest
+
+from tools import prose
+
+# Pages that are still to be rewritten.
+HARD = {
+    "docs/architecture.md",
+    "docs/bounds.md",
+    "docs/comparison.md",
+    "docs/departures.md",
+    "docs/dials.md",
+    "docs/first-week.md",
+    "docs/paper-map.md",
+    "docs/performance.md",
+    "docs/production.md",
+    "docs/reliability.md",
+    "docs/report.md",
+    "docs/studies/ablation.md",
+    "docs/studies/anytime.md",
+    "docs/studies/constants.md",
+    "docs/studies/frontier.md",
+    "docs/studies/growth.md",
+    "docs/studies/index.md",
+    "docs/studies/known-model.md",
+    "docs/suite.md",
+    "docs/theory.md",
+}  # fmt: skip
+PAGES = prose.pages()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(prose.ROOT)))
+def test_a_page_has_short_sentences_of_common_words(page):
+    if str(page.relative_to(prose.ROOT)) not in HARD:
+        assert not prose.faults(page)
+
+
+def test_all_pages_together_are_not_too_long():
+    assert sum(prose.prose(page.read_text()).words for page in PAGES) <= prose.IN_ALL
+
+
+def test_what_is_no_prose_is_left_out():
+    text = """---
+kernelspec: {name: python3}
+---
+# A heading of no sentence
+
+One `a b c` two, $x + y$ three. Then [four words in a link](x.md#y)!
+
+| a | table |
+> a quotation
+
+```python
+code = 1
+```
+
+- An item, e.g. this one
+- another of 3.5 words
+"""
+    assert [len(words) for words in prose.prose(text).sentences] == [5, 6, 5, 4]
+
+
+def test_long_sentences_and_words_to_avoid_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(" ".join(["word"] * 41) + ". That is dear.\n")
+    first, second, third = prose.faults(page)
+    assert "22.0 words" in first
+    assert first.startswith("its sentences")
+    assert second.startswith("41 words")
+    assert third == "'dear': say expensive"

@@ -1,0 +1,1 @@
+"""What makes and checks the documentation, the wheel and the page's libraries."""
