@@ -74,8 +74,10 @@ def weeks(n: int, seed: int) -> list[str]:
 
 def read() -> Log:
     """The logged weeks."""
-    file, costs = Path(__file__).with_name("logs.csv"), ("overtime", "complaints")
-    return Log.from_csv(file, costs, "week", "queue", "action", "euros", step="shift", propensity="chance")
+    return Log.from_csv(
+        Path(__file__).with_name("logs.csv"), costs=("overtime", "complaints"), episode="week", state="queue",
+        action="action", reward="euros", step="shift", propensity="chance",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ are made without pyplot: they touch no backend, open figure or setting of the ca
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -59,6 +60,8 @@ METADATA: dict[str, dict[str, None] | None] = {"png": None, "svg": {"Date": None
 # Inches that a line of text takes in a list of learners.
 LEGEND_LINE = 0.15
 RANKING_LINE = 0.23
+# Characters of a name that stand on one line of a ranking.
+NAME_WIDTH = 36
 # Where the numbers beside a ranking end: violation, its exponent, regret, its exponent, in widths of the panel.
 COLUMNS = (1.11, 1.21, 1.32, 1.42)
 # Inches: a figure is shown as wide as a page of the site, so that its text keeps its size.
@@ -82,7 +85,8 @@ def draw(
     natures = list(dict.fromkeys(c.nature for c in curves))
     style = styles_by_name(c.learner for c in curves)
     with looking(LOOK):
-        heights = (RANKING_LINE * (len(style) + 3.5), CURVES_HEIGHT)
+        lines = max(1 + _wrapped(name).count("\n") for name in style)
+        heights = (RANKING_LINE * (len(style) * lines + 3.5), CURVES_HEIGHT)
         figure = new_figure(WIDTH, sum(heights) * len(natures) + 0.4)
         grid = figure.add_gridspec(2 * len(natures), 6, height_ratios=heights * len(natures))
         for row, nature in enumerate(natures):
@@ -248,7 +252,7 @@ def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], na
     _beside(axes, -0.75, ("violation", "", "regret", ""), "normal")
     if floor is not None:
         axes.axvline(floor * float(ranked[0].violation.episodes[-1]), color="#000000", linestyle=(0, (4, 1)))
-    axes.set_yticks(range(len(ranked)), [c.learner for c in ranked])
+    axes.set_yticks(range(len(ranked)), [_wrapped(c.learner) for c in ranked])
     if first is not None:
         axes.get_yticklabels()[first].set_fontweight("bold")
     axes.set_ylim(len(ranked) - 0.4, -1.0)
@@ -268,6 +272,11 @@ def _beside(axes: Axes, place: float, cells: Sequence[str], weight: str) -> None
             text, (x, place), xycoords=("axes fraction", "data"), fontsize=8, va="center", ha="right",
             fontweight=weight, annotation_clip=False,
         ).set_in_layout(False)  # fmt: skip
+
+
+def _wrapped(name: str) -> str:
+    """A learner's name in lines that leave room for the panel beside them."""
+    return textwrap.fill(name, NAME_WIDTH)
 
 
 def _rounded(value: float) -> str:

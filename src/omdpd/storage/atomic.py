@@ -60,6 +60,11 @@ def replacing(file: Path) -> Iterator[BinaryIO]:
     sync_folder(file.parent)
 
 
+def rename(file: Path, name: str) -> None:
+    """Give a file another name in its folder; a crash of the machine may give it back the old one."""
+    os.replace(file, file.with_name(name))
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder and its parents so that they survive a crash of the machine."""
     missing = []

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 import secrets
 import warnings
@@ -44,6 +43,7 @@ from omdpd.storage.atomic import (
     read_bounded,
     read_json,
     record_of,
+    rename,
     sweep,
     write_atomically,
 )
@@ -329,7 +329,7 @@ class Journal:
         for file in self.path.glob("journal-*.log") if self._keeps_past else ():
             if MADE.fullmatch(file.name) and file.name < _log_name(first) and not file.is_symlink():
                 with suppress(OSError):
-                    os.replace(file, self.path / file.name.replace("journal", "history"))
+                    rename(file, file.name.replace("journal", "history"))
         sweep(self.path, known, lambda name: bool(MADE.fullmatch(name)))
 
     def _refuse_what_is_not_new(self) -> None:
