@@ -46,21 +46,21 @@ def new_figure(width: float, height: float, layout: str | None = "constrained") 
     return figure
 
 
-def plain_ticks(axis: Axis) -> None:
-    """Give a symmetric logarithmic axis that shows fewer than two powers of ten ordinary numbers for ticks.
+def plain_ticks(*axes: Axis) -> None:
+    """Give every symmetric logarithmic axis that shows fewer than two powers of ten ordinary numbers for ticks.
 
     Powers of ten alone would leave it with one label or none, and below its linear part with its two ends, unrounded.
     """
     from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarFormatter
 
-    limit = max(abs(end) for end in axis.get_view_interval())
-    if limit >= 100.0:
-        return
-    # Even steps would crowd the logarithmic part.
-    even = limit <= 15.0
-    axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]) if even else FixedLocator(DECADE))
-    axis.set_major_formatter(ScalarFormatter())
-    axis.set_minor_locator(NullLocator())
+    for axis in axes:
+        limit = max(abs(end) for end in axis.get_view_interval())
+        if limit < 100.0:
+            # Even steps would crowd the logarithmic part.
+            even = limit <= 15.0
+            axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]) if even else FixedLocator(DECADE))
+            axis.set_major_formatter(ScalarFormatter())
+            axis.set_minor_locator(NullLocator())
 
 
 @functools.cache

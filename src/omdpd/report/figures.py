@@ -7,9 +7,9 @@ are made without pyplot: they touch no backend, open figure or setting of the ca
 from __future__ import annotations
 
 import io
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -85,7 +85,7 @@ def draw(
     natures = list(dict.fromkeys(c.nature for c in curves))
     style = styles_by_name(c.learner for c in curves)
     with looking(LOOK):
-        lines = max(1 + _wrapped(name).count("\n") for name in style)
+        lines = max(1 + fill(name, NAME_WIDTH).count("\n") for name in style)
         heights = (RANKING_LINE * (len(style) * lines + 3.5), CURVES_HEIGHT)
         figure = new_figure(WIDTH, sum(heights) * len(natures) + 0.4)
         grid = figure.add_gridspec(2 * len(natures), 6, height_ratios=heights * len(natures))
@@ -104,8 +104,7 @@ def draw(
             right.set(title="cumulative regret (0: the best safe policy)")
             if floor is not None:
                 _floor(left, floor)
-            plain_ticks(left.yaxis)
-            plain_ticks(right.yaxis)
+            plain_ticks(left.yaxis, right.yaxis)
             if all(c.regret is None for c in group):
                 _nothing_to_regret(right, floor)
         figure.suptitle(title)
@@ -252,7 +251,7 @@ def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], na
     _beside(axes, -0.75, ("violation", "", "regret", ""), "normal")
     if floor is not None:
         axes.axvline(floor * float(ranked[0].violation.episodes[-1]), color="#000000", linestyle=(0, (4, 1)))
-    axes.set_yticks(range(len(ranked)), [_wrapped(c.learner) for c in ranked])
+    axes.set_yticks(range(len(ranked)), [fill(c.learner, NAME_WIDTH) for c in ranked])
     if first is not None:
         axes.get_yticklabels()[first].set_fontweight("bold")
     axes.set_ylim(len(ranked) - 0.4, -1.0)
@@ -272,11 +271,6 @@ def _beside(axes: Axes, place: float, cells: Sequence[str], weight: str) -> None
             text, (x, place), xycoords=("axes fraction", "data"), fontsize=8, va="center", ha="right",
             fontweight=weight, annotation_clip=False,
         ).set_in_layout(False)  # fmt: skip
-
-
-def _wrapped(name: str) -> str:
-    """A learner's name in lines that leave room for the panel beside them."""
-    return textwrap.fill(name, NAME_WIDTH)
 
 
 def _rounded(value: float) -> str:

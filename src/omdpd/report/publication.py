@@ -50,8 +50,7 @@ def draw_paper(curves: Sequence[Curves], width: float, spread: Spread = "interva
             under.set_yscale("symlog", linthresh=10.0)
             if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
                 under.set_ylim(0.0, None)
-            plain_ticks(over.yaxis)
-            plain_ticks(under.yaxis)
+            plain_ticks(over.yaxis, under.yaxis)
             if all(c.regret is None for c in group):
                 under.text(0.5, 0.5, "nobody is safe", ha="center", va="center", transform=under.transAxes)
                 under.set_axis_off()
