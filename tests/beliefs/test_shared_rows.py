@@ -142,7 +142,7 @@ def test_revealed_tables_are_lifted_as_tables_are():
     plan, tables = rng.random(H * S * A) / (S * A), rng.uniform(-1.0, 1.0, (3, H * S * A))
     estimator = SharingEstimator(z=0.9)
     shared = shared_rows(estimator, visits, scores, layout)
-    found = shared.lifted(estimator, Caution(plan, 0.6), (), tables)
+    found = shared.lifted(estimator, Caution(plan, 0.6), False, tables)
     b = past.beliefs(bandit=False)
     errors = [plain.standard_error(b, plan.reshape(SHAPE), d.reshape(SHAPE)) for d in tables]
     assert np.allclose(found - tables, 1.5 * 0.9 * 0.6 / H * np.array(errors)[:, None], rtol=1e-10, atol=1e-13)
@@ -157,7 +157,8 @@ def test_tables_are_lifted_by_nothing_before_a_plan_without_the_dial_and_where_t
     overflowed = TableMemory(2)
     for table in tables:
         overflowed = overflowed.meet(table)
-    assert np.array_equal(shared.lifted(estimator, Caution(), (), tables), tables)
-    assert np.array_equal(shared.lifted(SharingEstimator(z=0.0), Caution(plan), (), tables), tables)
-    assert np.array_equal(shared.lifted(estimator, Caution(plan, 1.0, 0.3), (overflowed,), tables), tables)
-    assert np.all(shared.lifted(estimator, Caution(plan, 1.0, 0.2), (overflowed,), tables) > tables)
+    assert np.array_equal(shared.lifted(estimator, Caution(), False, tables), tables)
+    assert np.array_equal(shared.lifted(SharingEstimator(z=0.0), Caution(plan), False, tables), tables)
+    for caution, futile in ((Caution(plan, 1.0, 0.3), True), (Caution(plan, 1.0, 0.2), False)):
+        assert caution.futile((overflowed,)) == futile
+        assert np.all((shared.lifted(estimator, caution, futile, tables) > tables) != futile)

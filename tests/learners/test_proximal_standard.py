@@ -15,7 +15,8 @@ from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.standard import state as at
-from omdpd.learners.standard.believing import Dials, is_futile, write_prices
+from omdpd.learners.standard.believing import Dials, is_futile
+from omdpd.learners.standard.steps import write_prices
 from omdpd.learners.surrogate import Stepping, Weighting
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
@@ -58,7 +59,7 @@ def play_noting(learner, cmdp, kind, episodes, n_tables=3, n_episodes=60):
 @njit
 def prices_and_futility(dials, sizes, parts, prices):
     """A door into two rules that only compiled code calls."""
-    write_prices(dials, sizes, parts, prices)
+    write_prices(dials, sizes, parts, parts.q, prices)
     return is_futile(dials, parts)
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from omdpd.beliefs.confidence import EmpiricalEstimator
-from omdpd.learners import proximal_steps
+from omdpd.learners import proximal_loop
 from omdpd.learners.proximal import ProximalOMDPD
-from omdpd.learners.standard import learn
+from omdpd.learners.standard import on_tables
 from omdpd.learners.surrogate import Weighting
+from omdpd.solvers.compiled.newton.certificate import FAILED
 from omdpd.solvers.mirror import Status, mirror_step
 from tests.references.instances import bandit, forward, random_cmdp
 from tests.references.opened import opened
@@ -55,20 +56,20 @@ def test_a_step_that_fails_is_tried_at_a_tenth_and_a_hundredth(solvable):
         return step
 
     learner = ProximalOMDPD(EmpiricalEstimator(kappa=0.0), Weighting(lagged=True))
-    check(learner, solvable, proximal_steps, "mirror_step", choosy_about)
+    check(learner, solvable, proximal_loop, "solve", choosy_about)
 
 
 def check_standard(solvable):
-    solve = learn.solve_step
+    solve = on_tables.solve_step
 
     def choosy_about(solved):
         def step(reference, loss, eta, *rest):
             gap, scale, steps, status, residual = solve(reference, loss, eta, *rest)
-            return gap, scale, steps, status if solved(eta) else learn.FAILED, residual
+            return gap, scale, steps, status if solved(eta) else FAILED, residual
 
         return step
 
-    check(ProximalOMDPD.standard(), solvable, learn, "solve_step", choosy_about)
+    check(ProximalOMDPD.standard(), solvable, on_tables, "solve_step", choosy_about)
 
 
 def test_the_standard_learner_shortens_its_steps_in_the_same_way():

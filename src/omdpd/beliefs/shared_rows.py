@@ -16,7 +16,6 @@ from omdpd.beliefs.evidence import Scores
 from omdpd.beliefs.keys import bounds, distinct
 from omdpd.beliefs.layouts import Layout
 from omdpd.beliefs.margins import Caution
-from omdpd.beliefs.memory import TableMemory
 from omdpd.beliefs.pooling import places, share_laws, share_rows
 from omdpd.beliefs.rows import (
     Charged,
@@ -50,11 +49,9 @@ class SharedRows:
     ends: Integers
     episodes: float
 
-    def lifted(
-        self, estimator: SharingEstimator, caution: Caution, memory: tuple[TableMemory, ...], tables: Floats
-    ) -> Floats:
-        """Revealed tables (n, E), each raised by its margin under these beliefs; nothing where tables never repeat."""
-        if caution.plan is None or estimator.z == 0.0 or caution.futile(memory):
+    def lifted(self, estimator: SharingEstimator, caution: Caution, futile: bool, tables: Floats) -> Floats:
+        """Revealed tables (n, E), each raised by its margin under these beliefs, unless margins are futile."""
+        if caution.plan is None or estimator.z == 0.0 or futile:
             return tables
         H = self.graph.layers.size - 1
         found = plan_variances(self.lists, self.errors, caution.plan, tables)

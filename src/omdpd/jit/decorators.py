@@ -6,7 +6,8 @@ function of somebody else is none of our concern: Numba keeps that as it always 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from numba import config, njit
@@ -88,6 +89,19 @@ def short_rule(function: Function) -> Any:
     `weights.slower(...)`.
     """
     return _compiled(function, INFINITE | {"inline": "always"}, kept=True)
+
+
+def in_python(module: ModuleType, others: Mapping[str, Function]) -> SimpleNamespace:
+    """The functions of a module once more, run by Python, with others in place of those that have their names.
+
+    So one source serves numbers that compiled code can hold, and those that it cannot.
+    """
+    space = {**vars(module), **others}
+    for name, each in vars(module).items():
+        source = getattr(each, "py_func", each)
+        if isinstance(source, FunctionType) and source.__module__ == module.__name__ and name not in others:
+            space[name] = FunctionType(source.__code__, space, name)
+    return SimpleNamespace(**space)
 
 
 def _compiled(function: Function, options: dict[str, Any], *, kept: bool = False) -> Any:

@@ -38,11 +38,11 @@ from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.factors import WIDTHS, margin, reward_width, step
 from omdpd.learners.needs import ModelToBeGiven
 from omdpd.learners.protocol import Card, Compiled, Report
-from omdpd.learners.proximal_loop import Loop
-from omdpd.learners.proximal_steps import State
+from omdpd.learners.proximal_loop import Loop, counted, policy, row_policy
+from omdpd.learners.proximal_state import State
 from omdpd.learners.standard import verbs as standard
 from omdpd.learners.standard.believing import Dials
-from omdpd.learners.standard.state import Learnt
+from omdpd.learners.standard.state import BOUND, Learnt
 from omdpd.learners.standard.stored import from_stored
 from omdpd.learners.surrogate import Stepping, Surrogate, Weighting
 from omdpd.learners.tables_or_graph import (
@@ -230,23 +230,23 @@ class ProximalOMDPD:
         begins = begins_as(self.estimator, setting, self.layout)
         if isinstance(self.estimator, SharingEstimator) and begins == "dense":
             return standard.begin(self._dials(setting), setting, self.stepping.first(setting))
-        return self._loop.begin(setting)
+        return self._loop(setting).begin(setting, self.stepping.first(setting), self.layout)
 
     def policy(self, state: State | Learnt) -> Floats:
         """The policy of q_k; uniform where a state has no mass."""
-        return state.policy.copy() if isinstance(state, Learnt) else self._loop.policy(state)
+        return state.policy.copy() if isinstance(state, Learnt) else policy(state)
 
     def row_policy(self, state: State | Learnt) -> RowPolicy:
         """The policy of q_k in a large problem, to be asked one step and state at a time: ``.at(step, state)``."""
         if isinstance(state, Learnt):
             raise InvalidInputError("the state is of a small problem: its policy is a table")
-        return self._loop.row_policy(state)
+        return row_policy(state)
 
     def update(self, state: State | Learnt, feedback: Feedback) -> State | Learnt:
         """Steps 3-6 for the episode just played, then 1-2 for the next."""
         if isinstance(state, Learnt):
             return standard.after(self._dials(state.setting), state, feedback)
-        new = self._loop.after(state, feedback)
+        new = self._loop(state.setting).after(state, feedback)
         return self.in_tables(new) if self.layout is None and is_dense(new) else new
 
     def in_tables(self, state: State | Learnt) -> State | Learnt:
@@ -257,7 +257,7 @@ class ProximalOMDPD:
 
     def report(self, state: State | Learnt) -> Report:
         """Step size, largest weight, what was ignored as noise, what plans promised, and the certificate if any."""
-        return standard.report(state) if isinstance(state, Learnt) else self._loop.report(state)
+        return standard.report(self._account(state), state.believed)
 
     def compiled(self, state: State | Learnt) -> Compiled | None:
         """The learner for a loop that plays many episodes in one call; None where its update is not compiled."""
@@ -265,7 +265,7 @@ class ProximalOMDPD:
 
     def counted(self, state: State | Learnt, logged: Sequence[Feedback]) -> State | Learnt:
         """A state that has counted logged episodes, and learnt nothing else from them."""
-        return standard.counted(state, logged) if isinstance(state, Learnt) else self._loop.counted(state, logged)
+        return standard.counted(state, logged) if isinstance(state, Learnt) else counted(state, logged)
 
     def restored(self, state: State | Learnt) -> State | Learnt:
         """A state that was stored, perhaps by an earlier version, as it is kept now."""
@@ -277,9 +277,8 @@ class ProximalOMDPD:
 
     def regret_bound(self, state: State | Learnt) -> float | None:
         """(C + C')/eta_{k+1} >= sum_k f_k(q_k) - f_k(q*), with what solves and moving beliefs add; None if unknown."""
-        if isinstance(state, Learnt):
-            return standard.regret_bound(state)
-        return self._loop.regret_bound(state)
+        bound = float(self._account(state)[BOUND])
+        return None if bound != bound else bound
 
     def observed_surrogate(self, before: State | Learnt, after: State | Learnt) -> Surrogate:
         """f_k, the surrogate that the episode between two states turned out to have."""
@@ -287,21 +286,25 @@ class ProximalOMDPD:
             return standard.observed_surrogate(self._dials(before.setting), before, after)
         assert isinstance(before, State)
         assert isinstance(after, State)
-        return self._loop.observed_surrogate(before, after)
+        return self._loop(before.setting).observed_surrogate(before, after)
 
-    @property
-    def _loop(self) -> Loop:
-        return Loop(self.estimator, self.weighting, self.stepping, self.memory, self.layout)
+    def _account(self, state: State | Learnt) -> Floats:
+        """The numbers of a state, with its certificate."""
+        return state.parts.account if isinstance(state, Learnt) else self._loop(state.setting).certified(state)
+
+    def _loop(self, setting: Setting) -> Loop:
+        return Loop(self.estimator, self.weighting, self._dials(setting))
 
     def _dials(self, setting: Setting) -> Dials:
-        """What `standard.learn` is told."""
-        estimator, w, stepping = self.estimator, self.weighting, self.stepping
-        assert isinstance(estimator, SharingEstimator)
-        return Dials(
+        """What the six steps are told."""
+        w, stepping = self.weighting, self.stepping
+        estimator = self.estimator if isinstance(self.estimator, SharingEstimator) else SharingEstimator(0.0, 0.0)
+        told = Dials(
             setting.feedback == "bandit", setting.n_episodes or 0.0, estimator.z, estimator.exploration,
             estimator.stationary, w.w0, w.gamma_scale, w.w_max, w.lagged, stepping.c_prime, stepping.patient,
             self.memory, estimator.persistence, estimator.z_power,
         )  # fmt: skip
+        return Dials._make(map(float, told))
 
     def _check(self, setting: Setting) -> None:
         self.estimator.check(setting)

@@ -1,14 +1,13 @@
-"""The same six steps for other beliefs than the default's: a box, a known or an empirical kernel, and graphs.
+"""ProximalOMDPD with other beliefs than the default's: a box, a known or an empirical kernel, and graphs.
 
-Beliefs that grow with what was visited are no one vector, and a solve on a graph takes milliseconds: here the steps are
-in Python, with the rules of `standard`.
+Beliefs that grow with what was visited are no one vector, and a solve on a graph takes milliseconds: here Python runs
+the six steps of `standard.steps`, and these are the functions that they ask of such beliefs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,252 +15,338 @@ from omdpd.beliefs.confidence import EmpiricalEstimator, Estimate, Estimator, Kn
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.empirical_rows import empirical_rows
 from omdpd.beliefs.evidence import Scores
-from omdpd.beliefs.layouts import Layout, RowPolicy, inherited
+from omdpd.beliefs.layouts import Layout, RowPolicy, inherited, uniform_rows
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import TableMemory
+from omdpd.beliefs.rules import is_exceeded
 from omdpd.beliefs.shared_rows import SharedRows, shared_row_estimate, shared_rows
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
-from omdpd.learners.protocol import Certificate, Promise, Report
-from omdpd.learners.proximal_steps import (
-    Ground,
-    State,
-    caution_after,
-    first_occupancy,
-    forgiven,
-    prices_of,
-)
-from omdpd.learners.standard.weights import (
-    add_violation,
-    certified,
-    heaviest,
-    slower,
-    surprise_of,
-    surrogate_bound,
-)
-from omdpd.learners.surrogate import Stepping, Surrogate, Weighting, distance, flow, inexactness, kernel_move
+from omdpd.jit.decorators import in_python
+from omdpd.learners.proximal_state import State, account_of
+from omdpd.learners.standard import state as at
+from omdpd.learners.standard import steps
+from omdpd.learners.standard.believing import Dials
+from omdpd.learners.standard.state import Sizes, sizes_of
+from omdpd.learners.standard.weights import Slope
+from omdpd.learners.start import uniform_occupancy
+from omdpd.learners.surrogate import Surrogate, Weighting, distance, flow, kernel_move, remembered_tables
 from omdpd.learners.tables_or_graph import Representation, nothing_seen
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
-from omdpd.solvers.compiled.products import dot
+from omdpd.solvers.compiled.products import dot, largest, largest_dot
 from omdpd.solvers.graph import Graph
-from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.regions import Kernel, Region
+from omdpd.solvers.mirror import Hinges, SolveLog
+from omdpd.solvers.mirror import mirror_step as solve
+from omdpd.solvers.regions import Region
 
 
-class Corrected(NamedTuple):
-    """Where an episode leaves the iterate: q_hat_{k+1}, eta_{k+1}, and what the second solve adds to the accounts."""
+@dataclass(eq=False)
+class Work:
+    """A state while an episode is learnt, with the names of `standard.state.Parts`: its arrays are changed in place.
 
-    q_hat: Floats
-    eta: float
+    `warm` says whether the last step started from `start`, `parent` where the rows of the beliefs' graph were before it
+    grew; `shared` is the error of a kernel that steps share.
+    """
+
+    loop: Loop
+    setting: Setting
+    counts: Counts | Visits
+    evidence: Scores | None
+    memory: tuple[TableMemory, ...]
+    account: Floats
+    V: Floats
+    weights: Floats
     multipliers: Floats
-    log: SolveLog
-    inexactness: float
-    drift: float | None
+    start: Floats
+    believed: Estimate[Region]
+    margin: float
+    q: Floats
+    q_hat: Floats
+    plan: Floats
+    tables: Floats
+    hinge_weights: Floats
+    warm: bool = False
+    parent: Integers | None = None
+    shared: SharedRows | None = None
+
+    @property
+    def reward(self) -> Floats:
+        """r~."""
+        return self.believed.reward
+
+    @property
+    def cost(self) -> Floats:
+        """The cost that counts as violation."""
+        return self.believed.counted_cost
+
+    @property
+    def caution(self) -> Caution:
+        """What margins depend on."""
+        a = self.account
+        return Caution(self.plan if a[at.STARTED] else None, float(a[at.SHARE]), float(a[at.NOVELTY]))
+
+    def closed(self) -> State:
+        """The state as a value."""
+        a, n = self.account, int(self.account[at.HINGES])
+        told = [None if each != each else each for each in a.tolist()]
+        m = Surrogate(
+            self.reward, Hinges(self.tables, self.hinge_weights, self.start[:n].copy() if self.warm else None)
+        )
+        return State(
+            self.setting, int(a[at.K]), self.counts, self.believed, self.margin, self.memory, self.weights, m,
+            self.multipliers[:n].copy(), self.q, self.q_hat, self.V, a[at.ETA], a[at.REWARD_SUM], a[at.INEXACTNESS],
+            SolveLog.of(a[at.LOG : at.LOG + at.N_LOG]), int(a[at.SATURATIONS]), bool(a[at.CAPPED]), a[at.IGNORED],
+            told[at.DRIFT], self.evidence, None if self.evidence is None else self.caution, told[at.PLANNED],
+        )  # fmt: skip
 
 
+# ------------------------------------------------------------------------------------------ what the steps ask
+def flow_of(s: Work, q: Floats) -> Floats:
+    """What inner products with tables are taken of."""
+    return flow(s.believed.region, q)
+
+
+def potential_before(d: Dials, z: Sizes, s: Work, k: float) -> Slope:
+    """The potential before one-based episode k."""
+    return s.loop.weighting.potential(s.setting, int(k)).phi
+
+
+def distance_of(s: Work, q: Floats, q_other: Floats) -> float:
+    """D(q, q')."""
+    return distance(s.believed.region, q, q_other)
+
+
+def meets_tables(z: Sizes, s: Work, x: Floats) -> bool:
+    """Whether a plan meets every remembered table as it is."""
+    return not any(is_exceeded(largest_dot(kept.stack, x), z.H) for kept in s.memory if kept.tables)
+
+
+def has_overflowed(d: Dials, s: Work) -> bool:
+    """Whether more tables of some constraint came than are remembered."""
+    return any(kept.overflowed for kept in s.memory)
+
+
+def novelty_after(s: Work, tables: Floats) -> float:
+    """How far revealed tables have been from the remembered ones, with these; the memory is the one before them."""
+    return s.caution.after_tables(s.memory, tables).novelty
+
+
+def remember(d: Dials, z: Sizes, s: Work, tables: Floats) -> bool:
+    """Put revealed tables into the memory; whether other tables are kept now."""
+    before, s.memory = s.memory, tuple([kept.meet(table) for kept, table in zip(s.memory, tables, strict=True)])
+    return not all(now.same_as(old) for now, old in zip(s.memory, before, strict=True))
+
+
+def hinges_met(d: Dials, z: Sizes, s: Work, futile: bool) -> tuple[Floats, Floats, bool]:
+    """The hinges of the surrogate that was met: tables, weights, and whether old multipliers fit."""
+    if isinstance(s.loop.estimator, SharingEstimator):
+        assert isinstance(s.counts, Visits)
+        assert s.evidence is not None
+        s.shared = shared_rows(s.loop.estimator, s.counts, s.evidence, Layout.of(s.setting, s.counts))
+    return _hinges(d, s, futile)
+
+
+def mirror_step(
+    z: Sizes, s: Work, eta: float, warm: bool, tables: Floats, weights: Floats, q: Floats
+) -> tuple[float, float, int, int, float]:
+    """argmin eta (-r~.q + sum_j w_j [d_j.q]^+) + D(q, q_hat) over the beliefs' region; multipliers are written."""
+    n = len(weights)
+    hinges = Hinges(tables, weights, s.start[:n] if warm else None)
+    step = solve(s.believed.region, s.setting.mu, s.q_hat, -s.reward, float(eta), hinges)
+    q[...], s.multipliers[:n] = step.occupancy, step.multipliers
+    return float(step.gap), float(step.scale), step.iterations, int(step.status), float(step.residual)
+
+
+def count(z: Sizes, s: Work, met: Feedback) -> None:
+    """Add an episode to counts and evidence."""
+    s.counts, s.evidence = _counted(s.counts, s.evidence, [met])
+
+
+def believe(d: Dials, z: Sizes, s: Work, prices: Floats) -> bool:
+    """Step 1: beliefs, on a graph that may have grown, and hinges; whether old multipliers fit the hinges."""
+    layout, region = Layout.of(s.setting, s.counts) if isinstance(s.counts, Visits) else None, s.believed.region
+    s.parent = layout.parents(region) if layout is not None and isinstance(region, Graph) else None
+    s.q, s.q_hat, s.plan, s.tables = (inherited(each, s.parent) for each in (s.q, s.q_hat, s.plan, s.tables))
+    k = int(s.account[at.K])
+    s.believed, s.shared = _beliefs(
+        s.loop.estimator, s.setting, s.counts, s.evidence, layout, k, Prices(prices, s.tables), s.caution
+    )
+    if s.shared is None and k > 0:
+        s.margin = dot(s.believed.margin, flow(s.believed.region, s.q))
+    s.tables, s.hinge_weights, s.warm = _hinges(d, s, s.caution.futile(s.memory))
+    return s.warm
+
+
+def law_of(s: Work) -> Region:
+    """The believed kernels as they are now."""
+    return s.believed.region
+
+
+def law_moved(z: Sizes, s: Work, before: Region) -> float:
+    """A bound on how far, in L1, any policy's occupancy moved from an earlier kernel to the believed one."""
+    return kernel_move(before, s.believed.region, s.parent)
+
+
+def choose(z: Sizes, s: Work) -> None:
+    """Nothing: the policy is asked of the plan."""
+
+
+def copy_vector(source: Floats, target: Floats) -> None:
+    """target := source."""
+    target[...] = source
+
+
+ASKED = (
+    flow_of, potential_before, distance_of, meets_tables, has_overflowed, novelty_after, remember, hinges_met,
+    mirror_step, count, believe, law_of, law_moved, choose, copy_vector,
+)  # fmt: skip
+STEPS = in_python(steps, {each.__name__: each for each in ASKED})
+
+
+# ------------------------------------------------------------------------------------------ the verbs
 @dataclass(frozen=True)
 class Loop:
     """The settings of `ProximalOMDPD`, and what it does with a `State`."""
 
     estimator: Estimator | SharingEstimator
     weighting: Weighting
-    stepping: Stepping
-    memory: int
-    layout: Representation | None
+    dials: Dials
 
-    def begin(self, setting: Setting) -> State:
+    def begin(self, setting: Setting, eta: float, layout: Representation | None) -> State:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""
-        V, none = np.zeros(setting.n_constraints), np.zeros(0)
-        counts, evidence = nothing_seen(self.estimator, setting, self.layout)
-        caution = None if evidence is None else Caution()
-        layout = Layout.of(setting, counts) if isinstance(counts, Visits) else None
-        shape = setting.shape if layout is None else layout.copies.shape
-        prices = Prices(none, np.zeros((0, *shape)))
-        believed, shared = self._believe(setting, counts, layout, 0, evidence, prices, caution)
-        eta = self.stepping.first(setting)
-        weights, capped = self._weights(setting, 1, V, eta)
-        memory = (TableMemory(self.memory),) * setting.n_constraints
-        q_hat = first_occupancy(self.estimator, setting, believed.region)
-        ground = Ground(setting, believed, 0.0, shared, caution, memory, q_hat, eta, none)
-        m = ground.surrogate(self.estimator, memory, weights)
-        step, shortened = ground.step_or_shorter(m)
-        return State(
-            setting, 0, counts, believed, 0.0, memory, weights, m, shortened * step.multipliers, step.occupancy,
-            ground.q_hat, V, eta, reward_sum=0.0, inexactness=inexactness(step, setting.horizon, eta / shortened),
-            log=SolveLog().after(step), saturations=0, capped=capped, ignored=0.0,
-            drift=(shortened - 1.0) * setting.horizon / eta, evidence=evidence, caution=caution,
-            planned_violation=0.0,
+        counts, evidence = nothing_seen(self.estimator, setting, layout)
+        laid, n = Layout.of(setting, counts) if isinstance(counts, Visits) else None, setting.n_constraints
+        none = np.zeros((0, *(setting.shape if laid is None else laid.copies.shape)))
+        believed, _ = _beliefs(self.estimator, setting, counts, evidence, laid, 0, Prices(np.zeros(0), none), Caution())
+        q_hat = _first_occupancy(self.estimator, setting, believed.region)
+        a, multipliers = np.zeros(at.N_ACCOUNT), np.zeros(self._most_hinges(setting))
+        a[at.ETA], a[at.SHARE] = eta, 1.0
+        s = Work(
+            self, setting, counts, evidence, (TableMemory(int(self.dials.capacity)),) * n, a, np.zeros(n), np.zeros(n),
+            multipliers, multipliers.copy(), believed, 0.0, q_hat.copy(), q_hat, q_hat.copy(), none, np.zeros(0),
         )  # fmt: skip
-
-    def policy(self, state: State) -> Floats:
-        """The policy of q_k; uniform where a state has no mass."""
-        if isinstance(state.believed.region, Graph):
-            return self.row_policy(state).table()
-        return policy_of_occupancy(state.q)
-
-    def row_policy(self, state: State) -> RowPolicy:
-        """The policy of q_k in a large problem, to be asked one step and state at a time: ``.at(step, state)``."""
-        region = state.believed.region
-        if not isinstance(region, Graph):
-            raise InvalidInputError("the state is of a small problem: its policy is a table")
-        return RowPolicy(region, state.q, state.setting.n_actions)
+        STEPS.plan_ahead(self.dials, sizes_of(setting, 1), s, np.zeros(0))
+        return s.closed()
 
     def after(self, state: State, feedback: Feedback) -> State:
         """Steps 3-6 for the episode just played, then 1-2 for the next."""
-        setting, region, k = state.setting, state.believed.region, state.k + 1
-        q = flow(region, state.q)
-        caution = caution_after(state, feedback)
-        memory, observed = state.memory, state.believed.counted_cost
-        if isinstance(feedback, FullFeedback):  # step 3
-            observed = feedback.cost.reshape(-1, *state.q.shape)
-            memory = tuple([kept.meet(table) for kept, table in zip(memory, observed, strict=True)])
-        V = state.V.copy()  # step 4
-        worst, ignored = add_violation(V, observed, q, setting.horizon)
-        # Weights move with V, with eta, and with k where K is not known; most of the time with none of them.
-        still = worst == 0.0 and setting.n_episodes is not None
-        weights, capped = state.weights, state.capped
-        if not (still or self.weighting.lagged):
-            weights, capped = self._weights(setting, k, V, state.eta, capped)
-        now = self._correct(state, memory, weights, V)  # steps 5 and 6
-        counts, evidence = state.counts.add(feedback), None  # step 1 for the next episode
-        if isinstance(state.evidence, Scores) and isinstance(state.counts, Visits):
-            evidence = state.evidence.after(state.counts, feedback)
-        layout = Layout.of(setting, counts) if isinstance(counts, Visits) else None
-        parent = layout.parents(region) if layout is not None and isinstance(region, Graph) else None
-        caution = None if caution is None else caution.inherited(parent)
-        prices = Prices(prices_of(state, q, self.weighting.w0), inherited(state.predicted.hinges.tables, parent))
-        believed, shared = self._believe(setting, counts, layout, k, evidence, prices, caution)
-        if not (still and now.eta == state.eta):  # step 2
-            weights, capped = self._weights(setting, k + 1, V, now.eta, capped)
-        margin = 0.0
-        if shared is None:
-            margin = dot(believed.margin, flow(believed.region, inherited(state.q, parent)))
-        q_hat = inherited(now.q_hat, parent)
-        ground = Ground(setting, believed, margin, shared, caution, memory, q_hat, now.eta, now.multipliers)
-        m = ground.surrogate(self.estimator, memory, weights)
-        step, shortened = ground.step_or_shorter(m)
-        multipliers = step.multipliers if shortened == 1.0 else shortened * step.multipliers
-        # A step of length eta/c satisfies its inequality with c/eta, of which only 1/eta telescopes.
-        moved = kernel_move(region, believed.region, parent) + (shortened - 1.0) * setting.horizon
-        return State(
-            setting, k, counts, believed, margin, memory, weights, m, multipliers, step.occupancy,
-            q_hat, V, now.eta, state.reward_sum + dot(state.believed.reward, q),
-            now.inexactness + inexactness(step, setting.horizon, now.eta / shortened), now.log.after(step),
-            state.saturations + self.weighting.potential(setting, k).saturated(V), capped, state.ignored + ignored,
-            None if now.drift is None else now.drift + moved / now.eta, evidence, caution,
-            None if state.planned_violation is None else state.planned_violation + worst,
-        )  # fmt: skip
+        s, z, prices = self._opened(state), sizes_of(state.setting, 1), np.zeros(len(state.multipliers))
+        tables = feedback.cost.reshape(-1, *state.q.shape) if isinstance(feedback, FullFeedback) else None
+        STEPS.look_back(self.dials, z, s, feedback, tables, prices)
+        STEPS.plan_ahead(self.dials, z, s, prices)
+        return s.closed()
 
-    def report(self, state: State) -> Report:
-        """Step size, largest weight, what was ignored as noise, what plans promised, and the certificate if any."""
-        planned = state.planned_violation
-        return Report(
-            state.log, state.eta, max(state.weights.tolist()), saturations=state.saturations, ignored=state.ignored,
-            certificate=self._certificate(state), believed=state.believed,
-            promise=None if planned is None else Promise(state.reward_sum, planned),
-        )  # fmt: skip
-
-    def regret_bound(self, state: State) -> float | None:
-        """(C + C')/eta_{k+1} >= sum_k f_k(q_k) - f_k(q*), where the region holds the truth, and with what solves add.
-
-        A believed kernel does not hold it: there q* is the occupancy, under each belief, of a policy that the beliefs
-        call safe in every episode, and what it moves as the beliefs do is added (None in a run that an earlier version
-        began, where it is not known).
-        """
-        moving = isinstance(state.believed.region, Kernel | Graph) and not isinstance(self.estimator, KnownModel)
-        if moving and state.drift is None:
-            return None
-        return surrogate_bound(
-            state.setting.horizon, self.stepping.c_prime, state.eta, state.inexactness, state.drift or 0.0
-        )
-
-    def counted(self, state: State, logged: Sequence[Feedback]) -> State:
-        """A state that has counted logged episodes, and learnt nothing else from them."""
-        counts, scores = state.counts, state.evidence
-        for feedback in logged:
-            if isinstance(scores, Scores) and isinstance(counts, Visits):
-                scores = scores.after(counts, feedback)
-            counts = counts.add(feedback)
-        return replace(state, counts=counts, evidence=scores)
+    def certified(self, state: State) -> Floats:
+        """The numbers of a state with its certificate, as `standard.verbs` reports them."""
+        s, z = self._opened(state), sizes_of(state.setting, 1)
+        STEPS.certify(self.dials, z, s, potential_before(self.dials, z, s, state.k + 1))
+        return s.account
 
     def observed_surrogate(self, before: State, after: State) -> Surrogate:
         """f_k, the surrogate that the episode between two states turned out to have."""
-        weights = before.weights
-        if not self.weighting.lagged:
-            weights, _ = self._weights(before.setting, after.k, after.V, before.eta)
-        return self._ground(before).surrogate(self.estimator, after.memory, weights)
+        s, z, d = self._opened(before), sizes_of(before.setting, 1), self.dials
+        futile = s.caution.futile(before.memory)
+        s.memory, s.V = after.memory, after.V
+        if not d.lagged:
+            STEPS.write_weights(s, potential_before(d, z, s, after.k))
+        tables, weights, _ = hinges_met(d, z, s, futile)
+        return Surrogate(before.believed.reward, Hinges(tables, weights))
 
-    def _believe(
-        self, setting: Setting, counts: Counts | Visits, layout: Layout | None, k: int,
-        scores: Scores | None, prices: Prices, caution: Caution | None,
-    ) -> tuple[Estimate[Region], SharedRows | None]:  # fmt: skip
-        """Step 1: what is believed before zero-based episode k, and the kernel's error where steps share."""
-        estimator = self.estimator
-        if isinstance(counts, Counts):
-            assert not isinstance(estimator, SharingEstimator)
-            return estimator.estimate(setting, counts, k), None
-        assert layout is not None
-        if isinstance(estimator, EmpiricalEstimator):
-            return empirical_rows(estimator, setting, counts, layout, k), None
-        assert isinstance(estimator, SharingEstimator)
-        assert scores is not None
-        assert caution is not None
-        return shared_row_estimate(estimator, setting, counts, scores, layout, prices, caution)
-
-    def _weights(self, setting: Setting, k: int, V: Floats, eta: float, capped: bool = False) -> tuple[Floats, bool]:
-        """w(V) before one-based episode k as far as a step takes it, and whether it was ever less than w(V)."""
-        wanted = self.weighting.potential(setting, k).slope(V)
-        weights = np.minimum(wanted, heaviest(float(eta)))
-        return weights, capped or wanted.tolist() != weights.tolist()
-
-    def _correct(self, state: State, memory: tuple[TableMemory, ...], weights: Floats, V: Floats) -> Corrected:
-        """Steps 5 and 6: q_hat_{k+1} from the surrogate that was met, and the step size from the surprise.
-
-        With nothing new (f_k = m_k) q_k already is the minimiser, and the second projection is skipped.  V is the
-        violation with this episode's.
-        """
-        m, eta, q, H, region = state.predicted, state.eta, state.q, state.setting.horizon, state.believed.region
-        same = memory is state.memory or all(
-            after.same_as(before) for after, before in zip(memory, state.memory, strict=True)
-        )
-        if same and (weights is state.weights or np.array_equal(weights, state.weights)):
-            drift = None if state.drift is None else state.drift + forgiven(state, m, weights, flow(region, q), V)
-            return Corrected(q, eta, state.multipliers, state.log, state.inexactness, drift)
-        ground = self._ground(state)
-        f = ground.surrogate(self.estimator, memory, weights)
-        step = ground.step(f)
-        q_hat = step.occupancy
-        x, x_hat = flow(region, q), flow(region, q_hat)
-        moved = distance(region, q_hat, q) + distance(region, q, state.q_hat)
-        surprise = surprise_of(f.value(x) - m.value(x), f.value(x_hat) - m.value(x_hat), moved, eta)
-        charged = self.stepping.charges(memory)
-        owed = forgiven(state, f, weights, x, V) + (0.0 if charged else surprise)
-        return Corrected(
-            q_hat, slower(eta, surprise if charged else 0.0, H, self.stepping.c_prime), step.multipliers,
-            state.log.after(step), state.inexactness + inexactness(step, H, eta),
-            None if state.drift is None else state.drift + owed,
+    def _opened(self, state: State) -> Work:
+        """A state to be changed; arrays that others may hold are copied, or replaced and never written to."""
+        a, n, hinges, plan = account_of(state), len(state.multipliers), state.predicted.hinges, np.zeros(state.q.shape)
+        if self.estimator.covers_truth and state.drift is None:
+            a[at.DRIFT] = 0.0  # beliefs that hold the truth do not drift
+        multipliers = np.zeros(max(n, self._most_hinges(state.setting)))
+        multipliers[:n] = state.multipliers
+        if state.caution is not None and state.caution.plan is not None:
+            plan[...] = state.caution.plan
+        return Work(
+            self, state.setting, state.counts, state.evidence if isinstance(state.evidence, Scores) else None,
+            state.memory, a, state.V.copy(), state.weights.copy(), multipliers, multipliers.copy(), state.believed,
+            state.margin, state.q.copy(), state.q_hat.copy(), plan, hinges.tables, hinges.weights,
         )  # fmt: skip
 
-    def _ground(self, state: State) -> Ground:
-        """What the steps of the episode being played stand on."""
-        shared = None
-        if isinstance(self.estimator, SharingEstimator) and isinstance(state.evidence, Scores):
-            assert isinstance(state.counts, Visits)
-            layout = Layout.of(state.setting, state.counts)
-            shared = shared_rows(self.estimator, state.counts, state.evidence, layout)
-        return Ground(
-            state.setting, state.believed, state.margin, shared, state.caution, state.memory,
-            state.q_hat, state.eta, state.multipliers,
-        )  # fmt: skip
+    def _most_hinges(self, setting: Setting) -> int:
+        return setting.n_constraints * (1 if self.dials.bandit else max(int(self.dials.capacity), 1))
 
-    def _certificate(self, state: State) -> Certificate | None:
-        """The bound, and what it says of regret and violation: phi / slack <= sum_k w_k x_k in `regret_bound`."""
-        bound = None if state.capped else self.regret_bound(state)
-        if bound is None:
-            return None
-        potential = self.weighting.potential(state.setting, state.k + 1)
-        loose = self.weighting.slack(potential, state.setting.horizon)
-        found = certified(potential.phi, loose, bound, potential.total(state.V), float(state.reward_sum))
-        return Certificate(bound, *found)
+
+def policy(state: State) -> Floats:
+    """The policy of q_k; uniform where a state has no mass."""
+    return row_policy(state).table() if isinstance(state.believed.region, Graph) else policy_of_occupancy(state.q)
+
+
+def row_policy(state: State) -> RowPolicy:
+    """The policy of q_k in a large problem, to be asked one step and state at a time: ``.at(step, state)``."""
+    region = state.believed.region
+    if not isinstance(region, Graph):
+        raise InvalidInputError("the state is of a small problem: its policy is a table")
+    return RowPolicy(region, state.q, state.setting.n_actions)
+
+
+def counted(state: State, logged: Sequence[Feedback]) -> State:
+    """A state that has counted logged episodes, and learnt nothing else from them."""
+    scores = state.evidence if isinstance(state.evidence, Scores) else None
+    counts, evidence = _counted(state.counts, scores, logged)
+    return replace(state, counts=counts, evidence=evidence)
+
+
+# ------------------------------------------------------------------------------------------ parts of these
+def _beliefs(
+    estimator: Estimator | SharingEstimator, setting: Setting, counts: Counts | Visits, scores: Scores | None,
+    layout: Layout | None, k: int, prices: Prices, caution: Caution,
+) -> tuple[Estimate[Region], SharedRows | None]:  # fmt: skip
+    """What is believed before zero-based episode k, and the kernel's error where steps share."""
+    if isinstance(counts, Counts):
+        assert not isinstance(estimator, SharingEstimator)
+        return estimator.estimate(setting, counts, k), None
+    assert layout is not None
+    if isinstance(estimator, EmpiricalEstimator):
+        return empirical_rows(estimator, setting, counts, layout, k), None
+    assert isinstance(estimator, SharingEstimator)
+    assert scores is not None
+    return shared_row_estimate(estimator, setting, counts, scores, layout, prices, caution)
+
+
+def _hinges(d: Dials, s: Work, futile: bool) -> tuple[Floats, Floats, bool]:
+    """One hinge per constraint (its estimate), or per remembered table (with its margin)."""
+    before, kept = int(s.account[at.HINGES]), remembered_tables(s.weights, s.memory)
+    if d.bandit:
+        tables, weights = s.believed.cost, s.weights.copy()
+    elif kept is None:
+        tables, weights = np.zeros((0, *s.q.shape)), np.zeros(0)
+    else:
+        tables, weights = _lifted(s, futile, kept[0]), kept[1]
+    s.account[at.HINGES] = len(weights)
+    return tables, weights, len(weights) == before
+
+
+def _lifted(s: Work, futile: bool, tables: Floats) -> Floats:
+    """Revealed tables with their margins, under these beliefs."""
+    if s.shared is not None and isinstance(s.loop.estimator, SharingEstimator):
+        return s.shared.lifted(s.loop.estimator, s.caution, futile, tables)
+    scale = s.margin / s.setting.horizon
+    if not scale > 0.0:
+        return tables
+    sizes = np.array([largest(table) for table in tables])
+    return tables + scale * sizes.reshape(-1, *(1,) * (tables.ndim - 1))
+
+
+def _counted(
+    counts: Counts | Visits, scores: Scores | None, met: Sequence[Feedback]
+) -> tuple[Counts | Visits, Scores | None]:
+    """Counts and evidence with some episodes more."""
+    for feedback in met:
+        if scores is not None and isinstance(counts, Visits):
+            scores = scores.after(counts, feedback)
+        counts = counts.add(feedback)
+    return counts, scores
+
+
+def _first_occupancy(estimator: object, setting: Setting, region: Region) -> Floats:
+    """q_hat_1: of the uniform policy, under the kernel whose laws are all uniform, or under the known one."""
+    if isinstance(region, Graph):
+        return uniform_rows(setting, region)
+    return uniform_occupancy(setting, estimator.transition if isinstance(estimator, KnownModel) else None)

@@ -17,9 +17,9 @@ from omdpd.learners.standard import weights
 from omdpd.problem.arrays import Floats, Integers, check_settings
 from omdpd.problem.records import quick
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.products import dot, half_square, largest_dot
+from omdpd.solvers.compiled.products import dot, half_square
 from omdpd.solvers.graph import Graph
-from omdpd.solvers.mirror import Hinges, Step
+from omdpd.solvers.mirror import Hinges
 from omdpd.solvers.regions import Kernel, Region
 
 
@@ -77,10 +77,6 @@ class Stepping:
         eta = self.eta_bandit if bandit and self.eta_bandit is not None else self.eta_init
         return setting.horizon * float(eta)
 
-    def charges(self, memory: Sequence[TableMemory]) -> bool:
-        """Whether a surprise slows the steps."""
-        return not self.patient or any(kept.overflowed for kept in memory)
-
 
 @quick
 @dataclass(frozen=True, eq=False)
@@ -93,10 +89,6 @@ class Surrogate:
     def value(self, q: Floats) -> float:
         """The surrogate at q."""
         return self.hinges.value(q) - dot(self.reward, q)
-
-    def excess(self, q: Floats) -> float:
-        """The largest [d_j.q]^+ (0 without tables)."""
-        return largest_dot(self.hinges.tables, q)
 
 
 def remembered_tables(weights: Floats, memory: Sequence[TableMemory]) -> tuple[Floats, Floats] | None:
@@ -113,11 +105,6 @@ def remembered_tables(weights: Floats, memory: Sequence[TableMemory]) -> tuple[F
     return np.concatenate([stack for _, stack in kept]), np.concatenate([np.full(len(stack), w) for w, stack in kept])
 
 
-def matching(start: Floats, n: int) -> Floats | None:
-    """Multipliers of an earlier step where they fit n hinges."""
-    return start if start.shape == (n,) else None
-
-
 def flow(region: Region, q: Floats) -> Floats:
     """What inner products with tables are taken of: q, and on a graph copies q, since a row stands for so many."""
     return region.copies * q if isinstance(region, Graph) else q
@@ -128,11 +115,6 @@ def distance(region: Region, q: Floats, q_other: Floats) -> float:
     if isinstance(region, Graph):
         return 0.5 * float(region.copies @ (q - q_other) ** 2)
     return half_square(q, q_other)
-
-
-def inexactness(step: Step, horizon: int, eta: float) -> float:
-    """What a solve of gap g can add to a certificate: (g + 2 sqrt(H g)) / eta."""
-    return weights.inexactness(float(step.gap), horizon, float(eta))
 
 
 def kernel_move(before: Region, after: Region, parent: Integers | None) -> float:

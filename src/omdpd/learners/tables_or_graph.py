@@ -22,7 +22,7 @@ from omdpd.beliefs.evidence import Evidence, Scores
 from omdpd.beliefs.layouts import laws_of_rows, rows_of_tables
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.beliefs.visits import Order, Visits
-from omdpd.learners.proximal_steps import State
+from omdpd.learners.proximal_state import State
 from omdpd.learners.surrogate import Surrogate
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting

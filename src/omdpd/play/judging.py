@@ -17,7 +17,7 @@ import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import Nature
-from omdpd.play.compiled.episode import at_least
+from omdpd.play.compiled.episode import add_judgement, at_least
 from omdpd.play.rows import regret_curve
 from omdpd.problem.arrays import Floats, expected, inner
 from omdpd.problem.cmdp import CMDP, Round
@@ -51,11 +51,6 @@ class Assessment:
     value: float
     excess: Floats
 
-    @property
-    def violation(self) -> float:
-        """max_i [V(d_i)]^+."""
-        return max(0.0, *self.excess.tolist())
-
 
 @quick
 @dataclass(frozen=True, eq=False)
@@ -86,9 +81,9 @@ class Totals:
         met = self.rewards
         if reward is not None:
             met = reward if met is None else met + reward
-        value, violation = self.value + judged.value, self.violation + judged.violation
-        excess, visited = self.excess + judged.excess, self.occupancy + occupancy
-        return self.along([value], [violation], excess, visited, n_episodes, met)
+        excess, visited = self.excess.copy(), self.occupancy.copy()
+        violation = self.violation + add_judgement(judged.excess, excess, occupancy, visited)
+        return self.along([self.value + judged.value], [violation], excess, visited, n_episodes, met)
 
     def along(
         self, values: Sequence[float] | Floats, violations: Sequence[float] | Floats, excess: Floats,

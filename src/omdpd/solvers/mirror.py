@@ -21,6 +21,7 @@ from omdpd.solvers.compiled.box_step.solve import solve_box
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.flow import flow_residual
 from omdpd.solvers.compiled.kernel_step.solve import STEP_TOLERANCE, solve_step
+from omdpd.solvers.compiled.newton.certificate import add_solve
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.regions import Box, Kernel, Region
 from omdpd.solvers.threads import one_thread
@@ -198,13 +199,15 @@ class SolveLog:
 
     def after(self, step: Step) -> SolveLog:
         """The log with one more step."""
-        return SolveLog(
-            self.solves + 1,
-            self.failures + (step.status is Status.FAILED),
-            self.iterations + step.iterations,
-            max(self.max_gap, step.gap / step.scale),
-            max(self.max_residual, step.residual),
-        )
+        log = np.array([self.solves, self.failures, self.iterations, self.max_gap, self.max_residual])
+        add_solve(log, float(step.gap), float(step.scale), step.iterations, int(step.status), float(step.residual))
+        return SolveLog.of(log)
+
+    @staticmethod
+    def of(log: Floats) -> SolveLog:
+        """The log that five numbers are."""
+        solves, failures, iterations, max_gap, max_residual = log.tolist()
+        return SolveLog(int(solves), int(failures), int(iterations), max_gap, max_residual)
 
 
 def step_size(diameter: float, variation: float, variation_before: float) -> float:

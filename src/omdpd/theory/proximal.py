@@ -18,7 +18,7 @@ import numpy as np
 
 from omdpd.beliefs.confidence import EmpiricalEstimator
 from omdpd.learners.proximal import ProximalOMDPD
-from omdpd.learners.proximal_steps import State
+from omdpd.learners.proximal_state import State
 from omdpd.learners.surrogate import kernel_move
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.flow import occupancy_of_policy

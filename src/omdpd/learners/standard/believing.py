@@ -1,8 +1,6 @@
 """What the standard learner believes before a step, and what the step is penalised with.
 
 r~, d, p~     estimates shared between steps (`pooling`), the rewards with their bonus (`rows.write_reward`)
-prices        what the last plan would pay for a little more of each cost
-weights       w = Phi'(V), as far as a step takes them
 hinges        one per estimated cost or remembered table, raised by its margin
 """
 
@@ -27,11 +25,9 @@ from omdpd.beliefs.rows import (
     write_reward,
 )
 from omdpd.jit.decorators import rule
-from omdpd.learners.standard.state import CAPPED, ETA, HINGES, NOVELTY, SHARE, STARTED, WEIGHT, K, Parts, Sizes, kept_of
-from omdpd.learners.standard.weights import Slope, fair_price, growth_rate, heaviest, slope_of, weight_at
+from omdpd.learners.standard.state import HINGES, NOVELTY, SHARE, STARTED, Parts, Sizes, kept_of
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.entries import sum_of_vector
-from omdpd.solvers.compiled.products import largest_dot
 
 
 class Dials(NamedTuple):
@@ -67,7 +63,7 @@ def dials_of(given: Floats) -> Dials:
 
 @rule
 def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
-    """Step 1: kernel, costs, rewards with their bonus, weights and hinges; whether old multipliers fit the hinges."""
+    """Step 1: kernel, costs, rewards with their bonus, and hinges; whether old multipliers fit the hinges."""
     E, R, n_costs = s.visits.size, z.S * z.A, z.I if d.bandit else 0
     errors, work = np.empty((3, n_costs, E)), np.zeros((4, E))
     noise, own, common = errors[0], errors[1], errors[2]
@@ -95,7 +91,6 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
         Expected(r, r_own, r_common, coin, m, hope, floor), cost_noise, Charged(prices, s.tables), d.exploration,
         s.reward,
     )  # fmt: skip
-    write_weights(s, potential_before(d, z, s.account[K] + 1.0))
     if d.bandit:
         return write_estimated_hinges(d, z, s, noise, own, common)
     return write_revealed_hinges(d, z, s, is_futile(d, s), s.policy, s.tables, s.hinge_weights)
@@ -149,21 +144,6 @@ def write_revealed_hinges(
 
 
 @rule
-def write_prices(d: Dials, z: Sizes, s: Parts, prices: Floats) -> None:
-    """What the plan would pay for a little more of each cost, as the next bonus sees it."""
-    total, meets = 0.0, not d.bandit
-    for j in range(prices.size):
-        prices[j] = s.multipliers[j] / s.account[ETA]
-        total += prices[j]
-    for i in range(z.I if meets and total > d.w0 else 0):
-        kept = kept_of(s, i)
-        meets = meets and not rules.is_exceeded(largest_dot(kept.tables[: int(s.tally[i, KEPT])], s.q), z.H)
-    factor = fair_price(total, d.w0, meets)
-    for j in range(prices.size):
-        prices[j] *= factor
-
-
-@rule
 def has_overflowed(d: Dials, s: Parts) -> bool:
     """Whether more tables of some constraint came than are remembered."""
     found = False
@@ -187,25 +167,3 @@ def novelty_after(s: Parts, tables: Floats) -> float:
             kept = kept_of(s, i)
             found, most = True, max(most, distance(kept.tables, int(s.tally[i, KEPT]), tables[i]))
     return rules.novelty_after(s.account[NOVELTY], most) if found else s.account[NOVELTY]
-
-
-@rule
-def potential_before(d: Dials, z: Sizes, k: float) -> Slope:
-    """The potential before one-based episode k."""
-    return slope_of(d.w0, growth_rate(d.gamma_scale, z.I, z.H, rules.episodes_for(d.episodes, k)), d.w_max)
-
-
-@rule
-def write_weights(s: Parts, phi: Slope) -> bool:
-    """w = Phi'(V) as far as a step takes it; whether it is another than before."""
-    a, changed = s.account, False
-    a[WEIGHT] = 0.0
-    for i in range(s.V.size):
-        wanted = weight_at(phi, s.V[i])
-        w = min(wanted, heaviest(a[ETA]))
-        if w != wanted:
-            a[CAPPED] = 1.0
-        changed = changed or w != s.weights[i]
-        s.weights[i] = w
-        a[WEIGHT] = max(a[WEIGHT], w)
-    return changed

@@ -31,6 +31,8 @@ from omdpd.solvers.regions import Kernel
     ITERATIONS, MAX_GAP, MAX_RESIDUAL, HINGES, STARTED, WEIGHT, BOUND, REGRET, VIOLATION,
 ) = range(22)  # fmt: skip
 N_ACCOUNT = 22
+# The log of solves begins here (`SolveLog`).
+LOG, N_LOG = SOLVES, 5
 
 
 class Sizes(NamedTuple):
@@ -288,8 +290,7 @@ class Learnt:
     @property
     def log(self) -> SolveLog:
         """Solves so far, and the worst of them."""
-        a = self.parts.account.tolist()
-        return SolveLog(int(a[SOLVES]), int(a[FAILURES]), int(a[ITERATIONS]), a[MAX_GAP], a[MAX_RESIDUAL])
+        return SolveLog.of(self.parts.account[LOG : LOG + N_LOG])
 
     @property
     def counts(self) -> Counts:

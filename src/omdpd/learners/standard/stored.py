@@ -6,8 +6,6 @@ same beliefs.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from omdpd.beliefs.confidence import Estimate
@@ -16,7 +14,7 @@ from omdpd.beliefs.evidence import Evidence
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import TableMemory
 from omdpd.beliefs.standard import Prices
-from omdpd.learners.proximal_steps import State
+from omdpd.learners.proximal_state import State, account_of
 from omdpd.learners.standard import state as at
 from omdpd.learners.standard.believing import Dials
 from omdpd.learners.standard.learn import beliefs_of, describe
@@ -29,21 +27,16 @@ from omdpd.solvers.regions import Kernel
 
 def from_stored(dials: Dials, old: State) -> Learnt:
     """The state that version 0.2 kept; what it did not know yet is not a number."""
-    counts, evidence, caution, log = old.counts, old.evidence, old.caution, old.log
+    counts, evidence, caution = old.counts, old.evidence, old.caution
     if not isinstance(counts, Counts) or not isinstance(evidence, Evidence) or caution is None:
         raise TypeError("its tables are not those of the standard learner")
-    hinges = old.predicted.hinges
-    numbers = {
-        at.K: old.k, at.ETA: old.eta, at.REWARD_SUM: old.reward_sum, at.INEXACTNESS: old.inexactness,
-        at.DRIFT: old.drift, at.IGNORED: old.ignored, at.PLANNED: old.planned_violation, at.CAPPED: old.capped,
-        at.SATURATIONS: old.saturations, at.SOLVES: log.solves, at.FAILURES: log.failures,
-        at.ITERATIONS: log.iterations, at.MAX_GAP: log.max_gap, at.MAX_RESIDUAL: log.max_residual,
-    }  # fmt: skip
+    hinges, account = old.predicted.hinges, account_of(old)
+    account[at.STARTED] = caution.plan is not None
     tables = {
         "V": old.V, "weights": old.weights, "q": old.q, "q_hat": old.q_hat, "reward": old.believed.reward,
         "cost": old.believed.counted_cost,
     }  # fmt: skip
-    state = _filled(dials, old.setting, counts, evidence, caution, old.memory, hinges.tables, numbers, tables)
+    state = _filled(dials, old.setting, counts, evidence, caution, old.memory, hinges.tables, account, tables)
     n = len(old.multipliers)
     state.parts.hinge_weights[:n], state.parts.multipliers[:n] = hinges.weights, old.multipliers
     describe(np.array(dials, np.float64), state.at, state.vector)
@@ -55,26 +48,24 @@ def believed_by(
     memory: tuple[TableMemory, ...], policy: Floats, prices: Prices,
 ) -> tuple[Estimate[Kernel], Floats]:  # fmt: skip
     """What the standard learner would believe, and its cost tables with their margins (n, H, S, A)."""
-    numbers, tables = {at.ETA: 1.0}, {"policy": policy}
-    state = _filled(dials, setting, counts, evidence, caution, memory, prices.tables, numbers, tables)
+    account = np.zeros(at.N_ACCOUNT)
+    account[at.ETA], account[at.SHARE], account[at.NOVELTY] = 1.0, caution.share, caution.novelty
+    account[at.HINGES], account[at.STARTED] = len(prices.tables), caution.plan is not None
+    state = _filled(dials, setting, counts, evidence, caution, memory, prices.tables, account, {"policy": policy})
     n = beliefs_of(np.array(dials, np.float64), state.at, state.vector, prices.each)
     return state.believed, state.parts.tables[:n].reshape(n, *setting.shape).copy()
 
 
 def _filled(
     dials: Dials, setting: Setting, counts: Counts, evidence: Evidence, caution: Caution,
-    memory: tuple[TableMemory, ...], hinges: Floats, numbers: dict[int, Any], tables: dict[str, Floats],
+    memory: tuple[TableMemory, ...], hinges: Floats, account: Floats, tables: dict[str, Floats],
 ) -> Learnt:  # fmt: skip
     """A state of these parts; the others are zero."""
     room = 1 if dials.bandit else max(ROOM, *(len(kept.tables) for kept in memory))
     sizes = sizes_of(setting, room)
     state = Learnt.of(setting, room, np.zeros(int(places(sizes)[-1])))
     p, plan, n = state.parts, caution.plan, len(hinges)
-    numbers |= {
-        at.SHARE: caution.share, at.NOVELTY: caution.novelty, at.HINGES: n, at.STARTED: plan is not None,
-    }  # fmt: skip
-    for place, number in numbers.items():
-        p.account[place] = np.nan if number is None else number
+    p.account[:] = account
     tables |= {**vars(counts), **vars(evidence), "mu": setting.mu} | ({} if plan is None else {"plan": plan})
     for name, table in tables.items():
         getattr(p, name).reshape(-1)[:] = np.ravel(table)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from omdpd.beliefs import memory
+from omdpd.beliefs.confidence import Estimate
 from omdpd.beliefs.evidence import Past, count_episode
 from omdpd.learners.protocol import Certificate, Compiled, Promise, Report, Told
 from omdpd.learners.standard import state as at
@@ -16,10 +18,10 @@ from omdpd.learners.standard.learn import NO_ROOM, learn, met_hinges
 from omdpd.learners.standard.state import Learnt, places, sizes_of, views
 from omdpd.learners.start import uniform_occupancy
 from omdpd.learners.surrogate import Surrogate
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
-from omdpd.solvers.mirror import Hinges
+from omdpd.solvers.mirror import Hinges, SolveLog
 from omdpd.solvers.threads import one_thread
 
 # Room for tables of one constraint at first; a memory of more grows when it is full.
@@ -59,21 +61,15 @@ def counted(state: Learnt, logged: Iterable[Feedback]) -> Learnt:
     return new
 
 
-def report(state: Learnt) -> Report:
+def report(account: Floats, believed: Estimate[Any]) -> Report:
     """Step size, largest weight, what was ignored as noise, what plans promised, and the certificate if any."""
-    a = state.parts.account.tolist()
-    bound, planned = a[at.BOUND], a[at.PLANNED]
+    a = account.tolist()
+    bound, planned, log = a[at.BOUND], a[at.PLANNED], SolveLog.of(account[at.LOG : at.LOG + at.N_LOG])
     return Report(
-        state.log, a[at.ETA], a[at.WEIGHT], saturations=int(a[at.SATURATIONS]), ignored=a[at.IGNORED],
+        log, a[at.ETA], a[at.WEIGHT], saturations=int(a[at.SATURATIONS]), ignored=a[at.IGNORED],
         certificate=None if bound != bound else Certificate(bound, a[at.REGRET], a[at.VIOLATION]),
-        believed=state.believed, promise=None if planned != planned else Promise(a[at.REWARD_SUM], planned),
+        believed=believed, promise=None if planned != planned else Promise(a[at.REWARD_SUM], planned),
     )  # fmt: skip
-
-
-def regret_bound(state: Learnt) -> float | None:
-    """The run-time bound on the surrogate's regret; None once a weight was cut."""
-    bound = float(state.parts.account[at.BOUND])
-    return None if bound != bound else bound
 
 
 def observed_surrogate(dials: Dials, before: Learnt, after: Learnt) -> Surrogate:

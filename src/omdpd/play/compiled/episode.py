@@ -94,3 +94,18 @@ def at_least(tables: Floats, bound: Floats) -> bool:
         if not x[i] >= y[i] - BELIEF_ROUNDING:
             return False
     return True
+
+
+@entry
+def add_judgement(excess: Floats, excess_sum: Floats, occupancy: Floats, occupancy_sum: Floats) -> float:
+    """Add an episode's excess costs and its occupancy to their sums; its strong violation max_i [excess_i]^+."""
+    H, S, A = occupancy.shape
+    worst = 0.0
+    for i in range(excess.size):
+        worst = max(worst, excess[i])
+        excess_sum[i] += excess[i]
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                occupancy_sum[h, s, a] += occupancy[h, s, a]
+    return worst

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from omdpd.jit.decorators import entry, typed_entry
-from omdpd.play.compiled.episode import are_laws, at_least, play_judge
+from omdpd.jit.decorators import typed_entry
+from omdpd.play.compiled.episode import add_judgement, are_laws, at_least, play_judge
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.boxes import inside
 from omdpd.solvers.compiled.flow import occupancy_of_policy
@@ -62,22 +62,6 @@ TRUTH = _tuple((f4, f1, f3, f5, f4, yes, yes, yes, types.float64), Truth)
 COLUMNS = _tuple((f1, f2, f2, b1, f1, f1, f1, f3), Columns)
 
 
-@entry
-def add_judgement(columns: Columns, b: int, occupancy: Floats) -> None:
-    """The sums of a run with episode b: its value, max_i [excess_i]^+, its excess costs and its occupancy."""
-    H, S, A = occupancy.shape
-    worst = 0.0
-    for i in range(columns.excess.shape[1]):
-        worst = max(worst, columns.excess[b, i])
-        columns.excess_sum[i] += columns.excess[b, i]
-    columns.value_sum[b + 1] = columns.value_sum[b] + columns.value[b]
-    columns.violation_sum[b + 1] = columns.violation_sum[b] + worst
-    for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                columns.occupancy_sum[h, s, a] += occupancy[h, s, a]
-
-
 @typed_entry(types.int64(types.FunctionType(STEP), f1, i1, f1, i1, TRUTH, i1, f2, COLUMNS))
 def play_many(
     learn: Any, dials: Floats, at: Integers, vector: Floats, places: Integers, truth: Truth, choices: Integers,
@@ -112,7 +96,9 @@ def play_many(
         if done != LEARNT:
             return b
         choices[b], columns.value[b] = which, value
-        add_judgement(columns, b, occupancy)
+        paid = add_judgement(columns.excess[b], columns.excess_sum, occupancy, columns.occupancy_sum)
+        columns.value_sum[b + 1] = columns.value_sum[b] + value
+        columns.violation_sum[b + 1] = columns.violation_sum[b] + paid
         for j in range(columns.told.shape[1]):
             columns.told[b, j] = vector[j]
         columns.optimism[b] = (

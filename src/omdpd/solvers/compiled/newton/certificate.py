@@ -7,7 +7,8 @@ With slack y of a row, occupancy q and argument u = d.q of a hinge with multipli
 
 from __future__ import annotations
 
-from omdpd.jit.decorators import entry, rule
+from omdpd.jit.decorators import entry, rule, short_rule
+from omdpd.problem.arrays import Floats
 
 # Spacing of the doubles near one: u_j is only known to this times |d_j|.q.
 EPSILON = 2.0**-52
@@ -34,3 +35,12 @@ def noise_of_hinge(u: float, error: float, xi: float, W: float) -> float:
     """How far a hinge's gap may be off where u is: it changes with u at W - xi above zero and at -xi below."""
     below = abs((W if u - error > 0.0 else 0.0) - xi)
     return error * max(below, abs((W if u + error > 0.0 else 0.0) - xi))
+
+
+@short_rule
+def add_solve(log: Floats, gap: float, scale: float, steps: int, status: int, residual: float) -> None:
+    """Add a solve to a log: solves, failures, Newton steps, and the worst relative gap and residual of all."""
+    log[0] += 1.0
+    log[1] += 1.0 if status == FAILED else 0.0
+    log[2] += steps
+    log[3], log[4] = max(log[3], gap / scale), max(log[4], residual)
