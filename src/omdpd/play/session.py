@@ -39,11 +39,11 @@ from omdpd.play.guards import check_footprint
 from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy, table_of
-from omdpd.play.start import Before, Start, as_start, started, starting
+from omdpd.play.start import Before, Start, as_start, started, starting, with_next_start
 from omdpd.play.taught import Taught
 from omdpd.play.verdict import Verdict, verdict_from_logs
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
-from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting, Trajectory, checked_feedback
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import Journal, SessionWarning, Whole, logs_of_session
 from omdpd.storage.locks import Turn
@@ -186,12 +186,12 @@ class Session:
             self._mind.learn()
             self._snapshot()
             entry = Whole(good, law)
-            state, following = self._mind.after(entry), self.episodes + 1
+            made = self._mind.made(self._mind.after(entry))
             if self._journal is not None:
                 self._journal.append(self._entries, entry)
             # Nothing that can fail comes after the journal has it.
-            self._mind.become(state, entry)
-            self.episodes, self._entries = following, self._entries + 1
+            self._mind.become(made)
+            self.episodes, self._entries = self.episodes + 1, self._entries + 1
 
     def tell(
         self, id: str, feedback: BanditFeedback, *, cut: bool = False, budget: npt.ArrayLike | None = None
@@ -226,6 +226,8 @@ class Session:
             raise InvalidInputError("episodes whose cost tables are revealed are told whole: policy() and update()")
         with self._turn.taken():
             self._check_open()
+            if law is not None:  # refused here by a learner that cannot plan for it
+                with_next_start(self._player, self._mind.state, law)
             policy = self._to_play()
             entry = to_begin(self._books, self.setting, name, budget, allowed, policy, time.time())
             if entry is not None:
@@ -359,7 +361,7 @@ class Session:
         self._catch_up(shadow)
         self._followers.append(shadow)
 
-    def judge(self, policy: Policy | npt.ArrayLike) -> Verdict:
+    def judge(self, policy: Policy | npt.ArrayLike, resamples: int = 200) -> Verdict:
         """What a policy would have earned and cost in the last episodes, off-policy: a shadow's, say."""
         recent = [each for each in self._books.recent if each.how != "cut"]
         if not recent:
@@ -368,7 +370,7 @@ class Session:
         chances = [each.chances for each in recent if each.chances is not None]
         if len(chances) == len(recent):
             log = replace(log, propensities=np.concatenate(chances))
-        return verdict_from_logs(self.setting, log, policy)
+        return verdict_from_logs(self.setting, log, policy, resamples=resamples)
 
     def _catch_up(self, other: Session) -> None:
         """Tell another session the episodes that it was not told yet."""
@@ -429,21 +431,39 @@ class Session:
         if self._journal is not None:
             self._journal.sync()
 
+    def keep(self) -> None:
+        """Keep a snapshot now, so that the session is opened again quickly."""
+        with self._turn.taken():
+            self._snapshot(now=True)
+
+    def warm_up(self) -> None:
+        """Compile what updates need, on a state that is thrown away."""
+        told, H = self.setting.scaled(), self.setting.horizon
+        first = np.zeros(H, dtype=np.int64) if told.allowed is None else np.asarray(told.allowed)[..., 0, :].argmax(-1)
+        walk = Trajectory(np.zeros(H, dtype=np.int64), np.broadcast_to(first, (H,)).astype(np.int64))
+        blank = BanditFeedback(walk, np.zeros(H), np.zeros((told.n_constraints, H)))
+        self._player.report(self._player.update(self._player.init(told), blank))
+
     @property
     def waiting(self) -> int:
         """How many episodes have ended and are not learnt from yet."""
-        return len(self._mind.waiting)
+        return self.episodes - self._mind.learnt
+
+    def in_force(self) -> tuple[str, Policy]:
+        """The name of the policy that the next episode is played with, and the policy."""
+        with self._turn.taken():
+            name = self._to_play()
+            return name, Policy(self._mind.policy(name).copy())
 
     def learn_next(self) -> bool:
         """Learn from the episode that has waited longest, while others act and tell; whether there was one."""
-        if not self._mind.waiting:
+        if not self._mind.episodes_wait:
             return False
-        item = self._mind.waiting[0]
-        state, unsure = self._mind.tried(item)
+        made, item = self._mind.tried_next()
         with self._turn.taken():
-            self._mind.waiting.popleft()
-            self._mind.become(state, item, unsure)
+            self._mind.become(made)
             self._mind.forget(self._books)
+            self._snapshot()
         if isinstance(item, Ended):
             for shadow in self._followers:
                 shadow.take_over(item)
@@ -460,20 +480,18 @@ class Session:
         if entry is None:
             return
         made = None
-        if entry["do"] == "end":
+        if entry["do"] == "end" and not self._lags:
             self._snapshot()
-            if not self._lags:
-                self._mind.learn()
-                item = ended_by(entry, self._books.open.get(entry["id"]))
-                made = self._mind.tried(item) if self._fallback else (self._mind.after(item), "")
+            self._mind.learn()
+            item = ended_by(entry, self._books.open.get(entry["id"]))
+            made = self._mind.tried(item) if self._fallback else self._mind.made(self._mind.after(item))
         if self._journal is not None:
             self._journal.append(self._entries, entry, sync and not self._lags)
         # Nothing that can fail comes after the journal has it.
         self._entries += 1
         ended = self._apply(entry)
         if made is not None and ended is not None:
-            self._mind.waiting.pop()
-            self._mind.become(made[0], ended, made[1])
+            self._mind.become(made)
             for shadow in self._followers:
                 shadow.take_over(ended)
 
@@ -516,9 +534,14 @@ class Session:
         """The budget of an episode that is given none."""
         return np.asarray(checked_budget(self.setting, self._books.budget or self.setting.budget or 0.0))
 
-    def _snapshot(self) -> None:
+    def _overdue(self, new: int) -> bool:
+        """Whether it is late for a snapshot, where several episodes may end between two updates."""
+        return self._lags and new > self._snapshot_every
+
+    def _snapshot(self, now: bool = False) -> None:
         """Keep the state if it is time: before the next update, so that no update raises that is there already."""
-        if self._journal is None or self.episodes % self._snapshot_every or self.episodes == self._kept:
+        new = self.episodes - self._kept
+        if self._journal is None or not new or not (now or new % self._snapshot_every == 0 or self._overdue(new)):
             return
         try:
             self._journal.take_snapshot(self.episodes, *self._mind.shelved(self._books))
