@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,7 +61,9 @@ class Taught:
     def after(self, item: Whole | Ended) -> Any:
         """The state after one more episode, with the laws of first states that wait before it."""
         learner, state = self.learner, self.state
-        for law in takewhile(lambda each: isinstance(each, np.ndarray), list(self.waiting)):
+        for law in list(self.waiting):
+            if not isinstance(law, np.ndarray):
+                break
             state = with_next_start(learner, state, law)
         if isinstance(item, Whole):
             ready = state if item.initial is None else with_next_start(learner, state, item.initial)

@@ -1,4 +1,4 @@
-"""Connections to a server of ours: bounded in number and time, from this machine unless others are let in by a token."""
+"""Connections to a server of ours: bounded in number and time, from other machines only with a token."""
 
 from __future__ import annotations
 
