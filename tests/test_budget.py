@@ -52,7 +52,10 @@ ABOVE = {
     ),
     ("experiments",): (2580, "names from files, packages and plugins, and what is sent to workers, are one registry"),
     ("report",): (2985, "the page and the figures say the same things in two languages; figures by episode are new"),
-    ("gym", "cli", "testing"): (2705, "masks, an agent and a server are new; options of commands are spelled one by one"),
+    ("gym", "cli", "testing"): (
+        2705,
+        "masks, an agent and a server are new; options of commands are spelled one by one",
+    ),
 }
 # All rooms together; they are to come to 25 900.
 IN_ALL = 32_140

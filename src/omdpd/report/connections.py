@@ -56,6 +56,8 @@ class BoundedHTTP(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, while there are not too many."""
         super().connection_made(transport)
+        # Head and body are written apart: without this the second waits until the first is acknowledged.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.write(TOO_MANY)
             transport.close()

@@ -56,12 +56,12 @@ class Rates:
     """So many requests a second from an address, and as many at once."""
 
     def __init__(self, most: float) -> None:
-        self.most = most
+        self.most, self.clock = most, time.monotonic
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, address: str) -> bool:
         """Whether one more may be answered."""
-        now = time.monotonic()
+        now = self.clock()
         left, last = self._left.pop(address, (self.most, now))
         left = min(left + (now - last) * self.most, self.most)
         self._left[address] = (max(left - 1.0, 0.0), now)

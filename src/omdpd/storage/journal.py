@@ -88,8 +88,8 @@ Facts = Mapping[str, str]
 
 # The episodes that a session started from, and what its words say where there were none.
 LOGGED, NOTHING = "logged.npz", "nothing"
-# Where a session's owner may say its learner and setting (`omdpd serve`).
-DESCRIBED = "session.toml"
+# Where a session's owner may say its learner and setting (`omdpd serve`), and what only a session makes.
+DESCRIBED, OURS = "session.toml", re.compile(r"snapshot\.json$|(state|journal|history|policy)-\d{9,}\.")
 
 
 @dataclass(frozen=True)
@@ -342,9 +342,12 @@ class Journal:
 
     def _refuse_what_is_not_new(self) -> None:
         """Refuse a folder that holds anything but what a crash before the first update can have left."""
+        described = (self.path / DESCRIBED).exists()  # by an owner who may keep other files beside it
         for other in self.path.iterdir():
+            if described and not OURS.match(other.name):
+                continue
             nothing = other.name == _log_name(0) and logs.is_empty(other)
-            if not (nothing or other.name in ("lock", LOGGED, DESCRIBED) or is_half_written(other.name)):
+            if not (nothing or other.name in ("lock", LOGGED) or is_half_written(other.name)):
                 raise RecordError(
                     f"{self.path / 'session.json'} is missing, but the folder holds {other.name}: a new session "
                     "needs an empty folder, and an old one its session.json"
