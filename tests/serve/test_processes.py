@@ -1,5 +1,6 @@
 """The real server as a process: killed under load, stopped in order, slow clients, many clients at once."""
 
+import re
 import socket
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_stop_answers_what_was_asked_and_the_next_start_goes_on(tmp_path):
     assert len(told) == 12
 
 
-def test_bytes_that_are_no_request_get_400_and_a_slow_client_does_not_hold_others_up(tmp_path):
+def test_bytes_that_are_no_request_are_refused_and_a_slow_client_does_not_hold_others_up(tmp_path):
     import random
 
     server = Server(made(tmp_path / "one"))
@@ -45,7 +46,7 @@ def test_bytes_that_are_no_request_get_400_and_a_slow_client_does_not_hold_other
         ):
             with socket.create_connection(server.place, timeout=600.0) as line:
                 line.sendall(sent)
-                assert b" 400 " in line.recv(1000)
+                assert re.match(rb"HTTP/1.1 4\d\d ", line.recv(1000))
         with socket.create_connection(server.place, timeout=600.0) as slow:
             slow.sendall(b"POST /episodes HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 5\r\n")
             told = []

@@ -21,7 +21,7 @@ from omdpd.problem.arrays import InvalidInputError, shortened
 from omdpd.report.connections import refused
 from omdpd.serve.desk import Desk, NotDurableError, TooManyOpenError
 from omdpd.serve.page import page, page_headers
-from omdpd.serve.routes import ROUTES, Health, Refusal, Route
+from omdpd.serve.routes import ROUTES, Done, Health, Refusal, Route
 from omdpd.serve.schema import openapi
 from omdpd.storage.atomic import RecordError
 
@@ -154,7 +154,7 @@ class Application:
             done = route.do(desk, id, said)
         if route.durable:
             await desk.durable()
-        body = msgspec.json.encode(done)
+        body = msgspec.json.encode(Done(desk.session.episodes) if done is None else done)
         if isinstance(done, Health):
             return Answer(200 if done.ok else 503, body)
         if route.path != "/policy":

@@ -123,7 +123,10 @@ class Refusal(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Route:
-    """A request: its method and path, what it says and gets, and whether that is durable before it is answered."""
+    """A request: its method and path, what it says and gets, and whether that is durable before it is answered.
+
+    Where nothing else comes back, `Done` does.
+    """
 
     method: str
     path: str
@@ -150,7 +153,7 @@ def _act(desk: Desk, id: str, said: Act) -> Action:
     return Action(said.step, desk.session.act(id, said.state, said.step))
 
 
-def _tell(desk: Desk, id: str, said: Tell) -> Done:
+def _tell(desk: Desk, id: str, said: Tell) -> None:
     session, whole = desk.session, (said.states, said.actions, said.rewards, said.costs)
     if said.steps is not None and all(each is None for each in whole):
         session.tell_steps(id, [(each.step, each.reward, each.cost) for each in said.steps])
@@ -164,32 +167,15 @@ def _tell(desk: Desk, id: str, said: Tell) -> Done:
         desk.ended()
     else:
         raise InvalidInputError("tell either steps, or a whole episode as states, actions, rewards and costs")
-    return Done(session.episodes)
 
 
 def _even(costs: Any) -> bool:
     return len({len(each) if isinstance(each, list) else -1 for each in costs}) <= 1
 
 
-def _end(desk: Desk, id: str, said: End) -> Done:
+def _end(desk: Desk, id: str, said: End) -> None:
     desk.session.end(id, said.absorbed, said.cut)
     desk.ended()
-    return Done(desk.session.episodes)
-
-
-def _drop(desk: Desk, id: str, said: None) -> Done:
-    desk.session.drop(id)
-    return Done(desk.session.episodes)
-
-
-def _budget(desk: Desk, id: str, said: Budget) -> Done:
-    desk.session.set_budget(said.budget)
-    return Done(desk.session.episodes)
-
-
-def _rollback(desk: Desk, id: str, said: Rollback) -> Done:
-    desk.session.rollback(said.to)
-    return Done(desk.session.episodes)
 
 
 def _policy(desk: Desk, id: str, said: None) -> InForce:
@@ -197,23 +183,15 @@ def _policy(desk: Desk, id: str, said: None) -> InForce:
     return InForce(name, np.asarray(policy).tolist())
 
 
-def _status(desk: Desk, id: str, said: None) -> Status:
-    return desk.status()
-
-
-def _health(desk: Desk, id: str, said: None) -> Health:
-    return Health(not desk.wrong, desk.wrong)
-
-
 ROUTES = (
     Route("POST", "/episodes", Begin, Begun, _begin),
     Route("POST", "/episodes/{id}/act", Act, Action, _act),
     Route("POST", "/episodes/{id}/tell", Tell, Done, _tell, durable=True),
     Route("POST", "/episodes/{id}/end", End, Done, _end, durable=True),
-    Route("DELETE", "/episodes/{id}", None, Done, _drop, durable=True),
-    Route("POST", "/budget", Budget, Done, _budget, durable=True),
-    Route("POST", "/rollback", Rollback, Done, _rollback, durable=True),
+    Route("DELETE", "/episodes/{id}", None, Done, lambda desk, id, said: desk.session.drop(id), durable=True),
+    Route("POST", "/budget", Budget, Done, lambda desk, id, said: desk.session.set_budget(said.budget), durable=True),
+    Route("POST", "/rollback", Rollback, Done, lambda desk, id, said: desk.session.rollback(said.to), durable=True),
     Route("GET", "/policy", None, InForce, _policy),
-    Route("GET", "/status", None, Status, _status, slow=True),
-    Route("GET", "/health", None, Health, _health),
+    Route("GET", "/status", None, Status, lambda desk, id, said: desk.status(), slow=True),
+    Route("GET", "/health", None, Health, lambda desk, id, said: Health(not desk.wrong, desk.wrong)),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -51,7 +52,7 @@ def _operation(route: Route, prefix: str, known: dict[Any, Any]) -> dict[str, An
     if route.path == "/policy":
         answers["304"] = {"description": "the policy is the one whose ETag was sent"}
     found: dict[str, Any] = {
-        "operationId": f"{route.do.__name__.strip('_')}{'_of' if prefix else ''}",
+        "operationId": re.sub(r"\W+", "_", route.method.lower() + prefix + route.path).strip("_"),
         "summary": words.split("\n")[0],
         "parameters": [{"name": n, "in": "path", "required": True, "schema": {"type": "string"}} for n in names],
         "responses": answers | {code: _content(known[Refusal], why) for code, why in refusals.items()},
