@@ -30,28 +30,35 @@ BUDGETS = {
     ("theory",): 950,
     ("experiments",): 2250,
     ("report",): 2400,
+    ("serve",): 700,
     ("gym", "cli", "testing"): 2200,
 }
 # Rooms that are still above: lines of code, and why.
 ABOVE = {
     ("problem",): (1360, "allowed actions, also for learners, and budgets that are spent are new"),
     ("solvers",): (6150, "long-run averages are new; steps on boxes, kernels and graphs share little of their Newton"),
-    ("storage",): (1520, "entries of a session beside its episodes are new; a run folder is one class"),
+    ("storage",): (
+        1530,
+        "entries of a session beside its episodes, and logs that are synced apart, are new; a run folder is one class",
+    ),
     ("beliefs",): (1950, "tables and graphs count and estimate apart"),
     ("learners",): (
         5295,
         "safe learners, masks and options that rivals published are new; a rival is still more than its method",
     ),
     ("play",): (
-        3740,
+        3775,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (2580, "names from files, packages and plugins, and what is sent to workers, are one registry"),
-    ("report",): (2960, "the page and the figures say the same things in two languages; figures by episode are new"),
-    ("gym", "cli", "testing"): (2670, "masks and an agent are new; options of commands are spelled one by one"),
+    ("report",): (2985, "the page and the figures say the same things in two languages; figures by episode are new"),
+    ("gym", "cli", "testing"): (
+        2705,
+        "masks, an agent and a server are new; options of commands are spelled one by one",
+    ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 31_330
+IN_ALL = 32_140
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

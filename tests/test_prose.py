@@ -14,7 +14,6 @@ HARD = {
     "docs/first-week.md",
     "docs/paper-map.md",
     "docs/performance.md",
-    "docs/production.md",
     "docs/reliability.md",
     "docs/report.md",
     "docs/studies/ablation.md",

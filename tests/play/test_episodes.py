@@ -47,7 +47,7 @@ def test_step_by_step_is_the_same_as_the_whole_episode_at_once(session):
     for k in range(7):
         episode = session.begin()
         play(episode, k)
-        steps = session._books.open[episode.id]
+        steps = session.books.open[episode.id]
         met = Trajectory(np.array(steps.states), np.array(steps.actions))
         other.update(BanditFeedback(met, np.array(steps.rewards), np.array(steps.costs).T))
         episode.end()
@@ -88,10 +88,10 @@ def test_episodes_that_end_late_and_out_of_order_learn_what_they_would_in_that_o
     for k, episode in enumerate(open_now):
         play(episode, k, tell=False)
     for k in (3, 0, 4, 2, 1):
-        steps = session._books.open[f"e{k}"]
+        steps = session.books.open[f"e{k}"]
         for h in (2, 0, 3, 1):
             open_now[k].tell(*outcome(k, h, steps.actions[h]), step=h)
-    told = {k: session._books.open[f"e{k}"] for k in range(5)}
+    told = {k: session.books.open[f"e{k}"] for k in range(5)}
     other = Session(learner(), SETTING)
     for k in (3, 0, 4, 2, 1):
         open_now[k].end()
@@ -104,7 +104,7 @@ def test_episodes_that_end_late_and_out_of_order_learn_what_they_would_in_that_o
 def test_telling_twice_is_harmless_and_telling_otherwise_is_refused(session):
     episode = session.begin("a")
     play(episode, 0)
-    reward, cost = outcome(0, 1, session._books.open["a"].actions[1])
+    reward, cost = outcome(0, 1, session.books.open["a"].actions[1])
     episode.tell(reward, cost, step=1)
     with pytest.raises(InvalidInputError, match="step 1 of episode 'a' was told otherwise before"):
         episode.tell(reward / 2, cost, step=1)
@@ -142,7 +142,7 @@ def test_a_short_episode_says_what_it_is(session):
     with pytest.raises(InvalidInputError, match="absorbed is 9, but must be between 0 and 2"):
         episode.end(absorbed=9)
     episode.end(absorbed=2)
-    ended = session._books.recent[-1]
+    ended = session.books.recent[-1]
     assert (ended.how, ended.steps, ended.states[2:]) == ("absorbed", 2, [2, 2])
     assert ended.rewards[2:] == [0.0, 0.0]
     assert session.learnt == 1
@@ -164,13 +164,13 @@ def test_a_part_is_counted_by_learners_that_can_count_one():
         play(episode, 0, steps=3)
         episode.act(0)  # and nobody knows what came of it
         episode.end(cut=True)
-        assert session._mind.unlearnt == (not learns)
+        assert session.mind.unlearnt == (not learns)
         if isinstance(made, OptCMDP):
             assert session._state.counts.visits.sum() == 3.0
             assert session._state.counts.transitions.sum() == 2.0
         if isinstance(made, SafeStart):
             assert session._state.tally.sums[0].sum() == 3.0
-        assert session._books.totals.cut == 1
+        assert session.books.totals.cut == 1
 
 
 def test_what_is_dropped_is_counted_and_not_learnt(session):
@@ -179,7 +179,7 @@ def test_what_is_dropped_is_counted_and_not_learnt(session):
     assert session.drop_older(3600.0) == []
     assert session.drop_older(-1.0) == ["a"]
     session.drop("a")
-    assert session._books.totals.dropped == 1
+    assert session.books.totals.dropped == 1
     assert np.array_equal(session.policy(), before)
     with pytest.raises(InvalidInputError, match="episode 'a' was dropped"):
         session.act("a", 0)
@@ -218,7 +218,7 @@ def test_another_budget_is_recorded_and_violation_is_measured_against_it(tmp_pat
         play(episode, 9, EUROS)
     with Session.open(tmp_path, learner(), EUROS, 2) as session:
         session.episode("last").end()
-        totals, ended = session._books.totals, session._books.recent
+        totals, ended = session.books.totals, session.books.recent
     assert [each.budget for each in ended] == [None, [1.0, 0.5], None, [4.0, 1.0]]
     assert totals.allowed == [8.0 + 1.0 + 8.0 + 4.0, 2.0 + 0.5 + 2.0 + 1.0]
     over = 0.0
@@ -233,11 +233,11 @@ def test_a_learner_sees_costs_less_the_budget_in_force():
     for k in range(6):
         one, two = tight.begin(budget=[1.0, 0.5]), told.begin()
         play(one, k, EUROS)
-        steps = tight._books.open[one.id]
+        steps = tight.books.open[one.id]
         for h in range(H):
             two.act(steps.states[h])
         for h in range(H):
-            told._books.open[two.id].actions[h] = steps.actions[h]
+            told.books.open[two.id].actions[h] = steps.actions[h]
             two.tell(steps.rewards[h], steps.costs[h], step=h)
         one.end(), two.end()
     assert np.array_equal(tight.policy(), told.policy())
@@ -270,7 +270,7 @@ def test_open_episodes_survive_and_go_on_with_their_policy(tmp_path, snapshot_ev
         again.tell(0.25, 0.2)
         again.act(2), again.act(0), again.tell(1.0, 0.0), again.tell(1.0, 0.0)
         again.end()
-        assert session._books.recent[-1].rewards == [0.5, 0.25, 1.0, 1.0]
+        assert session.books.recent[-1].rewards == [0.5, 0.25, 1.0, 1.0]
         assert session.episodes == 6
     assert verify_session(tmp_path) == 6
 
@@ -367,7 +367,7 @@ def test_nonsense_is_refused_with_a_sentence_and_changes_nothing(session, call, 
     with pytest.raises(InvalidInputError, match=sentence):
         call(session)
     assert session.episodes == 0
-    assert session._books.totals.ended == 0
+    assert session.books.totals.ended == 0
 
 
 def told(session, reward, cost):
@@ -386,7 +386,7 @@ def test_entries_that_were_not_synced_outlive_the_process(tmp_path):
     shutil.copytree(tmp_path / "mine", tmp_path / "killed")
     session.close()
     with Session.open(tmp_path / "killed", learner(), SETTING) as again:
-        assert again._books.open["a"].actions == [action]
+        assert again.books.open["a"].actions == [action]
 
 
 def test_what_was_told_before_the_snapshot_is_kept_aside(tmp_path):

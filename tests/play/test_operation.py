@@ -86,7 +86,7 @@ def test_alarms_survive_a_restart(tmp_path):
         teach(session, 60, mean=1.6)
         assert rings(session, "over cost 0")
         found = session.alarms()
-        assert sum(session._mind.capped) <= UPDATES
+        assert sum(session.mind.capped) <= UPDATES
     with Session.open(tmp_path, OptCMDP(), replace(SETTING, n_episodes=200), 7) as session:
         assert session.alarms()[:2] == found[:2]
 
@@ -98,7 +98,7 @@ def test_what_was_not_spent_is_carried_over_within_bounds():
     budgets = []
     for k, cost in enumerate((0.25, 1.5, 1.0, 2.0)):
         episode = session.begin()
-        budgets.append(session._books.open[episode.id].budget)
+        budgets.append(session.books.open[episode.id].budget)
         for _ in range(H):
             episode.act(k % S)
             episode.tell(0.5, cost)
@@ -149,7 +149,7 @@ def test_a_fork_was_told_everything_and_may_have_another_budget(tmp_path):
         with session.fork(tmp_path / "tight", setting=replace(SETTING, budget=2.0)) as tight:
             assert tight.episodes == 10
             told = Session(ProximalOMDPD.cautious(), replace(SETTING, budget=2.0))
-            for ended in session._books.recent:
+            for ended in session.books.recent:
                 told.take_over(ended)
             assert np.array_equal(tight.policy(), told.policy())
         with session.fork(tmp_path / "other", learner=OptCMDP(), setting=replace(SETTING, n_episodes=99)) as other:
@@ -176,9 +176,9 @@ def test_a_shadow_learns_the_same_and_plays_nothing(tmp_path):
     session.follow(shadow)
     assert shadow.episodes == 9
     teach(session, 20, first=9)
-    assert [each.id for each in shadow._books.recent] == [each.id for each in session._books.recent]
+    assert [each.id for each in shadow.books.recent] == [each.id for each in session.books.recent]
     alone = Session(OptCMDP(), replace(SETTING, n_episodes=99))
-    for ended in session._books.recent:
+    for ended in session.books.recent:
         alone.take_over(ended)
     assert np.array_equal(alone.policy(), shadow.policy())
     verdict = session.judge(shadow.policy())
@@ -209,7 +209,7 @@ def test_one_goes_back_to_a_policy_of_before_and_the_learner_goes_on(tmp_path):
         session.rollback(None)
         again = np.asarray(session.policy())
     plain = Session(ProximalOMDPD.standard(), SETTING)
-    for ended in session._books.recent:
+    for ended in session.books.recent:
         plain.take_over(ended)
     assert np.array_equal(again, plain.policy())
     assert not np.array_equal(again, law)
@@ -249,13 +249,13 @@ def test_a_fallback_is_played_while_the_last_update_failed(tmp_path):
         one(session, 1)
         assert np.array_equal(session.policy(), uniform)
         one(session, 2)
-        assert session._mind.failures == 2
+        assert session.mind.failures == 2
     with pytest.warns(SessionWarning, match="an update failed and is left out: ArithmeticError"):
         session = opened()
     with session:
         assert np.array_equal(session.policy(), safe)
         assert np.array_equal(session.episode("while").policy, safe)
-        assert session._mind.failures == 2
+        assert session.mind.failures == 2
 
 
 def test_without_a_fallback_an_update_that_fails_is_refused():

@@ -23,7 +23,7 @@ import uvicorn
 
 from omdpd.cli.report import watch
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.report import server
+from omdpd.report import connections, server
 from omdpd.report.server import LOOK_EVERY, Feed  # which needs both
 
 
@@ -133,13 +133,13 @@ def test_a_name_that_is_no_folder_is_refused_with_the_one_that_was_meant(study_f
 @pytest.fixture
 def bounded(study_folder, monkeypatch):
     """A server of at most two connections, and a function that connects to it."""
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 2)
     config = uvicorn.Config(
-        server.application(study_folder, hosts=["127.0.0.1"]), http=server.BoundedHTTP, log_level="critical",
+        server.application(study_folder, hosts=["127.0.0.1"]), http=connections.BoundedHTTP, log_level="critical",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     running, opened = uvicorn.Server(config), []
-    with server.listening("127.0.0.1", 0) as listener:
+    with connections.listening("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
         thread.start()
 
@@ -157,7 +157,7 @@ def bounded(study_folder, monkeypatch):
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "])
 def test_a_connection_that_does_not_say_what_it_wants_is_closed(bounded, sent, monkeypatch):
-    monkeypatch.setattr(server, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.1)
     with suppress(ConnectionError):  # closed as well
         assert bounded[0](sent).recv(1) == b""
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 from omdpd import __version__
-from omdpd.cli import experiments, lab, learners, plan, report, worlds
+from omdpd.cli import experiments, lab, learners, plan, report, serve, worlds
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.cli.screen import Screen, guard_screen, plain_where_needed
 from omdpd.experiments.spec import Kind
@@ -122,6 +122,7 @@ PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "animate": report.animate,
         "verify": report.verify,
     },
+    "Service": {"serve": serve.serve, "session": serve.session},
     "Lab": {"lab": laboratory},
 }
 for each in (lab.suite, lab.compare, lab.bounds, lab.monitor):

@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 
 from omdpd.play.from_logs import plan_from_logs
-from omdpd.play.logs import ColumnNames, Log
+from omdpd.play.logs import READERS, ColumnNames
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
 
 # What a plan that is not certified ends with.
 UNCERTIFIED = 1
-READERS = {".csv": Log.from_csv, ".parquet": Log.from_parquet}
 COLUMNS = "Columns: episode=NAME,state=NAME,action=NAME,reward=NAME,step=NAME; those of the same name if empty."
 
 

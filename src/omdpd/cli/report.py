@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from omdpd.cli.screen import refuse_all
-from omdpd.problem.arrays import InvalidInputError, not_installed
+from omdpd.problem.arrays import not_installed
 from omdpd.report.animation import animated_runs, write_gif, write_player
 from omdpd.report.html import FOLDER
 from omdpd.report.study import load_study, refuse_no_results
@@ -68,29 +67,19 @@ def watch(
     It fills itself while runs commit, and changes nothing.
     """
     try:
-        import uvicorn
-
-        from omdpd.report.server import BoundedHTTP, application, known_hosts, listening, loopback
+        from omdpd.report.connections import admitted, listening, run_bounded
+        from omdpd.report.server import application
     except ImportError:
         raise not_installed("omdpd watch", "starlette", "uvicorn") from None
-    if not 0 <= port <= 65535:
-        raise InvalidInputError(f"--port is {port}, but must be between 0 and 65535")
-    if not loopback(address) and not public:
-        raise InvalidInputError(f"{address} can be reached from other machines: say --public if that is wanted")
+    token, hosts = admitted(address, port, public, name or [])
     if not wait:
         refuse_no_results(folder, "; --wait waits for it")
-    token = secrets.token_urlsafe(24) if public else None
-    hosts = [*known_hosts(address), *(name or [])]
     with suppress(OSError):
         os.nice(NICENESS)
     with listening(address, port) as socket:
         where = f"http://{hosts[0]}:{socket.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
         print(f"watching {folder}{'' if folder.is_dir() else ' (not there yet)'} at {where}", flush=True)
-        config = uvicorn.Config(
-            application(folder, token, hosts), http=BoundedHTTP, log_level="warning", access_log=False,
-            timeout_graceful_shutdown=1,
-        )  # fmt: skip
-        uvicorn.Server(config).run(sockets=[socket])
+        run_bounded(application(folder, token, hosts), socket, 1)
 
 
 def animate(

@@ -350,3 +350,7 @@ def _in_order(
                 f"episode {shown(episodes[row])} comes there: steps must follow one another without gaps"
             )
     return order, starts
+
+
+# Files of logs by their endings.
+READERS = {".csv": Log.from_csv, ".parquet": Log.from_parquet}

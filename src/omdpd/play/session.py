@@ -39,11 +39,11 @@ from omdpd.play.guards import check_footprint
 from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy, table_of
-from omdpd.play.start import Before, Start, as_start, started, starting
+from omdpd.play.start import Before, Start, as_start, started, starting, with_next_start
 from omdpd.play.taught import Taught
 from omdpd.play.verdict import Verdict, verdict_from_logs
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
-from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting, Trajectory, checked_feedback
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import Journal, SessionWarning, Whole, logs_of_session
 from omdpd.storage.locks import Turn
@@ -89,18 +89,19 @@ class Session:
         self.episodes = 0
         self._closed = False
         check_footprint(self._player, setting.scaled())
-        self._mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
+        self.mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
         self._turn, self._within = Turn(), False
         self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
-        self._books, self._entries, self._lags = Books(), 0, False
+        self.books, self._entries, self._lags = Books(), 0, False
         self._followers: list[Session] = []
         self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
         if fallback is not None:
-            self._mind.kept[self._fallback] = table_of(fallback, setting.shape)
+            self.mind.kept[self._fallback] = table_of(fallback, setting.shape)
         if carry is not None:
-            carry.budget(self._base(), self._books)
+            checked_budget(setting, self.base_budget())
+            carry.budget(self.base_budget(), self.books)
         self.carry = carry
 
     @classmethod
@@ -131,7 +132,7 @@ class Session:
         given = logged if isinstance(logged, Before) or len(logged) or earlier is None else Before(*earlier)
         session = cls(learner, setting, logged=given, start=start, fallback=fallback, carry=carry)
         # What could not be opened again is refused here, before anything is written or learnt.
-        check_storable(session._player, session._mind.state)
+        check_storable(session._player, session.mind.state)
         # One that took its safe policy from the logs is known by the learner that was given.
         known = session.learner if learner is None else in_learner_units(learner, setting)
         owner = owner_of(known, setting, logged, session._before)
@@ -140,20 +141,20 @@ class Session:
         try:
             journal.claim(owner)
             session._name = journal.session
-            session._mind.journal = journal
+            session.mind.journal = journal
             if (kept := journal.snapshot()) is not None:
-                session._books = session._mind.restore(Path(path) / "snapshot.json", kept)
+                session.books = session.mind.restore(Path(path) / "snapshot.json", kept)
                 session._entries, session.episodes, session._kept = kept.entries, kept.episodes, kept.episodes
             for entry in journal.replay(session._entries):
                 session._replay(entry)
                 session._entries += 1
-            session._mind.learn()
+            session.mind.learn()
         except BaseException:
             journal.close()
             raise
         session._journal, session._snapshot_every = journal, snapshot_every
         if session._fallback:
-            session._mind.keep(session._fallback, session._mind.kept[session._fallback])
+            session.mind.keep(session._fallback, session.mind.kept[session._fallback])
         finalize(session, journal.close)
         _OPEN.sessions.add(session)
         return session
@@ -167,7 +168,7 @@ class Session:
 
     def policy(self) -> Policy:
         """The policy that the next episode is played with: probabilities of actions by step and state."""
-        return Policy(self._mind.policy(self._to_play()).copy())
+        return Policy(self.mind.policy(self.playing).copy())
 
     def ask(self, id: str | None = None) -> Episode:
         """An episode to be played elsewhere: its `policy` is all one needs; `tell` has what came of it."""
@@ -183,15 +184,15 @@ class Session:
         law = None if initial is None else as_start(initial, self.setting)
         with self._turn.taken():
             self._check_open()
-            self._mind.learn()
+            self.mind.learn()
             self._snapshot()
             entry = Whole(good, law)
-            state, following = self._mind.after(entry), self.episodes + 1
+            made = self.mind.made(self.mind.after(entry))
             if self._journal is not None:
                 self._journal.append(self._entries, entry)
             # Nothing that can fail comes after the journal has it.
-            self._mind.become(state, entry)
-            self.episodes, self._entries = following, self._entries + 1
+            self.mind.become(made)
+            self.episodes, self._entries = self.episodes + 1, self._entries + 1
 
     def tell(
         self, id: str, feedback: BanditFeedback, *, cut: bool = False, budget: npt.ArrayLike | None = None
@@ -203,7 +204,7 @@ class Session:
         checked_id(id)
         with self._turn.taken():
             self._check_open()
-            self._enter(to_tell_whole(self._books, self.setting, id, feedback, cut, budget, time.time()))
+            self._enter(to_tell_whole(self.books, self.setting, id, feedback, cut, budget, time.time()))
 
     # ------------------------------------------------------------------------------------------ episode by episode
 
@@ -226,25 +227,27 @@ class Session:
             raise InvalidInputError("episodes whose cost tables are revealed are told whole: policy() and update()")
         with self._turn.taken():
             self._check_open()
-            policy = self._to_play()
-            entry = to_begin(self._books, self.setting, name, budget, allowed, policy, time.time())
+            if law is not None:  # refused here by a learner that cannot plan for it
+                with_next_start(self._player, self.mind.state, law)
+            policy = self.playing
+            entry = to_begin(self.books, self.setting, name, budget, allowed, policy, time.time())
             if entry is not None:
                 if self.carry is not None and budget is None:
-                    entry["budget"] = self.carry.budget(self._base(), self._books).tolist()
-                self._mind.played.setdefault(policy, self._mind.policy(policy))
+                    entry["budget"] = self.carry.budget(self.base_budget(), self.books).tolist()
+                self.mind.played.setdefault(policy, self.mind.policy(policy))
                 self._enter(entry if law is None else entry | {"initial": law.tolist()}, sync=False)
         return Episode(self, name)
 
     def episode(self, id: str) -> Episode:
         """The open episode of an id."""
-        return Episode(self, opened(self._books, id).id)
+        return Episode(self, opened(self.books, id).id)
 
     def act(self, id: str, state: int, step: int | None = None) -> int:
         """The action of an open episode in a state; see `Episode.act`."""
         with self._turn.taken():
             self._check_open()
-            episode = opened(self._books, id)
-            entry = to_act(self._books, self.setting, self._name, id, state, step, self._table_of(episode))
+            episode = opened(self.books, id)
+            entry = to_act(self.books, self.setting, self._name, id, state, step, self._table_of(episode))
             if entry is not None:
                 self._enter(entry, sync=False)
                 return int(entry["action"])
@@ -258,26 +261,26 @@ class Session:
         """Several steps at once, each as (step, reward, cost)."""
         with self._turn.taken():
             self._check_open()
-            self._enter(to_tell(self._books, self.setting, id, steps))
+            self._enter(to_tell(self.books, self.setting, id, steps))
 
     def end(self, id: str, absorbed: int | None = None, cut: bool = False) -> None:
         """End an open episode and learn from it; see `Episode.end`."""
         with self._turn.taken():
             self._check_open()
-            table = self._table_of(self._books.open[id]) if id in self._books.open else None
-            self._enter(to_end(self._books, self.setting, self._name, id, absorbed, cut, table, time.time()))
+            table = self._table_of(self.books.open[id]) if id in self.books.open else None
+            self._enter(to_end(self.books, self.setting, self._name, id, absorbed, cut, table, time.time()))
 
     def drop(self, id: str) -> None:
         """Wait no longer for an open episode: it is counted, and nothing is learnt from it."""
         with self._turn.taken():
             self._check_open()
-            if self._books.digests.get(id) != "dropped":
-                self._enter({"do": "drop", "id": opened(self._books, id).id})
+            if self.books.digests.get(id) != "dropped":
+                self._enter({"do": "drop", "id": opened(self.books, id).id})
 
     def drop_older(self, seconds: float) -> list[str]:
         """Drop the open episodes that began longer ago than this; their ids."""
         before = time.time() - seconds
-        old = [each.id for each in list(self._books.open.values()) if each.began < before]
+        old = [each.id for each in list(self.books.open.values()) if each.began < before]
         for id in old:
             self.drop(id)
         return old
@@ -287,26 +290,26 @@ class Session:
         limit = checked_budget(self.setting, budget)
         with self._turn.taken():
             self._check_open()
-            if limit != self._books.budget:
+            if limit != self.books.budget:
                 self._enter({"do": "budget", "budget": limit})
 
     @property
     def learnt(self) -> int:
         """How many episodes the policy in force has learnt from."""
-        return self._mind.learnt
+        return self.mind.learnt
 
     @property
     def _state(self) -> Any:
-        return self._mind.state
+        return self.mind.state
 
     @property
     def open_episodes(self) -> tuple[str, ...]:
         """The ids of the episodes that have begun and not ended."""
-        return tuple(self._books.open)
+        return tuple(self.books.open)
 
     def policy_of(self, id: str) -> Policy:
         """The policy that an open episode is played with, over its allowed actions."""
-        return Policy(self._table_of(opened(self._books, id)).copy())
+        return Policy(self._table_of(opened(self.books, id)).copy())
 
     # ------------------------------------------------------------------------------------------ operation
 
@@ -320,26 +323,26 @@ class Session:
             raise InvalidInputError(f"no policy was kept after {to} episodes, but after {', '.join(map(str, known))}")
         with self._turn.taken():
             self._check_open()
-            if name != self._books.playing:
+            if name != self.books.playing:
                 self._enter({"do": "play", "policy": name})
 
     @property
     def kept_policies(self) -> tuple[int, ...]:
         """After how many episodes policies were kept that `rollback` may go back to."""
-        names = {name.split(" ")[1] for name in self._mind.kept if name.startswith("kept ")}
+        names = {name.split(" ")[1] for name in self.mind.kept if name.startswith("kept ")}
         names |= set() if self._journal is None else set(self._journal.policies())
         return tuple(sorted(int(name) for name in names if name.isdecimal()))
 
     def keep_policy(self) -> int:
         """Keep the learner's policy to go back to; after how many episodes it is."""
         with self._turn.taken():
-            self._mind.keep(f"kept {self.learnt}", self._player.policy(self._mind.state))
+            self.mind.keep(f"kept {self.learnt}", self._player.policy(self.mind.state))
         return self.learnt
 
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms as they stand; `omdpd.play.alarms` says what each goes by."""
         names = [f"cost {i}" for i in range(self.setting.n_constraints)]
-        return self._books.watch.alarms(names, sum(self._mind.capped))
+        return self.books.watch.alarms(names, sum(self.mind.capped))
 
     def fork(self, folder: str | Path, learner: Learner[Any] | None = None, setting: Setting | None = None) -> Session:
         """Another session that was told everything this one was, perhaps with another learner or setting.
@@ -359,16 +362,16 @@ class Session:
         self._catch_up(shadow)
         self._followers.append(shadow)
 
-    def judge(self, policy: Policy | npt.ArrayLike) -> Verdict:
+    def judge(self, policy: Policy | npt.ArrayLike, resamples: int = 200) -> Verdict:
         """What a policy would have earned and cost in the last episodes, off-policy: a shadow's, say."""
-        recent = [each for each in self._books.recent if each.how != "cut"]
+        recent = [each for each in self.books.recent if each.how != "cut"]
         if not recent:
             raise InvalidInputError("no episode has ended yet, so nothing can be judged")
         log = Log.from_episodes(each.feedback for each in recent)
         chances = [each.chances for each in recent if each.chances is not None]
         if len(chances) == len(recent):
             log = replace(log, propensities=np.concatenate(chances))
-        return verdict_from_logs(self.setting, log, policy)
+        return verdict_from_logs(self.setting, log, policy, resamples=resamples)
 
     def _catch_up(self, other: Session) -> None:
         """Tell another session the episodes that it was not told yet."""
@@ -401,7 +404,7 @@ class Session:
 
     def report(self) -> Report:
         """The learner's numbers: step size, weight, certificates of its solves."""
-        return self._player.report(self._mind.state)
+        return self._player.report(self.mind.state)
 
     def close(self) -> None:
         """Let go of the folder, if the session has one; from then on nothing more can be told to it."""
@@ -429,21 +432,39 @@ class Session:
         if self._journal is not None:
             self._journal.sync()
 
+    def keep(self) -> None:
+        """Keep a snapshot now, so that the session is opened again quickly."""
+        with self._turn.taken():
+            self._snapshot(now=True)
+
+    def warm_up(self) -> None:
+        """Compile what updates need, on a state that is thrown away."""
+        told, H = self.setting.scaled(), self.setting.horizon
+        first = np.zeros(H, dtype=np.int64) if told.allowed is None else np.asarray(told.allowed)[..., 0, :].argmax(-1)
+        walk = Trajectory(np.zeros(H, dtype=np.int64), np.broadcast_to(first, (H,)).astype(np.int64))
+        blank = BanditFeedback(walk, np.zeros(H), np.zeros((told.n_constraints, H)))
+        self._player.report(self._player.update(self._player.init(told), blank))
+
     @property
     def waiting(self) -> int:
         """How many episodes have ended and are not learnt from yet."""
-        return len(self._mind.waiting)
+        return self.episodes - self.mind.learnt
+
+    def in_force(self) -> tuple[str, Policy]:
+        """The name of the policy that the next episode is played with, and the policy."""
+        with self._turn.taken():
+            name = self.playing
+            return name, Policy(self.mind.policy(name).copy())
 
     def learn_next(self) -> bool:
         """Learn from the episode that has waited longest, while others act and tell; whether there was one."""
-        if not self._mind.waiting:
+        if not self.mind.episodes_wait:
             return False
-        item = self._mind.waiting[0]
-        state, unsure = self._mind.tried(item)
+        made, item = self.mind.tried_next()
         with self._turn.taken():
-            self._mind.waiting.popleft()
-            self._mind.become(state, item, unsure)
-            self._mind.forget(self._books)
+            self.mind.become(made)
+            self.mind.forget(self.books)
+            self._snapshot()
         if isinstance(item, Ended):
             for shadow in self._followers:
                 shadow.take_over(item)
@@ -460,69 +481,74 @@ class Session:
         if entry is None:
             return
         made = None
-        if entry["do"] == "end":
+        if entry["do"] == "end" and not self._lags:
             self._snapshot()
-            if not self._lags:
-                self._mind.learn()
-                item = ended_by(entry, self._books.open.get(entry["id"]))
-                made = self._mind.tried(item) if self._fallback else (self._mind.after(item), "")
+            self.mind.learn()
+            item = ended_by(entry, self.books.open.get(entry["id"]))
+            made = self.mind.tried(item) if self._fallback else self.mind.made(self.mind.after(item))
         if self._journal is not None:
             self._journal.append(self._entries, entry, sync and not self._lags)
         # Nothing that can fail comes after the journal has it.
         self._entries += 1
         ended = self._apply(entry)
         if made is not None and ended is not None:
-            self._mind.waiting.pop()
-            self._mind.become(made[0], ended, made[1])
+            self.mind.become(made)
             for shadow in self._followers:
                 shadow.take_over(ended)
 
     def _apply(self, entry: Entry) -> Ended | None:
         """Enter it into the books; what is to be learnt waits."""
-        ended = self._books.apply(entry, self.setting)
+        ended = self.books.apply(entry, self.setting)
         if entry.get("initial") is not None:
-            self._mind.waiting.append(np.array(entry["initial"]))
+            self.mind.waiting.append(np.array(entry["initial"]))
         if ended is not None:
             self.episodes += 1
-            self._mind.waiting.append(ended)
+            self.mind.waiting.append(ended)
         if entry["do"] in ("end", "drop"):
-            self._mind.forget(self._books)
+            self.mind.forget(self.books)
         return ended
 
     def _replay(self, entry: Whole | Entry) -> None:
         """Do again what an entry of the journal says: a policy is that of as many updates as it was then."""
         if isinstance(entry, Whole):
             good = checked_feedback(self.setting.scaled(), entry.feedback)  # scaled before it was written
-            self._mind.waiting.append(Whole(good, entry.initial))
+            self.mind.waiting.append(Whole(good, entry.initial))
             self.episodes += 1
             return
         if entry["do"] == "begin":
             kind, number = entry["policy"].split(" ", 1)
             if kind == "learnt":
-                self._mind.learn(up_to=int(number))
-            self._mind.played.setdefault(entry["policy"], self._mind.policy(entry["policy"]))
+                self.mind.learn(up_to=int(number))
+            self.mind.played.setdefault(entry["policy"], self.mind.policy(entry["policy"]))
         self._apply(entry)
 
-    def _to_play(self) -> str:
+    @property
+    def playing(self) -> str:
         """The name of the policy that an episode which begins now is played with."""
-        if self._books.playing is not None:
-            return self._books.playing
-        return self._fallback if self._fallback and self._mind.unsure else f"learnt {self._mind.learnt}"
+        if self.books.playing is not None:
+            return self.books.playing
+        return self._fallback if self._fallback and self.mind.unsure else f"learnt {self.mind.learnt}"
 
     def _table_of(self, episode: Open) -> Floats:
-        return over_allowed(self._mind.played[episode.policy], episode, self.setting)
+        return over_allowed(self.mind.played[episode.policy], episode, self.setting)
 
-    def _base(self) -> Floats:
-        """The budget of an episode that is given none."""
-        return np.asarray(checked_budget(self.setting, self._books.budget or self.setting.budget or 0.0))
+    def base_budget(self) -> Floats:
+        """The budget of an episode that is given none, (I,); zero where costs come with it taken off."""
+        given = self.setting.budget if self.books.budget is None else self.books.budget
+        return np.zeros(self.setting.n_constraints) if given is None else np.asarray(given, dtype=np.float64)
 
-    def _snapshot(self) -> None:
+    def _overdue(self, new: int) -> bool:
+        """Whether it is late for a snapshot, where several episodes may end between two updates."""
+        return self._lags and new > self._snapshot_every
+
+    def _snapshot(self, now: bool = False) -> None:
         """Keep the state if it is time: before the next update, so that no update raises that is there already."""
-        if self._journal is None or self.episodes % self._snapshot_every or self.episodes == self._kept:
+        new = self.episodes - self._kept
+        if self._journal is None or not new or not (now or new % self._snapshot_every == 0 or self._overdue(new)):
             return
         try:
-            self._journal.take_snapshot(self.episodes, *self._mind.shelved(self._books))
-            self._mind.keep(f"kept {self._mind.learnt}", self._player.policy(self._mind.state))
+            self._journal.take_snapshot(self.episodes, *self.mind.shelved(self.books))
+            self.mind.keep(f"kept {self.mind.learnt}", self._player.policy(self.mind.state))
             self._kept = self.episodes
         except RecordError:
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,6 +25,15 @@ from omdpd.storage.packing import pack, unpack
 Waiting = Whole | Ended | Floats
 
 
+class Made(NamedTuple):
+    """What came of an episode: the state, and why it is that of before; how often the weight was at its cap."""
+
+    state: Any
+    unsure: str
+    saturations: int
+    policy: Floats | None = None
+
+
 class Taught:
     """A learner's state after `learnt` episodes, with `waiting` ones, and the tables of policies in play by name.
 
@@ -42,12 +51,20 @@ class Taught:
         self.learnt = self.unlearnt = self.failures = 0
         self.unsure, self._saturations = "", 0
         self.capped: deque[bool] = deque(maxlen=UPDATES)
+        self._table: Floats | None = None
 
-    def after(self, item: Waiting) -> Any:
-        """The state after one more episode, or with the law that the next ones start from."""
+    @property
+    def episodes_wait(self) -> bool:
+        """Whether an episode waits; laws of first states wait for the next one."""
+        return any(not isinstance(each, np.ndarray) for each in list(self.waiting))
+
+    def after(self, item: Whole | Ended) -> Any:
+        """The state after one more episode, with the laws of first states that wait before it."""
         learner, state = self.learner, self.state
-        if isinstance(item, np.ndarray):
-            return with_next_start(learner, state, item)
+        for law in list(self.waiting):
+            if not isinstance(law, np.ndarray):
+                break
+            state = with_next_start(learner, state, law)
         if isinstance(item, Whole):
             ready = state if item.initial is None else with_next_start(learner, state, item.initial)
             return learner.update(ready, item.feedback)
@@ -60,37 +77,40 @@ class Taught:
         shown = None if table is None else over_allowed(table, item, self.setting)
         return updated(learner, state, checked_feedback(own, item.feedback), shown)
 
-    def tried(self, item: Waiting) -> tuple[Any, str]:
-        """The state after one more, and why it is not if the learner raised: then it is the state from before."""
+    def made(self, state: Any, unsure: str = "") -> Made:
+        """A state, with what is asked of it."""
+        return Made(state, unsure, self.learner.report(state).saturations)
+
+    def tried(self, item: Whole | Ended) -> Made:
+        """The state after one more; if the learner raised, the one from before and why."""
         try:
-            return self.after(item), ""
+            return self.made(self.after(item))
         except Exception as error:  # a learner is somebody's code, and the session outlives it
-            return self.state, f"{type(error).__name__}: {error}"
+            return Made(self.state, f"{type(error).__name__}: {error}", self._saturations)
 
-    def become(self, state: Any, item: Waiting, unsure: str = "") -> None:
-        """Take a state that came of an item."""
-        if not isinstance(item, np.ndarray):
-            self.learnt, self.unsure = self.learnt + 1, unsure
-            self.failures += bool(unsure)
-        if isinstance(item, Ended):
-            times = self.learner.report(state).saturations
-            self.capped.append(times > self._saturations)
-            self._saturations = times
-        self.state = state
+    def tried_next(self) -> tuple[Made, Whole | Ended]:
+        """What comes of the episode that has waited longest, with its policy; and that episode."""
+        item = next(each for each in list(self.waiting) if not isinstance(each, np.ndarray))
+        made = self.tried(item)
+        return made._replace(policy=self.learner.policy(made.state)), item
 
-    def learn_next(self) -> None:
-        """Learn from what has waited longest; an update that raises is left out, and this is said."""
-        item = self.waiting[0]
-        state, unsure = self.tried(item)
-        self.waiting.popleft()
-        self.become(state, item, unsure)
-        if unsure:
-            warnings.warn(f"an update failed and is left out: {unsure}", SessionWarning, stacklevel=3)
+    def become(self, made: Made) -> None:
+        """Take the state that came of the episode that has waited longest."""
+        while self.waiting and isinstance(self.waiting[0], np.ndarray):
+            self.waiting.popleft()
+        if self.waiting:
+            self.waiting.popleft()
+        self.learnt, self.unsure, self.failures = self.learnt + 1, made.unsure, self.failures + bool(made.unsure)
+        self.capped.append(made.saturations > self._saturations)
+        self.state, self._table, self._saturations = made.state, made.policy, made.saturations
 
     def learn(self, up_to: int | None = None) -> None:
-        """Learn from everything that waits, or until as many episodes are learnt."""
-        while self.waiting and (up_to is None or self.learnt < up_to):
-            self.learn_next()
+        """Learn from every episode that waits, or until as many are learnt."""
+        while self.episodes_wait and (up_to is None or self.learnt < up_to):
+            made = self.tried_next()[0]
+            self.become(made)
+            if made.unsure:
+                warnings.warn(f"an update failed and is left out: {made.unsure}", SessionWarning, stacklevel=3)
 
     def policy(self, name: str) -> Floats:
         """The table of a policy by its name; "learnt n" is the one in force."""
@@ -98,7 +118,8 @@ class Taught:
             return self.played[name]
         kind, which = name.split(" ", 1)
         if kind == "learnt":
-            return self.learner.policy(self.state)
+            self._table = self.learner.policy(self.state) if self._table is None else self._table
+            return self._table
         if name in self.kept or self.journal is None:
             return self.kept[name]
         return self.journal.policy(which)
@@ -126,6 +147,7 @@ class Taught:
         kept = {
             "books": msgspec.json.encode(books).decode(), "waiting": waiting, "played": list(self.played),
             "learnt": self.learnt, "unlearnt": self.unlearnt, "failures": self.failures, "unsure": self.unsure,
+            "capped": list(self.capped), "saturations": self._saturations,
         }  # fmt: skip
         return tree, kept, arrays | {f"played {i}": table for i, table in enumerate(self.played.values())}
 
@@ -142,6 +164,8 @@ class Taught:
             self.played = {name: kept.arrays[f"played {i}"] for i, name in enumerate(shelf["played"])}
             self.learnt, self.unlearnt = shelf["learnt"], shelf["unlearnt"]
             self.failures, self.unsure = shelf["failures"], shelf["unsure"]
+            self.capped.extend(shelf.get("capped", ()))
+            self._saturations = shelf.get("saturations", 0)
             return msgspec.json.decode(shelf["books"], type=Books)
         except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
             raise RecordError(f"{file} is damaged: its books cannot be used ({error})") from None

@@ -26,10 +26,15 @@ PLAYER = ("draw.js", "maps.js", "player.js")
 def page(parts: Mapping[str, Any] | None, title: str, scripts: Sequence[str] = PAGE) -> str:
     """The whole page; without parts it is the live one, which asks its own server for them."""
     texts = [_text(name) for name in (*LIBRARIES, *scripts)]
-    style = _text("page.css")
     data = "" if parts is None else f'<script type="application/json" id="study">{data_text(parts)}</script>'
+    return filled_page(title, texts, live=parts is None, data=data)
+
+
+def filled_page(title: str, texts: Sequence[str], live: bool, data: str = "") -> str:
+    """A page of ours with some scripts and some data."""
+    style = _text("page.css")
     filled = {
-        "policy": html.escape(policy(texts, style, live=parts is None)),
+        "policy": html.escape(policy(texts, style, live)),
         "title": html.escape(title),
         "style": style,
         "data": data,
@@ -60,9 +65,10 @@ def policy(scripts: Sequence[str], style: str, live: bool) -> str:
     return "; ".join(rules)
 
 
-def page_policy(live: bool) -> str:
-    """The content security policy of the page."""
-    return policy([_text(name) for name in (*LIBRARIES, *PAGE)], _text("page.css"), live)
+def page_policy(live: bool, texts: Sequence[str] | None = None) -> str:
+    """The content security policy of the page, or of one with other scripts."""
+    own = [_text(name) for name in (*LIBRARIES, *PAGE)] if texts is None else texts
+    return policy(own, _text("page.css"), live)
 
 
 def data_text(value: Any) -> str:

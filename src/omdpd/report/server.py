@@ -8,14 +8,11 @@ events; a page that lost its connection asks again by itself and is sent everyth
 from __future__ import annotations
 
 import asyncio
-import hmac
-import ipaddress
 import json
-import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,9 +21,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.connections import refused
 from omdpd.report.html import page, page_policy
 from omdpd.report.stored import StoredRun
 from omdpd.report.study import GroupKey, Study
@@ -37,9 +34,6 @@ LOOK_EVERY = 1.0
 MAX_SHARE = 0.01
 # A line that keeps a silent connection open, in seconds.
 KEEP_ALIVE = 15.0
-# A request must have said what it wants after this many seconds, and so many connections are open at a time.
-HEADER_SECONDS, MAX_CONNECTIONS = 10.0, 100
-TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 @dataclass
@@ -159,15 +153,8 @@ def application(folder: Path, token: str | None = None, hosts: Iterable[str] = (
     }  # fmt: skip
 
     def refusal(request: Request) -> Response | None:
-        host = request.headers.get("host", "").lower()
-        name = host if host.endswith("]") else host.rsplit(":", 1)[0]
-        if name not in known:
-            return PlainTextResponse("This server is not known by that name.\n", 421)
-        if token is not None and not hmac.compare_digest(
-            request.query_params.get("token", "").encode(), token.encode()
-        ):
-            return PlainTextResponse("The token is missing or wrong: open the address that omdpd watch printed.\n", 403)
-        return None
+        wrong = refused(request.headers.get("host", ""), known, request.query_params.get("token", ""), token)
+        return None if wrong is None else PlainTextResponse(f"{wrong[1]}\n", wrong[0])
 
     async def home(request: Request) -> Response:
         return refusal(request) or Response(text, media_type="text/html", headers=headers)
@@ -184,38 +171,6 @@ def application(folder: Path, token: str | None = None, hosts: Iterable[str] = (
         looking.cancel()
 
     return Starlette(routes=[Route("/", home), Route("/events", events)], lifespan=life)
-
-
-class BoundedHTTP(H11Protocol):
-    """A connection that is closed if it is one too many, or if its request does not arrive in time."""
-
-    late: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a connection, while there are not too many."""
-        super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.write(TOO_MANY)
-            transport.close()
-        self._hurry(waiting=True)
-
-    def data_received(self, data: bytes) -> None:
-        """Take a piece of a request."""
-        super().data_received(data)
-        self._hurry(waiting=self.cycle is None or self.cycle.response_complete)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of a connection."""
-        self._hurry(waiting=False)
-        super().connection_lost(exc)
-
-    def _hurry(self, waiting: bool) -> None:
-        """While a request is waited for, let a clock run that no further piece of it sets back."""
-        if waiting and self.late is None:
-            self.late = self.loop.call_later(HEADER_SECONDS, self.transport.close)
-        elif not waiting and self.late is not None:
-            self.late.cancel()
-            self.late = None
 
 
 async def _keep_looking(feed: Feed, bell: Broadcast) -> None:
@@ -262,50 +217,3 @@ async def _stream(feed: Feed, bell: Broadcast) -> AsyncIterator[str]:
             await asyncio.wait_for(event.wait(), KEEP_ALIVE)
         except TimeoutError:
             yield ": still here\n\n"
-
-
-def loopback(address: str) -> bool:
-    """Whether only this machine reaches an address.
-
-    >>> loopback("127.0.0.1"), loopback("localhost"), loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
-
-
-def known_hosts(address: str) -> list[str]:
-    """The names under which a server at an address may be asked for, the best one first.
-
-    >>> known_hosts("127.0.0.1")
-    ['127.0.0.1', 'localhost', '[::1]']
-    """
-    if loopback(address):
-        return list(dict.fromkeys([_in_brackets(address), "127.0.0.1", "localhost", "[::1]"]))
-    if address not in ("0.0.0.0", "::"):
-        return [_in_brackets(address).lower()]
-    own = socket.gethostname()
-    with suppress(OSError):
-        found = [str(known[4][0]) for known in socket.getaddrinfo(own, None)]
-        return list(dict.fromkeys([own.lower(), *map(_in_brackets, found), "127.0.0.1", "localhost", "[::1]"]))
-    return [own.lower(), "127.0.0.1", "localhost", "[::1]"]
-
-
-@contextmanager
-def listening(address: str, port: int) -> Iterator[socket.socket]:
-    """A socket that listens; a port that is taken is refused with a sentence."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        made = socket.create_server((address, port), family=family)
-    except OSError as error:
-        raise InvalidInputError(f"cannot listen at {address}, port {port}: {error.strerror}") from None
-    with made:
-        yield made
-
-
-def _in_brackets(address: str) -> str:
-    return f"[{address}]" if ":" in address else address

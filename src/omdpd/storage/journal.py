@@ -23,6 +23,7 @@ import hashlib
 import io
 import re
 import secrets
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -87,6 +88,8 @@ Facts = Mapping[str, str]
 
 # The episodes that a session started from, and what its words say where there were none.
 LOGGED, NOTHING = "logged.npz", "nothing"
+# Where a session's owner may say its learner and setting (`omdpd serve`), and what only a session makes.
+DESCRIBED, OURS = "session.toml", re.compile(r"snapshot\.json$|(state|journal|history|policy)-\d{9,}\.")
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,7 @@ class Journal:
             )
         self._session = ""
         self._log: logs.Log | None = None
+        self._disk = threading.Lock()  # a log is not closed while it is synced
 
     def __reduce__(self) -> NoReturn:
         raise InvalidInputError(f"the session in {self.path} has one owner, so it cannot be copied or sent elsewhere")
@@ -256,14 +260,17 @@ class Journal:
 
         Without `sync` it outlives the process at once, and the machine with the next entry that is synced.
         """
-        self._lock.check()
+        if sync:
+            self._lock.check()
         assert self._log is not None, "a journal is replayed before it is written"
         self._log.append(number, _encoded(entry), sync)
 
     def sync(self) -> None:
         """Make durable what was written."""
-        assert self._log is not None, "a journal is replayed before it is written"
-        self._log.sync()
+        with self._disk:
+            self._lock.check()
+            assert self._log is not None, "a journal is replayed before it is written"
+            self._log.sync()
 
     def take_snapshot(self, episodes: int, tree: Tree, books: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         """Keep the state and the books, begin a new log, and put the last one aside."""
@@ -289,8 +296,9 @@ class Journal:
             following.close(tidy=False)
             self._stop_if_replaced(name)
             raise
-        self._log.close(tidy=True)
-        self._log = following
+        with self._disk:
+            self._log.close(tidy=True)
+            self._log = following
         self._sweep(n)
 
     def keep_policy(self, name: str, table: Floats) -> None:
@@ -334,7 +342,10 @@ class Journal:
 
     def _refuse_what_is_not_new(self) -> None:
         """Refuse a folder that holds anything but what a crash before the first update can have left."""
+        described = (self.path / DESCRIBED).exists()  # by an owner who may keep other files beside it
         for other in self.path.iterdir():
+            if described and not OURS.match(other.name):
+                continue
             nothing = other.name == _log_name(0) and logs.is_empty(other)
             if not (nothing or other.name in ("lock", LOGGED) or is_half_written(other.name)):
                 raise RecordError(

@@ -72,12 +72,12 @@ class Log:
                 f"{self.file} takes no more updates: a write failed and could not be undone, or somebody else wrote; "
                 "open the session again"
             )
-        if not leads_to(self.file, self._handle):
-            raise RecordError(f"{self.file} was removed or replaced while the session was open: nothing is kept there")
+        if sync:
+            self._check_place()
         entry = _framed(number, content)
         end = self.end + len(entry)
         try:
-            self._make_room(len(entry))
+            self._make_room(len(entry), sync)
             self._write(entry, self.end)
             if sync:
                 os.fdatasync(self._handle)
@@ -94,6 +94,7 @@ class Log:
         After a failure nobody knows what is on the disk: nothing more is acknowledged until the log is opened again.
         """
         entries = self.entries
+        self._check_place()
         try:
             os.fdatasync(self._handle)
             self._synced = max(self._synced, entries)
@@ -111,11 +112,16 @@ class Log:
                 self._count(self.entries)
         os.close(self._handle)
 
-    def _make_room(self, n_bytes: int) -> None:
+    def _check_place(self) -> None:
+        if not leads_to(self.file, self._handle):
+            raise RecordError(f"{self.file} was removed or replaced while the session was open: nothing is kept there")
+
+    def _make_room(self, n_bytes: int, sync: bool) -> None:
         if self.end + n_bytes > self._filled:
             more = max(ROOM, n_bytes)
             self._write(b"\0" * more, self.end)
-            os.fsync(self._handle)
+            if sync:
+                os.fsync(self._handle)
             self._filled = self.end + more
 
     def _count(self, entries: int) -> None:

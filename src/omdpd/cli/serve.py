@@ -1,0 +1,61 @@
+"""`omdpd serve` and `omdpd session`: a learner in service over HTTP, and a look at one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omdpd.cli.playing import Plugins, registry_of
+from omdpd.problem.arrays import check_number, not_installed
+from omdpd.serve.described import folders_of, write_starter
+from omdpd.serve.reading import read_status
+from omdpd.serve.status import lines_of
+
+
+def serve(
+    folder: Annotated[Path, typer.Argument(help="A folder with session.toml, or with several such folders in it.")],
+    port: Annotated[int, typer.Option(help="The port; 0: any free one.")] = 8766,
+    address: Annotated[str, typer.Option(help="Where to listen; another than this machine's own needs --public.")] = (
+        "127.0.0.1"
+    ),
+    public: Annotated[
+        bool, typer.Option("--public", help="Let other machines ask, with the token that is printed.")
+    ] = False,
+    token: Annotated[
+        str | None, typer.Option(envvar="OMDPD_TOKEN", help="The token to ask for, instead of a new one.")
+    ] = None,
+    name: Annotated[list[str] | None, typer.Option(help="A further name under which this machine is asked.")] = None,
+    rate: Annotated[float, typer.Option(help="Requests a second that an address may send.")] = 10000.0,
+    plugin: Plugins = None,
+) -> None:
+    """Serve sessions to other systems over HTTP.
+
+    Episodes begin, act, are told and end by JSON; /openapi.json says how, and / is a page to look at.  What is
+    acknowledged survives a crash.  SIGTERM stops it, with everything kept.
+    """
+    check_number("--rate", rate, "positive")
+    try:
+        from omdpd.serve.running import serving
+    except ImportError:
+        raise not_installed("omdpd serve", "uvicorn") from None
+    serving(folder, registry_of(plugin), (address, port, public, name or []), token, rate)
+
+
+def session(
+    folder: Annotated[Path, typer.Argument(help="A folder with session.toml, or with several such folders in it.")],
+    new: Annotated[bool, typer.Option("--new", help="Write a session.toml to begin with.")] = False,
+    plugin: Plugins = None,
+) -> None:
+    """Show a session: episodes, budgets, alarms.
+
+    It only reads, also while a server has the session open.
+    """
+    if new:
+        print(f"wrote {write_starter(folder)}: edit it, then omdpd serve {folder}")
+        return
+    registry = registry_of(plugin)
+    for each, path in folders_of(folder).items():
+        for line in lines_of(read_status(path, registry), each):
+            print(line)

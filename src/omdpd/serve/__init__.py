@@ -1,0 +1,1 @@
+"""A learner that other systems talk to over HTTP, episode by episode: `omdpd serve`."""

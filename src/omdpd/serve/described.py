@@ -1,0 +1,161 @@
+"""Sessions as files describe them: `session.toml` in a session's folder says its learner and its setting.
+
+Names are those of `omdpd list`, and nothing in the file is run as code.  Several sessions are folders side by side.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omdpd.experiments.registry import Registry
+from omdpd.play.carry import Carry
+from omdpd.play.logs import READERS, Log, Short
+from omdpd.play.policy import Policy
+from omdpd.play.session import Session
+from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.problem.setting import Setting
+from omdpd.storage.atomic import read_bounded, write_atomically
+from omdpd.storage.journal import DESCRIBED
+from omdpd.storage.sealed import toml_of_text
+
+# A description is small; a larger one is refused unread.
+MAX_BYTES = 2**20
+# Names that stand in an address as they are.
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+STARTER = """\
+# A session: what is decided, and who learns.  Serve it with:  omdpd serve {folder}
+
+[setting]
+horizon = 3              # steps of an episode
+n_states = 12            # states are numbered from 0
+n_actions = 3
+budget = 2.0             # what an episode may cost on average, in your units
+cost_scale = 2.0         # no cost of a step is further than this from budget / horizon
+reward_range = [0.0, 1.0]
+
+[learner]                # `omdpd list` names them; with [logs] it may be left out
+name = "ProximalOMDPD.standard"
+z = 1.0                  # the safety dial
+
+# fallback = "safe.npz"               # a policy file, played while an update failed (put it above the tables)
+# drop_after = 86400.0                # seconds after which an episode that never ends is dropped
+# [carry]                             # what was not spent may be spent later in the period
+# period = 30
+# most = 1.0
+# [logs]                              # episodes from before: the first policy is planned with them
+# file = "logs.csv"
+# costs = ["cost"]
+"""
+
+
+class SettingTable(msgspec.Struct, forbid_unknown_fields=True):
+    """The sizes, units and budgets of a session; see `Setting`."""
+
+    horizon: int
+    n_states: int
+    n_actions: int
+    n_constraints: int = 1
+    initial: list[float] | None = None
+    n_episodes: int | None = None
+    budget: float | list[float] | None = None
+    cost_scale: float | list[float] | None = None
+    reward_range: tuple[float, float] | None = None
+    seed: int | None = None
+    allowed: list[Any] | None = None
+
+
+class CarryTable(msgspec.Struct, forbid_unknown_fields=True):
+    """How budgets carry over; see `Carry`."""
+
+    period: int
+    most: float | list[float]
+
+
+class LogsTable(msgspec.Struct, forbid_unknown_fields=True):
+    """A file of episodes from before; `columns` names those whose names are others."""
+
+    file: str
+    costs: tuple[str, ...] = ("cost",)
+    columns: dict[str, str] = {}
+    short: Short | None = None
+
+
+class Description(msgspec.Struct, forbid_unknown_fields=True):
+    """What `session.toml` says."""
+
+    setting: SettingTable
+    learner: dict[str, Any] | None = None
+    logs: LogsTable | None = None
+    carry: CarryTable | None = None
+    fallback: str | None = None
+    drop_after: float = 86400.0
+    snapshot_every: int = 5000
+
+    def __post_init__(self) -> None:
+        if not self.drop_after > 0.0:
+            raise ValueError("drop_after must be positive")
+
+
+def described(folder: Path) -> Description:
+    """What the file in a session's folder says, or the sentence that says what is wrong with it."""
+    file = folder / DESCRIBED
+    try:
+        return msgspec.convert(toml_of_text(file, read_bounded(file, MAX_BYTES)), Description)
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(f"{file}: {error}") from None
+
+
+def open_described(folder: Path, registry: Registry) -> Session:
+    """Open the session of a folder with the learner and the setting that its file says."""
+    said, file = described(folder), folder / DESCRIBED
+    try:
+        learner = None if said.learner is None else registry.parse("learners", said.learner).build()
+        fallback = None if said.fallback is None else Policy.load(folder / said.fallback)
+        carry = None if said.carry is None else Carry(said.carry.period, said.carry.most)
+        # A session that has begun keeps the logs it began with.
+        logs = None if (folder / "session.json").exists() else said.logs
+        return Session.open(
+            folder, learner, Setting(**msgspec.structs.asdict(said.setting)), said.snapshot_every,
+            logged=() if logs is None else _logged(folder, logs), fallback=fallback, carry=carry,
+        )  # fmt: skip
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        raise InvalidInputError(f"{file}: {error}") from None
+
+
+def folders_of(folder: Path) -> Mapping[str, Path]:
+    """The sessions of a folder by their names: itself, or those side by side in it."""
+    if (folder / DESCRIBED).exists():
+        found = {folder.resolve().name: folder}
+    else:
+        found = {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{DESCRIBED}"))}
+    if not found:
+        what = "a session, but no" if (folder / "session.json").exists() else "no"
+        raise InvalidInputError(
+            f"{folder} holds {what} {DESCRIBED} that says learner and setting: omdpd session {folder} --new writes one"
+        )
+    for name in found:
+        if not NAME.fullmatch(name):
+            raise InvalidInputError(f"the folder of a session is called {name!r}, but needs letters, digits, . _ or -")
+    return found
+
+
+def write_starter(folder: Path) -> Path:
+    """Write a description to begin with; one that is there is left alone."""
+    file = folder / DESCRIBED
+    if file.exists():
+        raise InvalidInputError(f"{file} is there already")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, STARTER.format(folder=folder).encode())
+    return file
+
+
+def _logged(folder: Path, said: LogsTable) -> Log:
+    file = folder / said.file
+    log = named(READERS, file.suffix.lower(), "kind of log")(file, said.costs, **said.columns)
+    return log if said.short is None else log.with_short(said.short)

@@ -1,0 +1,132 @@
+"""One session in service: who writes, who makes it last, and who learns.
+
+The loop of the server is the only writer: `begin`, `act`, `tell` and `end` are entered into the journal there, without
+waiting for the disk.  A thread syncs: all that was told since its last sync is acknowledged by one.  Another learns,
+episode by episode in the order of the journal, and puts the next policy in force when it is ready.  So acting waits for
+neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+from omdpd.play.episodes import EpisodeConflictError
+from omdpd.play.session import Session
+from omdpd.serve.status import Belief, Status, believed, status_of
+
+# Episodes that may be open at once: what never ends must not fill the memory.
+MOST_OPEN = 20_000
+# Seconds between looks for episodes that never ended, and for which a belief is shown before it is worked out anew.
+LOOK_EVERY, BELIEVE_EVERY = 5.0, 5.0
+# Seconds that a stop waits for an update.
+LAST_UPDATE = 10.0
+
+
+class NotDurableError(Exception):
+    """The disk did not confirm what was told: nobody knows whether it will be there after a crash."""
+
+
+class TooManyOpenError(EpisodeConflictError):
+    """So many episodes are open that no other may begin."""
+
+
+class Desk:
+    """A session, with the threads that sync it and learn."""
+
+    def __init__(self, name: str, session: Session, drop_after: float) -> None:
+        self.name, self.session, self.drop_after = name, session, drop_after
+        self.wrong = ""
+        self._untold: list[asyncio.Future[None]] = []
+        self._told, self._ended, self._stopping = threading.Event(), threading.Event(), False
+        self._belief: tuple[float, int, Belief] | None = None
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work,), name=f"{name}, {word}", daemon=True)
+            for word, work in (("sync", self._sync), ("learn", self._learn))
+        ]
+        session.lag()
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let the threads work."""
+        self._loop = loop
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Make everything durable, keep a snapshot, and let go of the folder."""
+        self._stopping = True
+        for event, thread in zip((self._told, self._ended), self._threads, strict=True):
+            event.set()
+            thread.join(LAST_UPDATE)
+        if not self._threads[1].is_alive() and not self.wrong:
+            self.session.keep()
+        self.session.close()
+
+    async def durable(self) -> None:
+        """Wait until what was told before is on the disk."""
+        waiting = self._loop.create_future()
+        self._untold.append(waiting)
+        self._told.set()
+        await waiting
+
+    def ended(self) -> None:
+        """Say that there is something to learn."""
+        self._ended.set()
+
+    def check_room(self) -> None:
+        """Refuse another episode where too many are open."""
+        if len(self.session.books.open) >= MOST_OPEN:
+            raise TooManyOpenError(f"{MOST_OPEN} episodes are open: end or drop some first")
+
+    async def look(self) -> None:
+        """Drop what never ended, again and again."""
+        while True:
+            self.session.drop_older(self.drop_after)
+            await asyncio.sleep(LOOK_EVERY)
+
+    def status(self) -> Status:
+        """The session as it stands; not in the server's loop, since a belief takes its time."""
+        now, learnt = time.monotonic(), self.session.learnt
+        if self._belief is None or (now > self._belief[0] and learnt != self._belief[1]):
+            self._belief = (now + BELIEVE_EVERY, learnt, believed(self.session))
+        return status_of(self.session, self._belief[2])
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """A thread's work; if it ends by an error, the service says so."""
+        try:
+            work()
+        except BaseException as error:
+            self.wrong = f"{type(error).__name__}: {error}"
+            self._answer(self._untold, self.wrong)
+
+    def _sync(self) -> None:
+        while not self._stopping:
+            self._told.wait()
+            self._told.clear()
+            waiting, self._untold = self._untold, []
+            try:
+                self.session.sync()
+                self._answer(waiting, "")
+            except Exception as error:
+                self.wrong = f"the disk failed: {error}"
+                self._answer(waiting, self.wrong)
+
+    def _learn(self) -> None:
+        while not self._stopping:
+            if not self.session.learn_next():
+                self._ended.wait()
+                self._ended.clear()
+
+    def _answer(self, waiting: list[asyncio.Future[None]], wrong: str) -> None:
+        def tell() -> None:
+            for each in waiting:
+                if each.done():
+                    continue
+                if wrong:
+                    each.set_exception(NotDurableError(wrong))
+                else:
+                    each.set_result(None)
+
+        self._loop.call_soon_threadsafe(tell)

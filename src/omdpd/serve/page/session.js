@@ -1,0 +1,97 @@
+"use strict";
+// The page of a server's sessions: status again and again, drawn with nothing but SVG.  Text is only ever text.
+const EVERY = 2000, WIDTH = 560, HEIGHT = 150, LEFT = 54;
+const SVG = "http://www.w3.org/2000/svg";
+const query = window.location.search;
+const main = document.getElementById("page");
+
+function made(tag, attributes = {}, ...children) {
+  const svg = ["svg", "path", "line", "text"].includes(tag);
+  const node = svg ? document.createElementNS(SVG, tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+const short = (x) => (x === null || x === undefined ? "-" : Number(x.toPrecision(4)).toString());
+const mean = (total, n) => (n ? short(total / n) : "-");
+
+function line(values, low, high, style) {
+  const x = (k) => LEFT + ((WIDTH - LEFT - 6) * k) / Math.max(values.length - 1, 1);
+  const y = (v) => HEIGHT - 18 - ((HEIGHT - 28) * (v - low)) / (high - low || 1);
+  const path = values.map((v, k) => `${k ? "L" : "M"}${x(k).toFixed(1)},${y(v).toFixed(1)}`).join("");
+  return made("path", { d: path, fill: "none", ...style });
+}
+
+function chart(title, values, budget) {
+  const all = [...values, ...(budget || []), 0];
+  const [low, high] = [Math.min(...all), Math.max(...all)];
+  const words = `${title}: last ${values.length} episodes, newest ${short(values.at(-1))}`;
+  const drawn = made("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: "100%", role: "img", "aria-label": words });
+  for (const [value, y] of [[high, 14], [low, HEIGHT - 16]]) {
+    drawn.append(made("text", { x: LEFT - 6, y, "text-anchor": "end", "font-size": 11, fill: "currentColor" }, short(value)));
+  }
+  if (budget) drawn.append(line(budget, low, high, { stroke: "#e69f00", "stroke-width": 2, "stroke-dasharray": "6 4" }));
+  drawn.append(line(values, low, high, { stroke: "currentColor", "stroke-width": 1.3 }));
+  const note = budget ? " (dashed: the budget in force)" : "";
+  return made("figure", {}, made("figcaption", {}, title, made("span", { class: "quiet" }, note)), drawn);
+}
+
+function fact(name, value) {
+  return made("div", {}, made("dt", {}, name), made("dd", {}, String(value)));
+}
+
+function table(belief) {
+  const head = ["", "expected", "from", "to", "budget"];
+  const rows = belief.amounts.map((a) => [a.name, ...[a.expected, a.low, a.high, a.budget].map(short)]);
+  const cells = (row, tag) => made("tr", {}, ...row.map((text, i) => made(tag, i ? { class: "number" } : {}, text)));
+  return made("table", {}, made("thead", {}, cells(head, "th")), made("tbody", {}, ...rows.map((row) => cells(row, "td"))));
+}
+
+function card(name, s) {
+  const recent = s.recent, charts = made("div", { class: "pair" });
+  if (recent.length) {
+    charts.append(chart("reward of an episode", recent.map((e) => e.reward)));
+    s.budget.forEach((_, i) => {
+      charts.append(chart(`cost ${i} of an episode`, recent.map((e) => e.costs[i]), recent.map((e) => e.budget[i])));
+    });
+  }
+  const warnings = s.alarms.filter((a) => a.rings).map((a) => `Alarm. ${a.words}.`);
+  if (s.unsure) warnings.push(`The last update failed: ${s.unsure}`);
+  const facts = made("dl", { class: "facts" },
+    fact("episodes", s.ended), fact("open", s.open), fact("dropped", s.dropped), fact("cut", s.cut),
+    fact("to be learnt from", s.waiting), fact("mean reward", mean(s.reward, s.ended)),
+    ...s.spent.map((x, i) => fact(`mean cost ${i} (budget)`, `${mean(x, s.ended)} (${mean(s.allowed[i], s.ended)})`)),
+    fact("violation in all", short(s.violation)), fact("weight", short(s.weight)), fact("plays", s.policy));
+  const quiet = s.alarms.filter((a) => !a.rings).map((a) => made("li", {}, a.words));
+  return made("section", { class: "card" }, made("h2", {}, `${name}: ${s.learner}`),
+    ...warnings.map((text) => made("p", { class: "warn", role: "alert" }, text)), facts, charts,
+    made("h3", {}, "What is believed of the policy in force"), made("p", {}, s.belief.words),
+    ...(s.belief.amounts.length ? [table(s.belief)] : []),
+    made("h3", {}, "Alarms that are quiet"), made("ul", { class: "quiet" }, ...quiet));
+}
+
+async function asked(path) {
+  const answer = await fetch(path + query);
+  if (!answer.ok) throw new Error((await answer.json()).error);
+  return answer.json();
+}
+
+async function show() {
+  const told = made("p", { class: "quiet" });
+  try {
+    const own = /^\/sessions\/([^/]+)/.exec(window.location.pathname);
+    const names = own ? [decodeURIComponent(own[1])] : await asked("/sessions");
+    const cards = [];
+    for (const name of names) cards.push(card(name, await asked(`/sessions/${encodeURIComponent(name)}/status`)));
+    told.textContent = `As of ${new Date().toLocaleTimeString()}; in your units; intervals hold with 95 % at each end.`;
+    main.replaceChildren(made("h1", {}, document.title), told, ...cards);
+  } catch (error) {
+    const note = made("p", { class: "warn", role: "alert", id: "fault" }, `The server does not answer: ${error.message}`);
+    document.getElementById("fault")?.remove();
+    main.prepend(note);
+  }
+  window.setTimeout(show, EVERY);
+}
+
+show();

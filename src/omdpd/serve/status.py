@@ -1,0 +1,143 @@
+"""What there is to know of a session, as plain data: for `omdpd session`, the server's answers, and the page."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from omdpd.play.session import Session
+from omdpd.problem.arrays import InvalidInputError
+
+# Episodes that are shown one by one, and those from which a policy is judged (`play.books.RECENT` at most).
+SHOWN = 100
+
+
+class Amount(msgspec.Struct):
+    """One quantity of an episode: expected, the ends of its interval, and its budget if it has one."""
+
+    name: str
+    expected: float
+    low: float
+    high: float
+    budget: float | None = None
+
+
+class Belief(msgspec.Struct):
+    """What is believed of the policy in force; `untried` is its share of steps on pairs never tried, if known."""
+
+    words: str
+    amounts: list[Amount] = []
+    untried: float | None = None
+
+
+class Played(msgspec.Struct):
+    """An episode that ended: when (seconds since 1970), how, what it earned, cost, and might have cost."""
+
+    id: str
+    at: float
+    how: str
+    reward: float
+    costs: list[float]
+    budget: list[float]
+
+
+class Bell(msgspec.Struct):
+    """An alarm: whether it rings, and the sentence with its threshold."""
+
+    name: str
+    rings: bool
+    words: str
+
+
+class Status(msgspec.Struct):
+    """A session as it stands, in the user's units; sums are over all ended episodes."""
+
+    learner: str
+    policy: str
+    begun: int
+    ended: int
+    open: int
+    dropped: int
+    cut: int
+    waiting: int
+    reward: float
+    spent: list[float]
+    allowed: list[float]
+    violation: float
+    budget: list[float]
+    weight: float | None
+    failures: int
+    unsure: str
+    kept: list[int]
+    alarms: list[Bell]
+    recent: list[Played]
+    belief: Belief
+
+
+def status_of(session: Session, belief: Belief | None = None) -> Status:
+    """The status of a session, with what was believed lately or is now."""
+    books, mind = session.books, session.mind
+    totals, base = books.totals, session.base_budget().tolist()
+    recent = [
+        Played(each.id, each.at, each.how, float(sum(each.rewards)), np.sum(each.costs, axis=0).tolist(),
+               base if each.budget is None else each.budget)
+        for each in books.recent[-SHOWN:]
+    ]  # fmt: skip
+    return Status(
+        type(session.learner).__name__, session.playing, totals.begun, session.episodes, len(books.open),
+        totals.dropped, totals.cut, session.waiting, totals.reward, totals.spent, totals.allowed, totals.violation,
+        base, session.report().weight, mind.failures, mind.unsure, list(session.kept_policies),
+        [Bell(each.name, each.rings, each.words) for each in session.alarms()], recent, belief or believed(session),
+    )  # fmt: skip
+
+
+def believed(session: Session) -> Belief:
+    """What the learner forecasts, or else what the last episodes say of the policy in force."""
+    try:
+        verdict = session.judge(session.policy(), resamples=0)
+    except InvalidInputError as error:
+        return Belief(f"Nothing yet: {error}.")
+    n = len(session.books.recent)
+    untried = f"{100.0 * verdict.untried:.3g} % of the policy's steps are on pairs that the last {n} never tried"
+    try:
+        told = session.forecast()
+        amounts = [Amount(each.name, each.expected, each.low, each.high, each.budget) for each in told.amounts]
+        return Belief(f"{told.what} {untried}.", amounts, verdict.untried)
+    except InvalidInputError:
+        found = verdict.by_model
+    if found is None:
+        return Belief(f"The last {n} episodes cannot tell: {untried}.", [], verdict.untried)
+    budgets = [None, *verdict.budget.tolist()]
+    rows = zip(("value", *verdict.names), found.expected, found.low, found.high, budgets, strict=True)
+    amounts = [Amount(name, float(x), float(low), float(high), b) for name, x, low, high, b in rows]
+    words = f"By a model of the last {n} episodes, each end with {100 * verdict.confidence:g} %; {untried}."
+    return Belief(words, amounts, verdict.untried)
+
+
+def lines_of(status: Status, name: str) -> list[str]:
+    """The status for a person."""
+    s = status
+    text = [
+        f"session                  {name}: {s.learner}, plays {s.policy!r}",
+        f"episodes                 {s.ended} ended ({s.cut} cut), {s.open} open, {s.dropped} dropped, "
+        f"{s.waiting} to be learnt from",
+        f"reward                   {_mean(s.reward, s.ended)} an episode",
+    ]
+    for i, (spent, allowed) in enumerate(zip(s.spent, s.allowed, strict=True)):
+        text.append(
+            f"{f'cost {i}':<25}{_mean(spent, s.ended)} an episode, of {_mean(allowed, s.ended)}; "
+            f"{s.budget[i]:.5g} from now on"
+        )
+    text.append(f"violation                {s.violation:.5g} in all, of single episodes as they were met")
+    text += [] if s.weight is None else [f"weight                   {s.weight:.4g}"]
+    text.append(f"belief                   {s.belief.words}")
+    for each in s.belief.amounts:
+        bound = "" if each.budget is None else f", budget {each.budget:.5g}"
+        text.append(f"  {each.name:<23}{each.expected:.5g} ({each.low:.5g} to {each.high:.5g}){bound}")
+    text += [f"{'ALARM' if each.rings else 'alarm off':<25}{each.words}" for each in s.alarms]
+    text += [f"UNSURE                   the last update failed: {s.unsure}"] if s.unsure else []
+    return [*text, f"policies to go back to   after {', '.join(map(str, s.kept[-10:])) or 'none yet'}"]
+
+
+def _mean(total: float, n: int) -> str:
+    return f"{total / n:.5g}" if n else "-"
