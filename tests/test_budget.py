@@ -35,30 +35,33 @@ BUDGETS = {
 }
 # Rooms that are still above: lines of code, and why.
 ABOVE = {
-    ("problem",): (1360, "allowed actions, also for learners, and budgets that are spent are new"),
-    ("solvers",): (6150, "long-run averages are new; steps on boxes, kernels and graphs share little of their Newton"),
+    ("problem",): (1350, "allowed actions, also for learners, and budgets that are spent are new"),
+    ("solvers",): (
+        6290,
+        "long-run averages and packed plans are new; steps on boxes, kernels and graphs share little of their Newton",
+    ),
     ("storage",): (
         1530,
         "entries of a session beside its episodes, and logs that are synced apart, are new; a run folder is one class",
     ),
-    ("beliefs",): (1950, "tables and graphs count and estimate apart"),
+    ("beliefs",): (1920, "tables and graphs count and estimate apart"),
     ("learners",): (
-        5295,
+        5280,
         "safe learners, masks and options that rivals published are new; a rival is still more than its method",
     ),
     ("play",): (
-        3775,
+        3700,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (2580, "names from files, packages and plugins, and what is sent to workers, are one registry"),
-    ("report",): (2985, "the page and the figures say the same things in two languages; figures by episode are new"),
+    ("report",): (2990, "the page and the figures say the same things in two languages; figures by episode are new"),
     ("gym", "cli", "testing"): (
-        2705,
+        2700,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 32_140
+IN_ALL = 32_320
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

@@ -13,7 +13,7 @@ import numpy as np
 from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
-from omdpd.solvers.compiled.listed import Choices, listed_values
+from omdpd.solvers.compiled.listed import Codes, listed_values
 from omdpd.solvers.long_run import chain_of, gain_and_bias, values_in_the_long_run
 from omdpd.solvers.sweeps import lists_of
 
@@ -96,18 +96,20 @@ def to_go(solution: Solution) -> ToGo:
 
 def draws(solution: Solution) -> list[Draw]:
     """Where the solution's policy draws, of the places that it reaches, the most often reached first."""
-    cmdp, table, long_run = solution.cmdp, solution.policy.table, solution.cmdp.discount is not None
-    reached = solution.occupancy.sum(axis=2) / (cmdp.steps if long_run else 1.0)
-    places = np.argwhere(((table > ROUNDING).sum(axis=2) > 1) & (reached > 0.0))
+    cmdp, long_run = solution.cmdp, solution.cmdp.discount is not None
+    packed = solution.policy.packed
+    assert packed is not None
     states, actions = solution.policy.names()
     binding = {i: _costs_after(solution, i) for i, price in enumerate(solution.shadow_prices) if price > ROUNDING}
     found = []
-    for h, s in places.tolist():
-        drawn = np.flatnonzero(table[h, s] > ROUNDING)
+    for place, row, reached in zip(packed.places.tolist(), packed.rows, packed.mass.tolist(), strict=True):
+        (h, s), drawn = divmod(place, cmdp.shape[1]), np.flatnonzero(row > ROUNDING)
+        if len(drawn) < 2:
+            continue
         apart = {i: np.ptp(_costs_of_actions(cmdp, i, h, s, after[h])[drawn]) for i, after in binding.items()}
         why = tuple(solution.constraints[i] for i, spread in apart.items() if spread > ROUNDING)
-        law = {actions[a]: float(table[h, s, a]) for a in drawn.tolist()}
-        found.append(Draw(h, s, states[s], law, float(reached[h, s]), why, long_run))
+        law = {actions[a]: float(row[a]) for a in drawn.tolist()}
+        found.append(Draw(h, s, states[s], law, reached / (cmdp.steps if long_run else 1.0), why, long_run))
     return sorted(found, key=lambda each: -each.reached)
 
 
@@ -116,9 +118,8 @@ def pure_policies(solution: Solution) -> list[Pure]:
 
     Whoever draws one of them by its share before an episode, and plays it to the end, has the solution's numbers.
     """
-    mixture = solution.study.mixture
-    held = [(share, v.choices) for share, v in zip(mixture.shares, mixture.vertices, strict=True) if share > 0.0]
-    return [_pure(solution, choices, float(share)) for share, choices in held]
+    problem = solution.study.problem
+    return [_pure(solution, problem.codes(v), share) for share, v in solution.study.mixture.held]
 
 
 def best_pure(solution: Solution) -> Pure | None:
@@ -128,27 +129,24 @@ def best_pure(solution: Solution) -> Pure | None:
     as the other: from the one that costs less, places are exchanged as long as the budget is met.
     """
     mixture, problem = solution.study.mixture, solution.study.problem
-    held = [v for share, v in zip(mixture.shares, mixture.vertices, strict=True) if share > 0.0]
+    held = [v for _, v in mixture.held]
     safe = [v for v in held if v.costs.max(initial=-np.inf) <= ROUNDING]
     if not safe:
         return None
     best = max(safe, key=lambda v: v.value)
-    choices, other = best.choices.copy(), next((v for v in held if v is not best), best).choices
-    for h, s in np.argwhere(choices != other)[:MAX_TRIED].tolist():
-        before = choices[h, s]
-        choices[h, s] = other[h, s]
-        value, *costs = problem.totals(choices).tolist()
+    codes, other = problem.codes(best), problem.codes(next((v for v in held if v is not best), best))
+    for h, s in np.argwhere(codes != other)[:MAX_TRIED].tolist():
+        before = codes[h, s]
+        codes[h, s] = other[h, s]
+        value, *costs = problem.totals(codes).tolist()
         if max(costs) > 0.0 or value < best.value:
-            choices[h, s] = before
-    return _pure(solution, choices, 1.0)
+            codes[h, s] = before
+    return _pure(solution, codes, 1.0)
 
 
-def _pure(solution: Solution, choices: Choices, share: float) -> Pure:
-    cmdp = solution.cmdp
-    allowed = choices if cmdp.mask is None else cmdp.mask.chosen(choices)
-    table = np.eye(cmdp.shape[2])[allowed]
-    policy = Policy(table if cmdp.discount is None else table[0], cmdp.labels)
-    evaluation = policy.evaluate(cmdp)
+def _pure(solution: Solution, codes: Codes, share: float) -> Pure:
+    policy = Policy(solution.study.problem.pure(codes), solution.cmdp.labels)
+    evaluation = policy.evaluate(solution.cmdp)
     return Pure(policy, evaluation, solution.evaluation.value - evaluation.value, share)
 
 

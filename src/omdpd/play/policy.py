@@ -11,7 +11,8 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,10 @@ import numpy.typing as npt
 from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, expected, inner, policy_table
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.solvers.columns import evaluated
 from omdpd.solvers.long_run import occupancy_in_the_long_run
-from omdpd.solvers.sweeps import occupancy_under
+from omdpd.solvers.packed import Packed
+from omdpd.solvers.sweeps import occupancy_under, once
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, Npz, npz_of_arrays, opened_npz
 from omdpd.worlds.card import natural_value
@@ -30,7 +33,7 @@ from omdpd.worlds.card import natural_value
 # Rows that are printed, and shown in a notebook; the rest is counted.
 MAX_LINES = 40
 # A policy file of half a gigabyte; a larger one is refused unread.
-LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=4)
+LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=5)
 MAX_LABEL_BYTES = 2**24
 
 
@@ -61,7 +64,7 @@ class Evaluation:
         return f"earns {self.value:.6g}, costs {costs} ({'safe' if self.safe else 'over budget'})"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Policy:
     """Probabilities of actions by step and state, with names for people; NumPy takes it for its table.
 
@@ -77,36 +80,50 @@ class Policy:
     ----------
     table : (H, S, A) or (S, A)
         Rows of probabilities; kept as they are, read-only.  One table (S, A) is played at every step, however many
-        there are; it is kept as (1, S, A).
+        there are; it is kept as (1, S, A).  A plan of a known problem comes packed, in a byte or two per step and
+        state, and its table is written out when it is asked for.
     labels
         Names of states and actions.
-    reached : (H, S), optional
-        Which states are ever reached: what is shown and exported to other programs leaves the others out.
     """
 
-    table: Floats
-    labels: Labels = Labels()
-    reached: npt.NDArray[np.bool_] | None = None
-    every_step: bool = field(default=False, init=False)
+    labels: Labels
+    packed: Packed | None
+    every_step: bool
 
-    def __post_init__(self) -> None:
-        one = np.ndim(self.table) == 2
-        kept = as_policy("policy", np.asarray(self.table)[None] if one else self.table).view()
-        kept.setflags(write=False)
-        object.__setattr__(self, "table", kept)
-        object.__setattr__(self, "every_step", one)
-        if self.reached is not None and self.reached.shape != kept.shape[:2]:
-            raise InvalidInputError(f"reached has shape {self.reached.shape}, but the policy {kept.shape[:2]}")
-        names = (("state", self.labels.states), ("action", self.labels.actions))
+    def __init__(self, table: npt.ArrayLike | Packed, labels: Labels | None = None) -> None:
+        labels = Labels() if labels is None else labels
+        if isinstance(table, Packed):
+            vars(self).update(labels=labels, packed=table, every_step=table.every_step)
+        else:
+            one = np.ndim(table) == 2
+            kept = as_policy("policy", np.asarray(table)[None] if one else table).view()
+            kept.setflags(write=False)
+            vars(self).update(labels=labels, packed=None, every_step=one, table=kept)
+        names = (("state", labels.states), ("action", labels.actions))
         for (kind, given), wanted in zip(names, self.shape[1:], strict=True):
             if len(given) not in (0, wanted):
                 raise InvalidInputError(f"there are {len(given)} {kind} labels, but {wanted} of that kind")
 
+    @cached_property
+    def table(self) -> Floats:
+        """The probabilities (H, S, A), read-only; refused where a packed policy does not fit into this machine."""
+        assert self.packed is not None
+        table = self.packed.table()
+        table.setflags(write=False)
+        return table
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """(H, S, A); (1, S, A) where one table is played at every step."""
+        if self.packed is not None:
+            return self.packed.shape
         H, S, A = self.table.shape
         return (H, S, A)
+
+    @property
+    def reached(self) -> npt.NDArray[np.bool_] | None:
+        """Which states are ever reached, (H, S), where that is known; what is shown and exported is only they."""
+        return None if self.packed is None else np.asarray((self.packed.codes & 1) == 0)
 
     @property
     def ndim(self) -> int:
@@ -116,6 +133,8 @@ class Policy:
     @property
     def stationary(self) -> bool:
         """Whether every step has the same probabilities."""
+        if self.packed is not None:
+            return self.packed.stationary
         return self.table.strides[0] == 0 or bool((self.table[1:] == self.table[:1]).all())
 
     def at(self, step: int, state: int) -> Floats:
@@ -125,15 +144,22 @@ class Policy:
             if not isinstance(value, int | np.integer) or not 0 <= value < (value + 1 if bound is None else bound):
                 upper = "of at least 0" if bound is None else f"between 0 and {bound - 1}"
                 raise InvalidInputError(f"{name} is {value!r}, but must be a whole number {upper}")
-        return self.table[0 if self.every_step else step, state]
+        step = 0 if self.every_step else step
+        return self.table[step, state] if self.packed is None else self.packed.row(step, state)
+
+    def step(self, step: int) -> Floats:
+        """The probabilities of a step, (S, A)."""
+        return self.table[step] if self.packed is None else self.packed.step(step)
 
     def greedy(self) -> Policy:
         """The policy that always plays the likeliest action (the first of several): it never draws.
 
         It may earn less and cost more than this one; `evaluate` says what.
         """
+        if self.packed is not None:
+            return Policy(self.packed.greedy(), self.labels)
         table = np.eye(self.shape[2])[self.table.argmax(axis=2)]
-        return Policy(table[0] if self.every_step else table, self.labels, self.reached)
+        return Policy(table[0] if self.every_step else table, self.labels)
 
     def act(self, step: int, state: int, rng: np.random.Generator | None = None, *, deterministic: bool = False) -> int:
         """An action drawn (or the likeliest) at a zero-based step in a state; without `rng` nobody can draw it again.
@@ -153,6 +179,8 @@ class Policy:
 
     def evaluate(self, cmdp: CMDP) -> Evaluation:
         """What it earns and costs in a known problem, exactly and in the user's units."""
+        if self.packed is not None and cmdp.discount is None and self.shape == cmdp.shape:
+            return self._by_sweeps(cmdp, self.packed)
         table = table_of(self, cmdp.shape)
         if cmdp.mask is not None:
             cmdp.mask.refuse(table)
@@ -163,6 +191,15 @@ class Policy:
         costs = inner(cmdp.cost, q)
         value = natural_value(cmdp, expected(cmdp.reward, q))
         return Evaluation(value, costs * cmdp.cost_scale, cmdp.limits)
+
+    def _by_sweeps(self, cmdp: CMDP, packed: Packed) -> Evaluation:
+        """What a packed policy earns and costs, in one sweep."""
+        if cmdp.mask is not None:
+            for h in range(len(packed.codes)):
+                cmdp.mask.refuse(packed.step(h)[None], h)
+        tables = (once(cmdp.reward), once(cmdp.cost, 1))
+        totals = evaluated(cmdp.laws.listed(), cmdp.initial, packed, *tables)
+        return Evaluation(natural_value(cmdp, float(totals[0])), totals[1:] * cmdp.cost_scale, cmdp.limits)
 
     def save(self, file: str | Path) -> Path:
         """Keep it in a file, whole or not at all: ``.npz`` for `load`, ``.json`` and ``.csv`` for other programs."""
@@ -180,6 +217,8 @@ class Policy:
         """Read a policy that `save` wrote into an ``.npz`` file, to the last bit, or say what is wrong with it."""
         file = Path(file)
         with opened_plain(file, follow=True) as stream, opened_npz(stream, str(file), LIMITS) as npz:
+            if "codes" in npz.headers:
+                return Policy(_stored_packed(file, npz), _stored_labels(file, npz))
             if "policy" not in npz.headers:
                 held = ", ".join(npz.headers)[:200] or "nothing"
                 raise RecordError(f"{file} holds no policy: it has no array 'policy', but {held}")
@@ -235,15 +274,14 @@ class Policy:
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Head and lines of the table, as texts; the step is left out where nothing depends on it."""
         states, actions = self.names()
-        once = self.stationary
-        steps = range(1 if once else self.shape[0])
-        head = [*([] if once else ["step"]), "state", *actions]
-        met = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
-        shown = np.asarray(met.any(axis=0, keepdims=True)) if once else met
+        same = self.stationary
+        steps = range(1 if same else self.shape[0])
+        head = [*([] if same else ["step"]), "state", *actions]
+        reached = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
+        shown = np.asarray(reached.any(axis=0, keepdims=True)) if same else reached
         rows = [
-            [*([] if once else [str(h)]), states[s], *(f"{p:.3f}" for p in self.table[h, s])]
-            for h in steps
-            for s in np.flatnonzero(shown[h]).tolist()
+            [*([] if same else [str(h)]), states[s], *(f"{p:.3f}" for p in self.at(h, s))]
+            for h, s in ((h, s) for h in steps for s in np.flatnonzero(shown[h]).tolist())
         ]
         return head, rows
 
@@ -255,14 +293,17 @@ class Policy:
 
     def _npz(self) -> bytes:
         labels = json.dumps(asdict(self.labels)).encode()
-        return npz_of_arrays({"policy": np.array(self), "labels": np.frombuffer(labels, dtype=np.uint8)})
+        names = {"labels": np.frombuffer(labels, dtype=np.uint8)}
+        if self.packed is None or self.packed.every_step:
+            return npz_of_arrays({"policy": np.array(self)} | names)
+        return npz_of_arrays(self.packed.arrays() | names)
 
     def _json(self) -> bytes:
         states, actions = self.names()
         reached = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
         table = [
-            [row if met else None for row, met in zip(rows, there, strict=True)]
-            for rows, there in zip(self.table.tolist(), reached.tolist(), strict=True)
+            [row if met else None for row, met in zip(self.step(h).tolist(), there, strict=True)]
+            for h, there in enumerate(reached.tolist())
         ]
         shown = {"states": states, "actions": actions, "policy": table[0] if self.every_step else table}
         return json.dumps(shown, allow_nan=False).encode()
@@ -272,9 +313,10 @@ class Policy:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("step", "state", "state_name", "action", "action_name", "probability"))
-        for (h, s, a), p in np.ndenumerate(self.table):
-            if self.reached is None or self.reached[h, s]:
-                writer.writerow(("" if self.every_step else h, s, states[s], a, actions[a], repr(float(p))))
+        reached = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
+        for h, s in np.argwhere(reached).tolist():
+            for a, p in enumerate(self.at(h, s).tolist()):
+                writer.writerow(("" if self.every_step else h, s, states[s], a, actions[a], repr(p)))
         return text.getvalue().encode()
 
 
@@ -297,6 +339,14 @@ def _stored_labels(file: Path, npz: Npz) -> Labels:
         return labels
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise RecordError(f"{file} is damaged: its labels cannot be read ({error})") from None
+
+
+def _stored_packed(file: Path, npz: Npz) -> Packed:
+    """The packed policy that a file keeps."""
+    try:
+        return Packed.read({name: npz.array(name) for name in ("codes", "places", "rows", "mass")})
+    except (KeyError, InvalidInputError) as error:
+        raise RecordError(f"{file} holds no policy: {error}") from None
 
 
 def _some(n: int, word: str) -> str:

@@ -64,8 +64,7 @@ class Solution:
     @property
     def occupancy(self) -> Floats:
         """How likely every step, state and action is under the policy, (H, S, A)."""
-        q, mask = self.study.plan.occupancy, self.cmdp.mask
-        return q if mask is None else mask.played(q)
+        return self.study.plan.occupancy
 
     @cached_property
     def values(self) -> ToGo:
@@ -150,9 +149,7 @@ class Solution:
 def solve(cmdp: CMDP) -> Solution:
     """The best policy that meets every budget, exactly; or the sentence that there is none, and what comes nearest."""
     card = problem_card(cmdp)
-    played = card.plan.policy if cmdp.mask is None else cmdp.mask.played(card.plan.policy)
-    table = played if cmdp.discount is None else played[0]
-    policy = Policy(table, cmdp.labels, card.plan.occupancy.sum(axis=2) > 0.0)
+    policy = Policy(card.study.problem.packed(card.study.mixture), cmdp.labels)
     return Solution(
         card.feasible, policy, _evaluation(cmdp, card, policy), _prices(card), card.free_value,
         np.array([c.least_cost for c in card.constraints]), tuple(c.name for c in card.constraints),
@@ -169,7 +166,7 @@ def _evaluation(cmdp: CMDP, card: ProblemCard, policy: Policy) -> Evaluation:
 
 
 def _earned(cmdp: CMDP, card: ProblemCard) -> float:
-    return natural_value(cmdp, card.plan.value)
+    return natural_value(cmdp, card.study.mixture.value)
 
 
 def _prices(card: ProblemCard) -> Floats:

@@ -76,18 +76,14 @@ class Mask:
         np.add.at(kept, (h, s, first), moved)
         return kept
 
-    def chosen(self, choices: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The actions (H, S) of a deterministic policy, each allowed."""
-        place = np.broadcast_to(self.place, (len(choices), *self.place.shape[1:]))
-        return np.take_along_axis(place, choices[:, :, None].astype(np.int64), axis=2)[:, :, 0].astype(np.int32)
-
-    def refuse(self, policy: Floats) -> None:
-        """Refuse a policy (H, S, A) that plays a forbidden action, and name it."""
-        wrong = ~self.allowed & (policy > 0.0)
+    def refuse(self, policy: Floats, step: int = 0) -> None:
+        """Refuse a policy (H, S, A), from `step` on, that plays a forbidden action, and name it."""
+        allowed = self.allowed if len(self.allowed) == 1 else self.allowed[step : step + len(policy)]
+        wrong = ~allowed & (policy > 0.0)
         if wrong.any():
             h, s, a = (int(i) for i in np.argwhere(wrong)[0])
             raise InvalidInputError(
-                f"policy[{h}, {s}, {a}] = {policy[h, s, a]:.6g}, but action {a} is not allowed in state {s}"
+                f"policy[{step + h}, {s}, {a}] = {policy[h, s, a]:.6g}, but action {a} is not allowed in state {s}"
             )
 
 

@@ -134,7 +134,7 @@ def _card(truth: Truth, card: ProblemCard) -> dict[str, Any]:
     return {
         "name": card.name, "H": H, "S": S, "A": A, "stationary": card.stationary, "feasible": card.feasible,
         "value": _number(card.value), "free_value": _number(card.free_value), "slater_gap": _number(card.slater_gap),
-        "excess": _number(card.plan.violation), "constraints": [_constraint(c) for c in card.constraints],
+        "excess": _number(card.study.violation), "constraints": [_constraint(c) for c in card.constraints],
         "scenarios": list(card.scenarios), "scenario_value": _number(card.scenario_value),
         "states": list(cmdp.labels.states) if few else [], "actions": list(cmdp.labels.actions),
         "layout": list(cmdp.labels.layout),

@@ -6,27 +6,23 @@
 over occupancies q.  The occupancies of deterministic policies span all of them, and dynamic programming finds the one
 that maximises any table at the cost of one sweep over the entries.  So only the shares of a few such policies are left
 to choose, by a program with a row per table, whose columns are generated (Dantzig and Wolfe).  For any prices y >= 0
-the same sweep proves r.q <= max_q (r - sum_j y_j d_j).q: every answer carries such a bound.
+the same sweep proves r.q <= max_q (r - sum_j y_j d_j).q: every answer carries such a bound.  Of a policy only its
+weights are kept, since the same sweep finds it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import SparseLaws
-from omdpd.solvers.compiled.listed import (
-    Choices,
-    add_occupancy,
-    listed_choices,
-    listed_totals,
-    policy_of_mixture,
-)
+from omdpd.solvers.compiled.listed import Codes, listed_choices, listed_mixture, listed_totals
 from omdpd.solvers.compiled.shares import best_shares
+from omdpd.solvers.packed import Packed, room_for
 from omdpd.solvers.sweeps import lists_of, once
 
 # The rows of an answer hold to this.
@@ -47,9 +43,9 @@ MAX_PIVOTS = 1000
 
 @dataclass(frozen=True, eq=False)
 class Vertex:
-    """A deterministic policy (H, S), what it earns, and what it costs by every table (m,)."""
+    """A deterministic policy: how its problem finds it again, what it earns, and what it costs by every table (m,)."""
 
-    choices: Choices
+    key: Any
     value: float
     costs: Floats
 
@@ -68,6 +64,11 @@ class Mixture:
     feasible: bool = True
 
     @property
+    def held(self) -> list[tuple[float, Vertex]]:
+        """The policies that have a share, with it."""
+        return [(float(share), v) for share, v in zip(self.shares, self.vertices, strict=True) if share > 0.0]
+
+    @property
     def value(self) -> float:
         """r.q."""
         return float(sum(share * v.value for share, v in zip(self.shares, self.vertices, strict=True)))
@@ -80,52 +81,99 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Laws, the first state's law, a reward (n, S, A) and tables (m, n, S, A), n = H or one step for all."""
+    """Laws, the first state's law, a reward (n, S, A) and tables (m, n, S, A), n = H or one step for all.
+
+    `place` (n, S, A), where there is one, is the action that is played in the place of each; both have equal rows.
+    """
 
     laws: SparseLaws
     initial: Floats
     reward: Floats
     tables: Floats
+    place: Integers | None = None
+    _known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict)
 
     @staticmethod
-    def of(laws: SparseLaws, initial: Floats, reward: Floats, tables: Floats) -> Problem:
+    def of(laws: SparseLaws, initial: Floats, reward: Floats, tables: Floats, place: Integers | None = None) -> Problem:
         """A problem from tables of all steps, kept as they are read by the sweeps."""
-        return Problem(laws, initial, once(reward), once(tables, 1))
+        return Problem(laws, initial, once(reward), once(tables, 1), place)
 
     def best(self, weights: Floats) -> tuple[Vertex, float]:
         """The deterministic policy that maximises w_0 r.q + sum_j w_j d_j.q, and the maximum."""
-        lists = lists_of(self.laws)
-        choices, values = listed_choices(*lists, self.reward, self.tables, weights, self.laws.shape[0])
-        totals = self.totals(choices)
-        return Vertex(choices, float(totals[0]), totals[1:]), float(self.initial @ values)
+        asked = weights.tobytes()
+        if asked not in self._known:
+            codes, values = self._swept(weights)
+            totals = self.totals(codes)
+            self._known[asked] = Vertex(weights, float(totals[0]), totals[1:]), float(self.initial @ values)
+        return self._known[asked]
 
-    def relaxed(self, reward: Floats) -> Problem:
-        """The same problem with another reward and without its first table."""
-        return Problem(self.laws, self.initial, reward, self.tables[1:])
+    def codes(self, vertex: Vertex) -> Codes:
+        """What a policy that was found plays, (H, S)."""
+        codes = self._swept(vertex.key)[0]
+        if self.place is not None:
+            for h in range(len(codes)):
+                place = self.place[min(h, len(self.place) - 1)]
+                codes[h] = 2 * place[np.arange(len(place)), codes[h] >> 1]
+        return codes
 
-    def totals(self, choices: Choices) -> Floats:
+    def totals(self, codes: Codes) -> Floats:
         """What a deterministic policy earns and costs, (1 + m,)."""
-        return listed_totals(*lists_of(self.laws), choices, self.initial, self.reward, self.tables)
+        return evaluated(self.laws, self.initial, self.pure(codes), self.reward, self.tables)
+
+    def pure(self, codes: Codes) -> Packed:
+        """The policy that plays these codes."""
+        return Packed(codes, np.zeros(0, np.int64), np.zeros((0, self.laws.shape[2])), np.zeros(0))
+
+    def packed(self, mixture: Mixture, occupancy: Floats | None = None) -> Packed:
+        """A policy with the occupancy of a mixture, which is added to `occupancy` (H, S, A)."""
+        H, S, A = self.laws.shape
+        held = sorted(mixture.held, key=lambda each: -each[0])
+        codes, others = self.codes(held[0][1]), room_for((len(held) - 1, H, S), A)
+        for other, (_, vertex) in zip(others, held[1:], strict=True):
+            other[:] = self.codes(vertex)
+        kept = np.zeros((0, 0, 0)) if occupancy is None else occupancy
+        shares = np.array([share for share, _ in held])
+        played = (*lists_of(self.laws), codes, others, shares, self.initial, kept)
+        n = listed_mixture(*played, np.zeros(0, np.int64), np.zeros((0, A + 1)), False) if len(held) > 1 else 0
+        places, rows = np.zeros(n, np.int64), np.zeros((n, A + 1))
+        listed_mixture(*played, places, rows, True)
+        return Packed(codes, places, rows[:, :A].copy(), rows[:, A].copy())
 
     def occupancy_and_policy(self, mixture: Mixture) -> tuple[Floats, Floats]:
         """The occupancy (H, S, A) of a mixture, and a policy that has it."""
         q = np.zeros(self.laws.shape)
-        for share, vertex in zip(mixture.shares, mixture.vertices, strict=True):
-            if share > 0.0:
-                add_occupancy(*lists_of(self.laws), vertex.choices, self.initial, float(share), q)
-        return q, policy_of_mixture(q, mixture.vertices[int(np.argmax(mixture.shares))].choices)
+        policy = self.packed(mixture, q).table()
+        return q, policy
+
+    def _swept(self, weights: Floats) -> tuple[Codes, Floats]:
+        H, S, A = self.laws.shape
+        codes = room_for((H, S), A)
+        return codes, listed_choices(*lists_of(self.laws), self.reward, self.tables, weights, codes)
+
+
+def evaluated(laws: SparseLaws, initial: Floats, policy: Packed, reward: Floats, tables: Floats) -> Floats:
+    """What a policy earns by `reward` (n, S, A) and costs by `tables` (m, n, S, A), (1 + m,)."""
+    drawn = (policy.codes, policy.places, policy.rows)
+    return np.asarray(listed_totals(*lists_of(laws), *drawn, initial, reward, tables))
 
 
 class AnyProblem(Protocol):
-    """What is asked of a problem: its tables, its best policy for any weights, and what a policy amounts to."""
+    """What is asked of a problem: how many tables it has, and its best policy for any weights."""
 
-    @property
-    def reward(self) -> Floats: ...  # noqa: D102
     @property
     def tables(self) -> Floats: ...  # noqa: D102
     def best(self, weights: Floats) -> tuple[Vertex, float]: ...  # noqa: D102
-    def totals(self, choices: Choices) -> Floats: ...  # noqa: D102
-    def relaxed(self, reward: Floats) -> AnyProblem: ...  # noqa: D102
+
+
+class PlayedProblem(AnyProblem, Protocol):
+    """A problem whose policies can be played: what they amount to, and what they do."""
+
+    @property
+    def reward(self) -> Floats: ...  # noqa: D102
+    def codes(self, vertex: Vertex) -> Codes: ...  # noqa: D102
+    def totals(self, codes: Codes) -> Floats: ...  # noqa: D102
+    def pure(self, codes: Codes) -> Packed: ...  # noqa: D102
+    def packed(self, mixture: Mixture) -> Packed: ...  # noqa: D102
     def occupancy_and_policy(self, mixture: Mixture) -> tuple[Floats, Floats]: ...  # noqa: D102
 
 
@@ -150,7 +198,7 @@ def price_range(problem: AnyProblem, mixture: Mixture, safest: Vertex) -> tuple[
     and what a little less loses.  They differ only where a vertex of `mixture`, the optimum, costs nothing; then each
     is the price of the optimum at a cost a little beside zero.
     """
-    held = [float(v.costs[0]) for v, share in zip(mixture.vertices, mixture.shares, strict=True) if share > 0.0]
+    held = [float(v.costs[0]) for _, v in mixture.held]
     limit = max(float(safest.costs[0]), 0.0)
     more, less = limit + BESIDE, limit - BESIDE
     if min(held) < less and max(held) > more:

@@ -19,10 +19,11 @@ from scipy.sparse import csc_matrix, csr_matrix, identity
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import bicgstab, splu
 
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import SparseLaws
 from omdpd.solvers.columns import Mixture, Vertex
-from omdpd.solvers.compiled.listed import Choices, policy_of_mixture
+from omdpd.solvers.compiled.listed import Codes
+from omdpd.solvers.packed import Packed, code_type
 
 # Up to this many states systems are factorised; beyond it they are solved by iterations, which laws that mix make few.
 MAX_FACTORISED = 2000
@@ -49,44 +50,69 @@ class LongRunProblem:
     reward: Floats
     tables: Floats
     discount: float
-    last: list[Choices] = field(default_factory=list)
+    place: Integers | None = None
+    last: list[Integers] = field(default_factory=list)
 
     @property
     def steps(self) -> float:
         """What an occupancy sums to."""
         return 1.0 if self.discount == 1.0 else 1.0 / (1.0 - self.discount)
 
-    def relaxed(self, reward: Floats) -> LongRunProblem:
-        """The same problem with another reward and without its first table."""
-        return LongRunProblem(self.laws, self.initial, reward, self.tables[1:], self.discount)
-
     def best(self, weights: Floats) -> tuple[Vertex, float]:
         """The deterministic policy that maximises w_0 r.q + sum_j w_j d_j.q, and a bound on the maximum."""
         table = weights[0] * self.reward[0] + np.tensordot(weights[1:], self.tables[:, 0], axes=1)
-        choices, height = self._iterated(table)
-        self.last[:] = [choices]
-        totals = self.totals(choices)
-        return Vertex(choices, float(totals[0]), totals[1:]), height
+        actions, height = self._iterated(table)
+        self.last[:] = [actions]
+        totals = self._totals(actions)
+        return Vertex(actions, float(totals[0]), totals[1:]), height
 
-    def totals(self, choices: Choices) -> Floats:
+    def codes(self, vertex: Vertex) -> Codes:
+        """What a policy that was found plays, (1, S)."""
+        every = np.arange(len(vertex.key))
+        played = vertex.key if self.place is None else self.place[0][every, vertex.key]
+        return (2 * played[None]).astype(code_type(self.laws.shape[2]))
+
+    def totals(self, codes: Codes) -> Floats:
         """What a deterministic policy earns and costs, (1 + m,)."""
-        q = self.visits(choices[0])
-        every = np.concatenate([self.reward, self.tables[:, 0]])
-        return np.asarray(every[:, np.arange(len(q)), choices[0]] @ q)
+        return self._totals(np.asarray(codes[0] >> 1, np.int64))
+
+    def pure(self, codes: Codes) -> Packed:
+        """The policy that plays these codes for ever."""
+        return Packed(codes, np.zeros(0, np.int64), np.zeros((0, self.laws.shape[2])), np.zeros(0), True)
 
     def occupancy_and_policy(self, mixture: Mixture) -> tuple[Floats, Floats]:
         """The occupancy (1, S, A) of a mixture, and the stationary policy that has it where there is one."""
         q = np.zeros(self.laws.shape)
-        for share, vertex in zip(mixture.shares, mixture.vertices, strict=True):
-            if share > 0.0:
-                q[0, np.arange(q.shape[1]), vertex.choices[0]] += share * self.visits(vertex.choices[0])
-        return q, policy_of_mixture(q, mixture.vertices[int(np.argmax(mixture.shares))].choices)
+        for share, vertex in mixture.held:
+            actions = self.codes(vertex)[0] >> 1
+            q[0, np.arange(q.shape[1]), actions] += share * self.visits(actions)
+        return q, self._packed(q, mixture).table()
 
-    def visits(self, actions: Choices) -> Floats:
+    def packed(self, mixture: Mixture) -> Packed:
+        """The stationary policy of `occupancy_and_policy`."""
+        return self._packed(self.occupancy_and_policy(mixture)[0], mixture)
+
+    def _packed(self, q: Floats, mixture: Mixture) -> Packed:
+        """The policy of an occupancy (1, S, A); where a state is never visited, that of the largest share.
+
+        In the long run no share of the steps is left for states that are passed once: nothing is marked then.
+        """
+        visits = q[0].sum(axis=1)
+        codes = self.codes(max(mixture.held, key=lambda each: each[0])[1])
+        codes[0] = np.where(visits > 0.0, 2 * q[0].argmax(axis=1), codes[0] | (self.discount < 1.0))
+        places = np.flatnonzero((q[0] > 0.0).sum(axis=1) > 1)
+        return Packed(codes, places, q[0, places] / visits[places, None], visits[places], True)
+
+    def _totals(self, actions: Integers) -> Floats:
+        q = self.visits(actions)
+        every = np.concatenate([self.reward, self.tables[:, 0]])
+        return np.asarray(every[:, np.arange(len(q)), actions] @ q)
+
+    def visits(self, actions: Integers) -> Floats:
         """How often each state is visited, (S,), when these actions are played: discounted, or per step."""
         return visits_of(self._rows(actions), self.initial, self.discount)
 
-    def values(self, actions: Choices, table: Floats) -> tuple[Floats, Floats]:
+    def values(self, actions: Integers, table: Floats) -> tuple[Floats, Floats]:
         """Gains and values (S,) of these actions; of discounted totals gains are zero."""
         earned = table[np.arange(len(actions)), actions]
         p = self._rows(actions)
@@ -94,7 +120,7 @@ class LongRunProblem:
             return np.zeros(len(actions)), _solved(p * self.discount, earned)
         return gain_and_bias(p, earned)
 
-    def _rows(self, actions: Choices) -> csr_matrix:
+    def _rows(self, actions: Integers) -> csr_matrix:
         return self._matrix[np.arange(len(actions)) * self.laws.shape[2] + actions]
 
     @cached_property
@@ -102,11 +128,11 @@ class LongRunProblem:
         _, S, A = self.laws.shape
         return csr_matrix((self.laws.probabilities, self.laws.successors, self.laws.pointers), shape=(S * A, S))
 
-    def _iterated(self, table: Floats) -> tuple[Choices, float]:
+    def _iterated(self, table: Floats) -> tuple[Integers, float]:
         """Policy iteration from the last policy on; the bound is that of the values that it ends with."""
         _, S, A = self.laws.shape
         p, every = self._matrix, np.arange(S)
-        actions = self.last[0][0] if self.last else table.argmax(axis=1).astype(np.int32)
+        actions = self.last[0] if self.last else table.argmax(axis=1)
         height, best = np.inf, actions
         for _ in range(MAX_IMPROVEMENTS):
             gain, value = self.values(actions, table)
@@ -120,8 +146,8 @@ class LongRunProblem:
             improves = climbs | (masked.max(axis=1) > after[every, actions] + size)
             if not improves.any():
                 break
-            actions = np.where(improves, masked.argmax(axis=1), actions).astype(np.int32)
-        return best[None], height
+            actions = np.where(improves, masked.argmax(axis=1), actions)
+        return best, height
 
     def _bound(self, gain: Floats, value: Floats, leads: Floats, after: Floats) -> float:
         """What no policy exceeds, by the values of one: the program's dual, made feasible by what is missing most."""

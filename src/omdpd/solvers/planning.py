@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from omdpd.problem.arrays import Floats
 from omdpd.problem.laws import Laws
-from omdpd.solvers.columns import AnyProblem, Mixture, Problem, Vertex, best_mixture, price_range, safest_mixture
+from omdpd.solvers.columns import (
+    AnyProblem,
+    Mixture,
+    PlayedProblem,
+    Problem,
+    Vertex,
+    best_mixture,
+    price_range,
+    safest_mixture,
+)
 from omdpd.solvers.programs import FEW_TABLES, Against, Plan, best_policy, by_rows, most_violated
 
 # With more than `FEW_TABLES`, a program is written out up to this many entries of its kernel.
@@ -23,13 +33,22 @@ MAX_ENTRIES = 5_000
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A known problem, solved: its plan, the best policy without tables, and for each table the one of least d_j.q."""
+    """A known problem, solved: its optimum, the best policy without tables, and for each table one of least d_j.q."""
 
-    problem: AnyProblem
+    problem: PlayedProblem
     mixture: Mixture
-    plan: Plan
     free: Vertex
     least: tuple[Vertex, ...]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The optimum in tables (H, S, A)."""
+        return _plan(self.problem, self.mixture)
+
+    @property
+    def violation(self) -> float:
+        """The largest d_j.q of the optimum."""
+        return _violation(self.mixture)
 
     def prices_of_one(self) -> tuple[float, float | None]:
         """The least and the largest optimal multiplier of a single table that some policy meets (None: no largest)."""
@@ -43,11 +62,11 @@ class Study:
         return 0.0 - float((safest_mixture(self.problem, known=known, units=units).costs * units).max())
 
 
-def study(problem: AnyProblem) -> Study:
+def study(problem: PlayedProblem) -> Study:
     """Solve max r.q subject to d_j.q <= 0 for every table, and what is asked around it."""
     mixture = best_mixture(problem)
     least = tuple(problem.best(np.r_[0.0, -row])[0] for row in np.eye(len(problem.tables)))
-    return Study(problem, mixture, _plan(problem, mixture), mixture.vertices[0], least)
+    return Study(problem, mixture, mixture.vertices[0], least)
 
 
 def best_plan(laws: Laws, initial: Floats, reward: Floats, tables: Floats) -> Plan:
@@ -81,7 +100,11 @@ def room_under(problem: AnyProblem) -> float:
     return 0.0 - float(safest_mixture(problem).costs.max())
 
 
-def _plan(problem: AnyProblem, mixture: Mixture) -> Plan:
+def _plan(problem: PlayedProblem, mixture: Mixture) -> Plan:
     q, policy = problem.occupancy_and_policy(mixture)
-    violation = float(mixture.costs.max()) if len(mixture.prices) else 0.0
+    violation = _violation(mixture)
     return Plan(q, policy, mixture.value, mixture.prices, mixture.feasible, violation, None, mixture.bound)
+
+
+def _violation(mixture: Mixture) -> float:
+    return float(mixture.costs.max()) if len(mixture.prices) else 0.0

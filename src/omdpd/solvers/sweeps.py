@@ -11,11 +11,13 @@ from omdpd.problem.arrays import Floats, Integers, one_step
 from omdpd.problem.laws import DenseLaws, Laws, SparseLaws
 from omdpd.solvers.compiled import flow
 from omdpd.solvers.compiled.listed import (
+    Codes,
     listed_choices,
     listed_occupancy,
     listed_residual,
     listed_values,
 )
+from omdpd.solvers.packed import room_for
 
 Lists = tuple[Integers, np.ndarray[tuple[int, ...], np.dtype[np.int32]], Floats]
 
@@ -61,9 +63,9 @@ def greedy_under(laws: Laws, table: Floats) -> tuple[Floats, Floats]:
         policy, values = flow.greedy_policy(laws.expand(), _every_step(table, laws))
         return policy, values[0]
     H, S, A = laws.shape
-    choices, start = listed_choices(*lists_of(laws), once(table), np.zeros((0, 1, S, A)), np.ones(1), H)
+    codes, start = _greedy(laws, table)
     chosen = np.zeros((H, S, A))
-    np.put_along_axis(chosen, choices[:, :, None].astype(np.int64), 1.0, axis=2)
+    np.put_along_axis(chosen, codes[:, :, None].astype(np.int64) >> 1, 1.0, axis=2)
     return chosen, start
 
 
@@ -71,8 +73,14 @@ def best_value_under(laws: Laws, initial: Floats, table: Floats) -> float:
     """max_pi V^pi(table)."""
     if isinstance(laws, DenseLaws):
         return float(initial @ flow.greedy_policy(laws.expand(), _every_step(table, laws))[1][0])
+    return float(initial @ _greedy(laws, table)[1])
+
+
+def _greedy(laws: SparseLaws, table: Floats) -> tuple[Codes, Floats]:
+    """Codes (H, S) and values V_0 (S,) of the policy that earns most by a table."""
     H, S, A = laws.shape
-    return float(initial @ listed_choices(*lists_of(laws), once(table), np.zeros((0, 1, S, A)), np.ones(1), H)[1])
+    codes = room_for((H, S), A)
+    return codes, listed_choices(*lists_of(laws), once(table), np.zeros((0, 1, S, A)), np.ones(1), codes)
 
 
 def _every_step(table: Floats, laws: Laws) -> Floats:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.columns import BESIDE, ROUNDING, AnyProblem, best_mixture
+from omdpd.solvers.columns import BESIDE, ROUNDING, AnyProblem, Vertex, best_mixture
 
 
 class Point(NamedTuple):
@@ -70,13 +70,28 @@ def _best(problem: AnyProblem, gain: float, price: float) -> tuple[Point, float]
     if len(problem.tables) == 1:
         vertex, bound = problem.best(np.array([gain, -price]))
         return Point(float(vertex.costs[0]), vertex.value), bound
-    first = problem.tables[0]
-    mixture = best_mixture(problem.relaxed(gain * problem.reward - price * first))
+    mixture = best_mixture(_Priced(problem, gain, price))
     if not mixture.feasible:
         return None
-    held = [(share, v.choices) for share, v in zip(mixture.shares, mixture.vertices, strict=True) if share > 0.0]
-    value, cost = sum(share * problem.totals(choices)[:2] for share, choices in held)
-    return Point(float(cost), float(value)), mixture.bound
+    found = np.array([(share * v.key.costs[0], share * v.key.value) for share, v in mixture.held])
+    return Point(*found.sum(axis=0).tolist()), mixture.bound
+
+
+@dataclass(frozen=True, eq=False)
+class _Priced:
+    """A problem whose first table is a price of its reward: gain r - price d_0 under the others."""
+
+    problem: AnyProblem
+    gain: float
+    price: float
+
+    @property
+    def tables(self) -> Floats:
+        return self.problem.tables[1:]
+
+    def best(self, weights: Floats) -> tuple[Vertex, float]:
+        found, bound = self.problem.best(np.r_[weights[0] * self.gain, -weights[0] * self.price, weights[1:]])
+        return Vertex(found, self.gain * found.value - self.price * float(found.costs[0]), found.costs[1:]), bound
 
 
 def _hull(best: Best, left: Point, right: Point, most: int) -> tuple[list[Point], float]:

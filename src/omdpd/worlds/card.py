@@ -21,14 +21,13 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.memory import refuse_beyond_memory
 from omdpd.problem.tables import limit_name, long_run_name
-from omdpd.solvers.columns import AnyProblem, Problem
+from omdpd.solvers.columns import PlayedProblem, Problem
 from omdpd.solvers.long_run import LongRunProblem
+from omdpd.solvers.packed import MAX_HELD, code_type
 from omdpd.solvers.planning import Study, best_plan, room_under, study
 from omdpd.solvers.programs import Plan
+from omdpd.solvers.sweeps import once
 from omdpd.worlds.facts import Facts
-
-# Tables (H, S, A) that are held at a time, beside one per constraint, as measured (8.5 in all with one constraint).
-TABLES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +88,7 @@ class ProblemCard:
     def _repr_html_(self) -> str:
         """The card in a notebook."""
         H, S, A = self.shape
-        none = f"none: some budget is exceeded by {self.plan.violation:.6g}"
+        none = f"none: some budget is exceeded by {self.study.violation:.6g}"
         length = H if self.discount is None else f"without an end ({long_run_name(self.discount)})"
         facts = {
             "states, actions, steps": f"{S}, {A}, {length}",
@@ -123,7 +122,7 @@ class ProblemCard:
             f"best value without constraints   {self.free_value:.6f}",
         ]
         if self.value is None:
-            text.append(f"best safe value                  none: some budget is exceeded by {self.plan.violation:.6g}")
+            text.append(f"best safe value                  none: some budget is exceeded by {self.study.violation:.6g}")
         else:
             lost = self.free_value - self.value
             text.append(f"best safe value                  {self.value:.6f} (the constraints cost {lost:.6f})")
@@ -143,11 +142,12 @@ class ProblemCard:
 def problem_card(cmdp: CMDP) -> ProblemCard:
     """Solve a problem and describe it; one that does not fit into this machine is refused before."""
     H, S, A = cmdp.shape
-    n_bytes = 8.0 * (TABLES + cmdp.n_constraints) * H * S * A
+    n = max(len(once(cmdp.reward)), len(once(cmdp.cost[0])))
+    n_bytes = 8.0 * (3 + 3 * cmdp.n_constraints) * n * S * A + min(2.0 * H * S * code_type(A).itemsize, 2.0 * MAX_HELD)
     what = f"solving a problem of {S} states, {A} actions and {H} steps"
     refuse_beyond_memory(what, n_bytes, "lump states together, or shorten the horizon")
     known, scale = study(planned(cmdp, cmdp.excess)), cmdp.cost_scale
-    plan, low, high = known.plan, None, None
+    plan, low, high = known.mixture, None, None
     if cmdp.n_constraints == 1 and plan.feasible:
         low, high = known.prices_of_one()
     span = cmdp.reward_range[1] - cmdp.reward_range[0]
@@ -157,7 +157,7 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
         ConstraintCard(
             names[i], float(cmdp.limits[i]), float(scale[i]), span / float(scale[i]), float(spent[i]),
             float((known.least[i].costs[i] + cmdp.budget[i]) * scale[i]), float(free[i]),
-            float(plan.multipliers[i]) if low is None else low, high,
+            float(plan.prices[i]) if low is None else low, high,
         )
         for i in range(cmdp.n_constraints)
     )  # fmt: skip
@@ -175,16 +175,17 @@ def facts_of(cmdp: CMDP) -> Facts:
     unsafe = float("nan")
     prices = tuple(constraint.multiplier for constraint in card.constraints)
     return Facts(
-        card.plan.value if card.feasible else unsafe, (card.free_value - cmdp.steps * low) / (high - low),
+        card.study.mixture.value if card.feasible else unsafe, (card.free_value - cmdp.steps * low) / (high - low),
         card.slater_gap, prices, card.scenario_value,
     )  # fmt: skip
 
 
-def planned(cmdp: CMDP, tables: Floats) -> AnyProblem:
-    """A problem as planners take it, under these tables (n, H, S, A)."""
+def planned(cmdp: CMDP, tables: Floats) -> PlayedProblem:
+    """A problem as planners take it, under these tables (n, H, S, A); what they find is allowed."""
+    place = None if cmdp.mask is None else cmdp.mask.place
     if cmdp.discount is None:
-        return Problem.of(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables)
-    return LongRunProblem(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, cmdp.discount)
+        return Problem.of(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, place)
+    return LongRunProblem(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, cmdp.discount, place)
 
 
 def constraint_names(cmdp: CMDP) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Whole episodes over laws that are lists of successors: every sweep costs as much as there are entries.
 
 Laws come as pointers, successors and probabilities (`problem/laws.py`), tables as (n, S, A) with n = H steps or one for
-all.  Sums run in the order in which `flow.py` runs over a table, so that both give the same bits.
+all, deterministic policies as codes (H, S).  Sums run in the order in which `flow.py` runs over a table, so that both
+give the same bits.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from omdpd.jit.decorators import checked_entry
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import Successors
 
-Choices = npt.NDArray[np.int32]
+# What a policy plays at every step and state, (H, S), in a byte or two: 2 a, and 1 more where it never comes.
+Codes = npt.NDArray[np.unsignedinteger]
 
 
 @checked_entry
@@ -96,34 +98,39 @@ def listed_choices(
     reward: Floats,
     tables: Floats,
     weights: Floats,
-    horizon: int,
-) -> tuple[Choices, Floats]:
-    """argmax_pi V^pi(w_0 r + sum_j w_j d_j): the action of every step and state (first on ties), and V_0 (S,).
+    codes: Codes,
+) -> Floats:
+    """argmax_pi V^pi(w_0 r + sum_j w_j d_j): writes the codes of its actions (the first on ties), returns V_0 (S,).
 
     `reward` (n, S, A), `tables` (m, n', S, A), `weights` (1 + m,).
     """
     _, S, A = reward.shape
+    horizon = codes.shape[0]
     last = (pointers.size - 1) // (S * A) - 1
-    choices = np.empty((horizon, S), dtype=np.int32)
-    values, before = np.zeros(S), np.empty(S)
+    values, before, summed = np.zeros(S), np.empty(S), np.empty((S, A))
     for h in range(horizon - 1, -1, -1):
         g, f = min(h, reward.shape[0] - 1), min(h, tables.shape[1] - 1)
+        if h + 1 == horizon or max(reward.shape[0], tables.shape[1]) > 1:
+            for s in range(S):
+                for a in range(A):
+                    summed[s, a] = weights[0] * reward[g, s, a]
+                    for j in range(tables.shape[0]):
+                        summed[s, a] += weights[1 + j] * tables[j, f, s, a]
+        first = min(h, last) * S * A
         for s in range(S):
             best, chosen = -np.inf, 0
             for a in range(A):
-                value = weights[0] * reward[g, s, a]
-                for j in range(tables.shape[0]):
-                    value += weights[1 + j] * tables[j, f, s, a]
+                value = summed[s, a]
                 if h + 1 < horizon:
-                    row = (min(h, last) * S + s) * A + a
+                    row = first + s * A + a
                     for k in range(pointers[row], pointers[row + 1]):
                         value += probabilities[k] * values[successors[k]]
                 if value > best:
                     best, chosen = value, a
-            choices[h, s] = chosen
+            codes[h, s] = 2 * chosen
             before[s] = best
         values, before = before, values
-    return choices, values
+    return values
 
 
 @checked_entry
@@ -131,76 +138,96 @@ def listed_totals(
     pointers: Integers,
     successors: Successors,
     probabilities: Floats,
-    choices: Choices,
+    codes: Codes,
+    places: Integers,
+    rows: Floats,
     initial: Floats,
     reward: Floats,
     tables: Floats,
 ) -> Floats:
-    """What a deterministic policy earns and costs: (r.q, d_1.q, ..., d_m.q), by one forward pass."""
-    horizon, S = choices.shape
+    """What a policy earns and costs: (r.q, d_1.q, ..., d_m.q), by one forward pass.
+
+    It plays its codes, and draws by `rows` (n, A) at `places` h S + s (n,), ascending.
+    """
+    horizon, S = codes.shape
     A = reward.shape[2]
     last = (pointers.size - 1) // (S * A) - 1
     totals = np.zeros(1 + tables.shape[0])
-    mass = initial.copy()
+    mass, place = initial.copy(), 0
     for h in range(horizon):
         following = np.zeros(S)
         g, f = min(h, reward.shape[0] - 1), min(h, tables.shape[1] - 1)
         for s in range(S):
             if mass[s] == 0.0:
                 continue
-            a = choices[h, s]
-            totals[0] += mass[s] * reward[g, s, a]
-            for j in range(tables.shape[0]):
-                totals[1 + j] += mass[s] * tables[j, f, s, a]
-            if h + 1 < horizon:
-                row = (min(h, last) * S + s) * A + a
-                for k in range(pointers[row], pointers[row + 1]):
-                    following[successors[k]] += mass[s] * probabilities[k]
+            while place < places.size and places[place] < h * S + s:
+                place += 1
+            draws = place < places.size and places[place] == h * S + s
+            for a in range(A) if draws else range(codes[h, s] >> 1, (codes[h, s] >> 1) + 1):
+                played = mass[s] * rows[place, a] if draws else mass[s]
+                totals[0] += played * reward[g, s, a]
+                for j in range(tables.shape[0]):
+                    totals[1 + j] += played * tables[j, f, s, a]
+                if h + 1 < horizon and played > 0.0:
+                    row = (min(h, last) * S + s) * A + a
+                    for k in range(pointers[row], pointers[row + 1]):
+                        following[successors[k]] += played * probabilities[k]
         mass = following
     return totals
 
 
 @checked_entry
-def add_occupancy(
+def listed_mixture(
     pointers: Integers,
     successors: Successors,
     probabilities: Floats,
-    choices: Choices,
+    codes: Codes,
+    others: Codes,
+    shares: Floats,
     initial: Floats,
-    weight: float,
     occupancy: Floats,
-) -> None:
-    """occupancy += weight times the occupancy of a deterministic policy."""
-    horizon, S, A = occupancy.shape
+    places: Integers,
+    rows: Floats,
+    write: bool,
+) -> int:
+    """Where a mixture draws: the first of `shares` (n,) plays `codes`, the rest `others` (n - 1, H, S).
+
+    Returns the number N of such places.  With `write` it writes them; in `rows` (N, A + 1) the probabilities there, and
+    how likely an episode comes there; in `codes` those of a policy with the mixture's occupancy, which plays as the
+    first where no episode comes; and `occupancy` (H, S, A), unless it is empty.
+    """
+    horizon, S = codes.shape
+    A, n, found = rows.shape[1] - 1, shares.size, 0
     last = (pointers.size - 1) // (S * A) - 1
-    mass = weight * initial
+    mass, here = np.empty((S, n)), np.zeros(A)
+    for s in range(S):
+        for i in range(n):
+            mass[s, i] = shares[i] * initial[s]
     for h in range(horizon):
-        following = np.zeros(S)
+        following = np.zeros((S, n))
         for s in range(S):
-            if mass[s] == 0.0:
-                continue
-            a = choices[h, s]
-            occupancy[h, s, a] += mass[s]
-            if h + 1 < horizon:
-                row = (min(h, last) * S + s) * A + a
-                for k in range(pointers[row], pointers[row + 1]):
-                    following[successors[k]] += mass[s] * probabilities[k]
+            first, draws, total = -1, False, 0.0
+            for i in range(n):
+                if mass[s, i] == 0.0:
+                    continue
+                a = int(codes[h, s] if i == 0 else others[i - 1, h, s]) >> 1
+                draws, first = draws or (first >= 0 and a != first), a if first < 0 else first
+                here[a] += mass[s, i]
+                total += mass[s, i]
+                if h + 1 < horizon:
+                    row = (min(h, last) * S + s) * A + a
+                    for k in range(pointers[row], pointers[row + 1]):
+                        following[successors[k], i] += mass[s, i] * probabilities[k]
+            if write:
+                codes[h, s] = 2 * first if first >= 0 else codes[h, s] | 1
+            if draws and write:
+                places[found], rows[found, A] = h * S + s, total
+            for a in range(A if first >= 0 else 0):
+                if draws and write:
+                    rows[found, a] = here[a] / total
+                if write and occupancy.size > 0:
+                    occupancy[h, s, a] += here[a]
+                here[a] = 0.0
+            found += draws
         mass = following
-
-
-@checked_entry
-def policy_of_mixture(occupancy: Floats, choices: Choices) -> Floats:
-    """pi_h(a|s) = q_h(s,a) / q_h(s) of an exact occupancy; where a state has no mass, the action of `choices`."""
-    H, S, A = occupancy.shape
-    policy = np.zeros((H, S, A))
-    for h in range(H):
-        for s in range(S):
-            total = 0.0
-            for a in range(A):
-                total += occupancy[h, s, a]
-            for a in range(A):
-                if total > 0.0:
-                    policy[h, s, a] = occupancy[h, s, a] / total
-            if total <= 0.0:
-                policy[h, s, choices[h, s]] = 1.0
-    return policy
+    return found
