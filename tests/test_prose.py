@@ -15,6 +15,18 @@ def test_a_page_has_short_sentences_of_common_words(page):
         assert not prose.faults(page)
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(prose.ROOT)))
+def test_code_on_a_page_is_not_cut_off(page):
+    if str(page.relative_to(prose.ROOT)) not in HARD | {"docs/known-models.md"}:
+        wide = [line for line in prose.code(page.read_text()) if len(line) > prose.COLUMN]
+        assert not wide
+
+
+def test_code_of_a_page_is_what_is_shown_as_code():
+    text = "# Title\n\n```python\na = 1\n```\n\nText.\n\n```{code-cell}\nb = 2\nc = 3\n```\n\n```{raw} html\n<p>\n```\n"
+    assert prose.code(text) == ["a = 1", "b = 2", "c = 3"]
+
+
 def test_all_pages_together_are_not_too_long():
     assert sum(prose.prose(page.read_text()).words for page in PAGES) <= prose.IN_ALL
 

@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 # Longest mean and longest single sentence of a page, in words, and words of all pages together.
 MEAN, LONGEST, IN_ALL = 18, 40, 35_000
+# Characters of code that a page shows beside one another at 1280 px.
+COLUMN = 94
 # Words that readers stumbled over, and what to say instead.
 AVOID = {
     r"dear(?:er|est)?": "expensive",
@@ -80,6 +82,13 @@ def prose(text: str) -> Prose:
                 if words:
                     sentences.append(words)
     return Prose(tuple(sentences))
+
+
+def code(text: str) -> list[str]:
+    """The lines of code that a page shows, but for tables that a program fills in."""
+    text = re.sub(r"<!-- numbers: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    blocks = re.findall(r"^(`{3,})([^\n]*)\n(.*?)^\1[ \t]*$", text, flags=re.DOTALL | re.MULTILINE)
+    return [line for _, kind, block in blocks if "{raw}" not in kind for line in block.splitlines()]
 
 
 def _after() -> str:
