@@ -213,4 +213,4 @@ def test_differences_are_in_the_units_of_the_means(tmp_path):
     (apart,) = (float(line["mean"]) for line in lines(tmp_path / "differences.csv") if line["metric"] == "violation")
     assert apart == pytest.approx(means["GreedyLP"] - means["Uniform"], rel=1e-9)
     assert json.loads((tmp_path / "summary.json").read_text())[0]["cost_scale"] != [1.0]
-    assert "each learner as it comes" in (tmp_path / "plane.svg").read_text()  # nothing was tried
+    assert "each learner with its defaults" in (tmp_path / "plane.svg").read_text()  # nothing was tried
