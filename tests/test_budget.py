@@ -48,13 +48,13 @@ ABOVE = {
     ),
     ("experiments",): (2580, "names from files, packages and plugins, and what is sent to workers, are one registry"),
     ("report",): (
-        2980,
+        2985,
         "the page and the figures say the same things in two languages; figures by episode are new, and the glance",
     ),
     ("gym", "cli", "testing"): (2670, "masks and an agent are new; options of commands are spelled one by one"),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 31_350
+IN_ALL = 31_355
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
