@@ -4,8 +4,7 @@ A backlog of up to 1999 jobs.  Every step 0 to 60 jobs arrive; one admits all or
 jobs a step) or both (50 jobs a step).  A short backlog earns; energy and refused jobs have a budget per episode.
 """
 
-from omdpd import CMDP
-from omdpd.problem.cmdp import Labels
+from omdpd import CMDP, Labels
 
 CAPACITY, ARRIVALS = 1999, {0: 0.1, 20: 0.4, 40: 0.4, 60: 0.1}
 ACTIONS = {"admit all, one cluster": (1.0, 20), "admit all, both": (1.0, 50), "admit half, one": (0.5, 20),

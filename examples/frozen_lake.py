@@ -11,5 +11,5 @@ def fall(state: int, action: int, next_state: int) -> float:
 
 lake = from_gymnasium("FrozenLake-v1", horizon=20, cost=fall, budget=0.05)
 history = run(lake, ProximalOMDPD.balanced(stationary=True), n_episodes=1000)
-print(f"best safe value {history.comparator.value:.4f}; last episodes {history.values[-100:].mean():.4f}")
+print(f"best safe value {lake.solve().value:.4f}; last episodes {history.values[-100:].mean():.4f}")
 plot([history], "frozen_lake.png", "FrozenLake-v1")

@@ -10,11 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd import BanditFeedback, Setting
-from omdpd.beliefs.counts import Counts
-from omdpd.learners.factors import Factor
-from omdpd.learners.protocol import Card, Report
-from omdpd.learners.settings import Settings, positive
-from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy
+from omdpd.learners import Card, Counts, Factor, Report, Settings, greedy_policy, positive, value_of_policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +25,7 @@ class State:
 
 @dataclass(frozen=True)
 class DualAscent(Settings):
-    """Plan for reward less priced cost; a constraint that is broken gets dearer."""
+    """Plan for reward less priced cost; the price of a constraint rises while it is violated."""
 
     step: float = positive(0.1)
 
@@ -66,10 +62,10 @@ LEARNERS = {"DualAscent": DualAscent}
 if __name__ == "__main__":
     from omdpd import ProximalOMDPD, plot, run
     from omdpd.testing import check_learner
-    from omdpd.worlds import streaming
+    from omdpd.worlds import WORLDS
 
     check_learner(DualAscent())
-    world = streaming.make()
+    world = WORLDS["streaming"]()
     histories = [run(world, learner, "noisy", n_episodes=500) for learner in (DualAscent(), ProximalOMDPD.standard())]
     for history in histories:
         print(f"{history.label}: regret {history.scores.regret:.0f}, violation {history.scores.violation:.0f}")

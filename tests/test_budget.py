@@ -46,22 +46,22 @@ ABOVE = {
     ),
     ("beliefs",): (1920, "tables and graphs count and estimate apart"),
     ("learners",): (
-        5280,
+        5290,
         "safe learners, masks and options that rivals published are new; a rival is still more than its method",
     ),
     ("play",): (
-        3700,
+        3710,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (2580, "names from files, packages and plugins, and what is sent to workers, are one registry"),
-    ("report",): (2990, "the page and the figures say the same things in two languages; figures by episode are new"),
+    ("report",): (3010, "the page and the figures say the same things in two languages; figures by episode are new"),
     ("gym", "cli", "testing"): (
         2700,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 32_320
+IN_ALL = 32_360
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

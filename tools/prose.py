@@ -6,14 +6,18 @@ program fills in are left out.  An inline formula or piece of code is one word.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # Longest mean and longest single sentence of a page, in words, and words of all pages together.
 MEAN, LONGEST, IN_ALL = 18, 40, 35_000
+# Characters of code that a page shows beside one another at 1280 px.
+COLUMN = 94
 # Words that readers stumbled over, and what to say instead.
 AVOID = {
     r"dear(?:er|est)?": "expensive",
@@ -21,7 +25,7 @@ AVOID = {
     r"but (?:on|under) `": "except on",
     r"gone on with": "resumed",
     r"said anew": "overridden",
-    r"(?:is|are) none": "does not exist",
+    r"(?:is|are) (?-i:none)(?! of)": "does not exist",
     r"whoever": "the caller, the person who",
     r"nobody": "no one, no learner",
     r"(?:was|were|is|are) met": "observed",
@@ -82,6 +86,13 @@ def prose(text: str) -> Prose:
     return Prose(tuple(sentences))
 
 
+def code(text: str) -> list[str]:
+    """The lines of code that a page shows, but for tables that a program fills in."""
+    text = re.sub(r"<!-- numbers: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    blocks = re.findall(r"^(`{3,})([^\n]*)\n(.*?)^\1[ \t]*$", text, flags=re.DOTALL | re.MULTILINE)
+    return [line for _, kind, block in blocks if "{raw}" not in kind for line in block.splitlines()]
+
+
 def _after() -> str:
     """What must not stand before the end of a sentence: an abbreviation."""
     return "".join(rf"(?<!\b{short}\.)" for short in ("e\\.g", "i\\.e", "al", "vs", "cf", "App", "Sec", "Eq", "p"))
@@ -93,9 +104,37 @@ def pages(root: Path = ROOT) -> list[Path]:
     return [root / "README.md", *sorted(page for page in docs.rglob("*.md") if page.parent != docs / "numbers")]
 
 
+def docstring(text: str) -> str:
+    """The prose of a docstring: no examples, formulas, headings of sections or names of parameters."""
+    kept, section = [], False
+    for block in re.split(r"\n\s*\n", text):
+        lines = block.splitlines()
+        if len(lines) > 1 and set(lines[1].strip()) == {"-"}:
+            section, lines = True, lines[2:]
+        if section:  # a name stands at the margin, and its prose is indented
+            kept.append("\n".join(line if line.startswith(" ") else "" for line in lines))
+        elif not all(line.startswith("    ") for line in lines) and not lines[0].lstrip().startswith(">>>"):
+            kept.append(block)
+    return "\n\n".join(kept)
+
+
+def errors(source: str) -> Iterator[str]:
+    """Every sentence that a module raises; NAME stands for what is filled in."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+            said = node.exc.args[0]
+            parts = said.values if isinstance(said, ast.JoinedStr) else [said]
+            texts = [part.value if isinstance(part, ast.Constant) else "NAME" for part in parts]
+            yield "".join(text for text in texts if isinstance(text, str))
+
+
 def faults(page: Path) -> list[str]:
     """A sentence for everything in which a page is hard to read."""
-    text = page.read_text(encoding="utf-8")
+    return faults_of(page.read_text(encoding="utf-8"))
+
+
+def faults_of(text: str) -> list[str]:
+    """A sentence for everything in which a text is hard to read."""
     found = prose(text)
     said = []
     if found.mean > MEAN:

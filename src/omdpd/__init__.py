@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omdpd.play.verdict import verdict_from_logs
     from omdpd.problem.arrays import InvalidInputError
     from omdpd.problem.cmdp import CMDP, Round
+    from omdpd.problem.labels import Labels
     from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
     from omdpd.report.comparison import compare
     from omdpd.report.figures import plot
@@ -49,6 +50,7 @@ __all__ = [
     "FullFeedback",
     "History",
     "InvalidInputError",
+    "Labels",
     "Log",
     "Monitor",
     "OptCMDP",
@@ -85,6 +87,7 @@ _HOMES = {
     "FullFeedback": "problem.setting",
     "History": "play.history",
     "InvalidInputError": "problem.arrays",
+    "Labels": "problem.labels",
     "Log": "play.logs",
     "Monitor": "theory.monitor",
     "OptCMDP": "learners.optcmdp",

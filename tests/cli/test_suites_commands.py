@@ -43,7 +43,7 @@ def test_a_comparison_leaves_tables_differences_ranks_choices_and_figures(compar
     records = json.loads((out / "summary.json").read_text())
     assert sorted({r["seed"] for r in records}) == [0, 1, 2]
     assert all(r["episodes"] == 12 for r in records)
-    assert "each learner with the best of its tries (up to 3)" in (out / "plane.svg").read_text()
+    assert "each learner at the best of up to 3 tries" in (out / "plane.svg").read_text()
 
 
 def test_a_learner_that_does_not_suit_is_left_out_and_said_so(compared):
@@ -213,4 +213,4 @@ def test_differences_are_in_the_units_of_the_means(tmp_path):
     (apart,) = (float(line["mean"]) for line in lines(tmp_path / "differences.csv") if line["metric"] == "violation")
     assert apart == pytest.approx(means["GreedyLP"] - means["Uniform"], rel=1e-9)
     assert json.loads((tmp_path / "summary.json").read_text())[0]["cost_scale"] != [1.0]
-    assert "each learner as it comes" in (tmp_path / "plane.svg").read_text()  # nothing was tried
+    assert "each learner with its defaults" in (tmp_path / "plane.svg").read_text()  # nothing was tried

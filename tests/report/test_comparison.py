@@ -60,7 +60,7 @@ def test_differences_are_paired_by_seed_and_corrected_by_holm():
 
 def test_any_learner_can_be_the_yardstick_and_a_stranger_is_refused():
     assert {each.against for each in differences(RECORDS, "theirs")} == {"theirs(x=1)"}
-    with pytest.raises(InvalidInputError, match="nobody was compared under the name 'nobody'; there are ours"):
+    with pytest.raises(InvalidInputError, match="no compared learner is called 'nobody'; there are ours"):
         differences(RECORDS, "nobody")
 
 

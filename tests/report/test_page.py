@@ -15,7 +15,7 @@ from tests.references.studies import play
 from tests.report.test_study import HOSTILE, partial, runs_of
 
 SECTIONS = (
-    "asked", "progress", "curves", "bursts", "plane", "health", "errors", "policy", "occupancy", "visits",
+    "glance", "asked", "progress", "curves", "bursts", "plane", "health", "errors", "policy", "occupancy", "visits",
     "comparison", "reproduce",
 )  # fmt: skip
 # Figures that a study of learners with weights has, with a drawing each.
@@ -53,6 +53,10 @@ def test_a_report_opens_from_disk_without_a_network_and_draws_everything(tab, re
         assert page.locator(f"figure[data-figure='{name}'] svg path, figure[data-figure='{name}'] svg rect").count(), (
             name
         )
+    groups = load_study(report.parent).groups()  # the first screen has a line for every learner and place
+    assert page.locator("#glance .badge").count() == len(groups)
+    for *_, learner in groups:
+        assert page.locator("#glance tbody tr", has_text=learner).count()
     assert page.locator("text=could not be drawn").count() == 0
     assert tab.faults == []
     assert [url for url in tab.asked if not url.startswith(("file:", "data:", "blob:"))] == []

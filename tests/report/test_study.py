@@ -10,8 +10,10 @@ import pytest
 from scipy import stats
 
 from omdpd.experiments import executor, load_experiment, run_experiment
+from omdpd.play.units import Units
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.comparison import compared
+from omdpd.report.groups import RunCurves, at_a_glance
 from omdpd.report.html import data_text, page
 from omdpd.report.statistics import holm, paired_test
 from omdpd.report.stored import stored_runs
@@ -53,6 +55,41 @@ def test_a_single_bad_episode_is_seen_in_its_stretch():
     largest = bucket_maxima(np.arange(1.0, 3001.0), values, 240, 3000)
     assert sum(x > 0 for x in largest) == 1
     assert largest[1717 * 240 // 3000] == 0.25
+
+
+class Seen:
+    """The columns of a run that was played."""
+
+    def __init__(self, values):
+        self.columns = {"value_sum": np.cumsum(values)}
+
+
+def curves_of(values, costs, best):
+    """The curves of a run of episodes with these values and costs, of a budget of 12 in episodes of 8 steps."""
+    k, over = np.arange(1.0, len(values) + 1), np.maximum(np.array(costs) - 12.0, 0.0)
+    units = Units(8, (0.0, 10.0), np.array([2.0]))
+    values = np.array(values) / units.span
+    regret = None if best is None else k * best - units.span * np.cumsum(values)
+    return RunCurves(Seen(values), units, 0, k, regret, np.cumsum(over), None, over)
+
+
+def test_a_glance_has_the_last_tenth_and_the_first_episode_of_lasting_safety():
+    early = curves_of([5.0] * 18 + [3.0, 4.0], [20.0] * 5 + [11.0] * 15, best=6.0)
+    late = curves_of([5.0] * 20, [11.0] * 18 + [13.0, 12.0], best=6.0)
+    found = at_a_glance([early, late])
+    assert found["since"] == [6, 20]
+    assert found["over"] == pytest.approx((0.0 + 0.5) / 2)  # of episodes 19 and 20
+    assert found["earned"] == pytest.approx((3.5 + 5.0) / 2)
+    assert found["best"] == pytest.approx(6.0)
+
+
+def test_a_glance_does_not_call_safe_what_is_over_at_the_end():
+    assert at_a_glance([curves_of([1.0] * 10, [11.0] * 9 + [13.0], best=None)]) == {
+        "over": 1.0, "earned": 1.0, "best": None, "since": [None],
+    }  # fmt: skip
+    # A thousandth of the largest cost of an episode, 8 * 2, is rounding.
+    assert at_a_glance([curves_of([1.0] * 10, [12.015] * 10, best=1.0)])["since"] == [1]
+    assert at_a_glance([curves_of([1.0] * 10, [12.017] * 10, best=1.0)])["since"] == [None]
 
 
 def test_stretches_that_were_not_played_are_empty():

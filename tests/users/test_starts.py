@@ -185,7 +185,7 @@ def test_learners_around_a_safe_policy_take_one_that_logs_certify(kind):
     true = Policy(safe.policy).evaluate(cmdp)
     assert safe.room > 0.0
     assert (true.excess / cmdp.cost_scale <= safe.cost).all()
-    with pytest.raises(InvalidInputError, match="5 logged episodes with the costs that were met are too few"):
+    with pytest.raises(InvalidInputError, match="5 logged episodes with observed costs are too few"):
         Session(kind(), setting, logged=roomy_logs(5))
     own = kind(safe=SafePolicy(safe.policy, safe.cost, scaled=True))
     assert np.array_equal(Session(own, setting, logged=roomy_logs(200)).learner.safe.policy, safe.policy)

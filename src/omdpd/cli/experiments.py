@@ -83,7 +83,7 @@ def run(
     plugin: Plugins = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting said anew: episodes=100, or learners[0].z=1.0; a list is a grid."),
+        typer.Option("--set", help="Replace a setting: episodes=100, or learners[0].z=1.0; a list is a grid."),
     ] = None,
     shard: Annotated[
         str | None, typer.Option(help="i/n: play the i-th of n shares of the runs, for the jobs of a cluster.")
@@ -92,7 +92,7 @@ def run(
 ) -> None:
     """Run an experiment from a file.
 
-    A second call goes on where the first one stopped.
+    The same command again resumes it.
     """
     experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem

@@ -1,4 +1,4 @@
-"""`omdpd lab`: `suite`, `compare`, `bounds` and `monitor`, for whoever studies the learners themselves."""
+"""`omdpd lab`: `suite`, `compare`, `bounds` and `monitor`, to study the learners themselves."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def compare(
     against: Annotated[
         str | None, typer.Option(help=f"The learner that paired differences are taken to ({YARDSTICK}, or the first).")
     ] = None,
-    n_tries: Annotated[int, typer.Option("--tries", help="Tries per learner; 1: the settings as they come.")] = N_TRIES,
+    n_tries: Annotated[int, typer.Option("--tries", help="Tries per learner; 1: default settings.")] = N_TRIES,
     quick: Annotated[
         bool, typer.Option("--quick", help="A small comparison of one family: minutes, not half an hour.")
     ] = False,
@@ -121,7 +121,7 @@ def compare(
     write_tuning(found.tries, found.choices, out, plan.figures)
     records = play_experiment(console, found.experiment(episodes, seeds), out, plan, found.runs)
     plain = [{**record, "learner": record["learner"].split("(")[0]} for record in records]
-    title = "each learner as it comes" if n_tries == 1 else f"each learner with the best of its tries (up to {n_tries})"
+    title = "each learner with its defaults" if n_tries == 1 else f"each learner at the best of up to {n_tries} tries"
     print_table(console, plain)
     drawn = None if not plan.figures else f"{title}: means and 95 % intervals"
     console.print(_differences(write_comparison(plain, against, out, drawn), against))

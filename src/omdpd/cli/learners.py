@@ -20,7 +20,7 @@ from omdpd.learners.protocol import Card
 # Terminals narrower than this get the feedback under the name and the assumptions under the guarantee.
 WIDE = 130
 MEANING = (
-    "bandit: rewards and costs are met along the trajectory; full: the cost tables are revealed after every episode. "
+    "bandit: rewards and costs are observed on the way; full: the cost tables are revealed after every episode. "
     "Strong violation adds up every episode's excess, weak violation lets safe episodes make up for it. A learner "
     "refuses a setting that does not meet what it assumes. Guarantees of methods by others are those of their papers, "
     "with the constants there; defaults here are mostly smaller."

@@ -204,6 +204,6 @@ def playing(
             with plan.executor(max(len(left), 1)) as workers, Watch(console, runs, folder / "runs") as watch:
                 yield workers, watch
         except KeyboardInterrupt:
-            sentence = f"Stopped; what was done is kept in {folder}. The same command goes on from there."
+            sentence = f"Stopped; what was done is kept in {folder}. The same command resumes it."
             console.print(sentence, highlight=False, soft_wrap=True)
             raise typer.Exit(143 if stop.terminated else 130) from None

@@ -82,7 +82,7 @@ name = "SinhaVaze"
 def load_experiment(file: str | Path, plugins: Sequence[str | Path] = (), overrides: Sequence[str] = ()) -> Experiment:
     """The experiment that a TOML file spells; `plugins` are files of your own code that it takes names from.
 
-    `overrides` are settings said anew, ``"episodes=100"`` or ``"learners[0].z=1.0"`` (see `experiments.overrides`).
+    `overrides` replace settings of the file: ``"episodes=100"`` or ``"learners[0].z=1.0"`` (`experiments.overrides`).
     """
     file = Path(file)
     content = overridden(_decoded(file), overrides)

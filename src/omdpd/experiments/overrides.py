@@ -24,7 +24,7 @@ MAX_DIGITS = 10
 
 
 def overridden(content: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """Decoded TOML of an experiment with some settings said anew; what they mean is checked where the file's are.
+    """Decoded TOML of an experiment with some settings replaced; what they mean is checked where the file's are.
 
     >>> overridden({"episodes": 10, "worlds": [{"name": "grid"}]}, ["episodes=20", "worlds.horizon=9"])
     {'episodes': 20, 'worlds': [{'name': 'grid', 'horizon': 9}]}

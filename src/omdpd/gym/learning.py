@@ -59,7 +59,7 @@ def learn(
     callback: Callable[[EpisodeRow], None] | None = None,
     progress: bool | None = None,
 ) -> Learned:
-    """Let `learner` play `n_episodes` of an environment whose table nobody knows.
+    """Let `learner` play `n_episodes` of an environment whose table is unknown.
 
     Parameters
     ----------

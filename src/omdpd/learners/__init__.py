@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from omdpd.beliefs.counts import Counts
     from omdpd.learners.bvops import BVOPS
     from omdpd.learners.cautious_lp import CautiousLP
     from omdpd.learners.cpdpo import CPDPO
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from omdpd.learners.dope import DOPE
     from omdpd.learners.dope_plus import DOPEPlus
     from omdpd.learners.episode_safe import EpisodeSafe
+    from omdpd.learners.factors import Factor
     from omdpd.learners.flexdome import FlexDOME
     from omdpd.learners.germano import Germano
     from omdpd.learners.ghosh import GhoshZhouShroff
@@ -39,12 +41,13 @@ if TYPE_CHECKING:
     from omdpd.learners.optprimaldual import OptPrimalDual
     from omdpd.learners.oracle import Oracle
     from omdpd.learners.plan_lp import PlanLP
-    from omdpd.learners.protocol import Learner
+    from omdpd.learners.protocol import Card, Learner, Report
     from omdpd.learners.proximal import ProximalOMDPD
     from omdpd.learners.psrl import PosteriorSampling
     from omdpd.learners.recoo import RECOO
     from omdpd.learners.regularized import RegularizedPrimalDual
     from omdpd.learners.safe_start import SafeStart
+    from omdpd.learners.settings import Settings, positive
     from omdpd.learners.sinha_vaze import SinhaVaze
     from omdpd.learners.sops import SOPS
     from omdpd.learners.triple_q import TripleQ
@@ -52,16 +55,19 @@ if TYPE_CHECKING:
     from omdpd.learners.uniform import Uniform
     from omdpd.learners.uopt_rpgpd import UOptRPGPD
     from omdpd.learners.wcops import WCOPS
+    from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy
 
 __all__ = [
     "BVOPS", "CPDPO", "CVOPS", "DOPE", "LEARNERS", "NON_LEARNERS", "OMDPD", "OPDOP", "RECOO", "SOPS",
-    "UCPD", "WCOPS", "CautiousLP", "DOPEPlus", "EpisodeSafe", "FlexDOME", "Germano", "GhoshZhouShroff",
+    "UCPD", "WCOPS", "Card", "CautiousLP", "Counts", "DOPEPlus", "EpisodeSafe", "Factor", "FlexDOME", "Germano",
+    "GhoshZhouShroff",
     "GreedyLP", "Learner", "LekeufackJordan", "LinearPotential", "Masked", "OptAug", "OptCMDP", "OptCMDPBonus",
     "OptDual", "OptPessLP", "OptPessPrimalDual", "OptPrimalDual", "Oracle", "PlanLP", "PosteriorSampling",
-    "ProximalOMDPD", "RegularizedPrimalDual", "SafePolicy", "SafeStart", "SinhaVaze", "TripleQ", "UOptRPGPD", "Uniform",
+    "ProximalOMDPD", "RegularizedPrimalDual", "Report", "SafePolicy", "SafeStart", "Settings", "SinhaVaze", "TripleQ",
+    "UOptRPGPD", "Uniform", "greedy_policy", "positive", "value_of_policy",
 ]  # fmt: skip
 
-# Where each class is written.
+# Where each class is written, and what a learner of your own is made of.
 MODULES = {
     "BVOPS": "bvops", "CautiousLP": "cautious_lp", "CPDPO": "cpdpo", "CVOPS": "cvops", "DOPE": "dope",
     "DOPEPlus": "dope_plus", "EpisodeSafe": "episode_safe", "FlexDOME": "flexdome", "Germano": "germano",
@@ -73,6 +79,8 @@ MODULES = {
     "PosteriorSampling": "psrl", "RECOO": "recoo", "RegularizedPrimalDual": "regularized",
     "SafeStart": "safe_start", "SinhaVaze": "sinha_vaze", "SOPS": "sops", "TripleQ": "triple_q", "UCPD": "ucpd",
     "Uniform": "uniform", "UOptRPGPD": "uopt_rpgpd", "WCOPS": "wcops",
+    "Card": "protocol", "Counts": ".beliefs.counts", "Factor": "factors", "Report": "protocol", "Settings": "settings",
+    "positive": "settings", "greedy_policy": ".solvers.compiled.flow", "value_of_policy": ".solvers.compiled.flow",
 }  # fmt: skip
 
 # The names of the table, and those whose factory is not what they say.
@@ -96,7 +104,7 @@ NON_LEARNERS = ("Oracle", "Uniform")
 def __getattr__(name: str) -> Any:
     if name not in MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
+    return getattr(import_module(f".{MODULES[name]}", __name__), name)
 
 
 def __dir__() -> list[str]:

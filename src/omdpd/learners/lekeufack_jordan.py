@@ -85,7 +85,7 @@ class LekeufackJordan(Boxed, Mirrored[State]):
         )  # fmt: skip
 
     def stepped(self, state: State, believed: Estimate[Box], d: Floats) -> State:
-        """The step along the gradient that was met, then the step along the predicted one."""
+        """The step along the observed gradient, then the step along the predicted one."""
         r, mu, region, plain = believed.reward, state.setting.mu, believed.region, Hinges.none(state.setting.shape)
         V = state.V + positive_part(np.tensordot(d, state.q, axes=3))
         weights = state.potential.slope(V)

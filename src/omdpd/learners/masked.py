@@ -66,7 +66,7 @@ class Masked:
         return state.choices.outward(self.inner.policy(state.inner))
 
     def update(self, state: MaskedState, feedback: Feedback) -> MaskedState:
-        """Tell the learner what was met, by its own numbers."""
+        """Give the learner the episode, by its own numbers."""
         met = told(state.setting, state.choices, feedback, self.inner.policy(state.inner), state.k)
         return replace(state, k=state.k + 1, inner=self.inner.update(state.inner, met))
 

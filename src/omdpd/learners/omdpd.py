@@ -191,7 +191,7 @@ class OMDPD:
         """The paper's algorithm with the theorem's constants, which enforce nothing at usual K.
 
         At K = 3000 the penalty stays near 0.004.  With `known_model` a run hands over what `OMDPD.known_model` takes.
-        As published it is not what is proved: for that take `nested`, and `cost_scale` = sqrt 2 where costs are met.
+        As published it is not what is proved: for that take `nested`, and `cost_scale` = sqrt 2 where costs are noisy.
         """
         box = BoxEstimator(cost_scale=cost_scale, stationary=stationary, delta=delta)
         model: Estimator = ModelToBeGiven() if known_model else box

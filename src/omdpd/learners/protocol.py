@@ -62,9 +62,9 @@ class Promise:
 class Report:
     """What a learner tells the record after an episode; a number that does not apply is None.
 
-    `believed` is what the learner plans the next episode with, so that the evaluation can hold it against the truth;
-    a learner that also reports its `plan`, or keeps the sums that are a `promise`, has its losses split into estimation
-    and optimisation error (`play/ledger.py`).
+    `believed` is what the learner plans the next episode with; the evaluation compares it with the truth.  A learner
+    that also reports its `plan`, or keeps the sums of a `promise`, has its losses split into estimation and
+    optimisation error (`play/ledger.py`).
     """
 
     log: SolveLog = SolveLog()

@@ -57,7 +57,7 @@ def _potential(w0: float, gamma_scale: float, w_max: float, n_constraints: int, 
 
 @dataclass(frozen=True)
 class Stepping:
-    """eta_1 = H eta_init (eta_bandit where costs are met along the trajectory), C' = H c_prime in the self-tuned step.
+    """eta_1 = H eta_init (eta_bandit where costs are observed on the way), C' = H c_prime in the self-tuned step.
 
     With `patient` a surprise slows the steps only after more tables were revealed than are remembered: a finite pool
     surprises a finite number of times.

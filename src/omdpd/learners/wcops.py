@@ -69,7 +69,7 @@ class WCOPS(Boxed, Projected[State]):
         return State(**first, cost=first["counts"].cost_sum)
 
     def met(self, state: State, feedback: Feedback) -> State:
-        """Weigh the costs that were met."""
+        """Weigh the costs of the episode."""
         assert isinstance(feedback, BanditFeedback)
         return replace(state, cost=self.weighed(state.cost, state.counts.visits, feedback))
 

@@ -179,7 +179,7 @@ def to_tell_whole(
     if n != setting.horizon and not (cut and 0 < n < setting.horizon):
         raise InvalidInputError(f"the episode has {n} of {setting.horizon} steps: say that it was cut, or pad it")
     if not isinstance(feedback, BanditFeedback):
-        raise InvalidInputError(f"the episode came as {type(feedback).__name__}: with an id it is told as it was met")
+        raise InvalidInputError(f"the episode came as {type(feedback).__name__}: with an id it is a BanditFeedback")
     cost = np.atleast_2d(np.asarray(feedback.costs, dtype=np.float64))
     good = checked_feedback(first_steps(within_budget(setting, limit), n), feedback)
     met = [good.trajectory.states, good.trajectory.actions, np.asarray(feedback.rewards, dtype=np.float64), cost.T]

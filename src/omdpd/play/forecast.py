@@ -154,14 +154,15 @@ def _left_out(model: Supported, rules: Rules, found: FirstPlan, spread: Floats) 
     rare = int(np.count_nonzero((visits > 0.0) & ~model.allowed[:, :-1]))
     notes = [
         f"left out: {int(np.count_nonzero(visits == 0.0))} pairs never tried, {rare} tried fewer than {rules.least} "
-        f"times or not allowed; {int(np.count_nonzero(model.unseen))} states never seen (the baseline is played there)"
+        "times or not allowed",
+        f"{int(np.count_nonzero(model.unseen))} states never seen: the baseline is played there",
     ]
     if found.certified:
         worst = ", ".join(f"{t:.1f}" for t in found.margin.flattery)
         notes.append(
-            f"corrected for choosing the best plan by {worst} standard errors (value, costs), measured by splitting "
-            f"the logs in halves; then {found.margin.z:.2f} for confidence"
+            f"standard errors added: {found.margin.z:.2f} for confidence, and {worst} (value, costs) because the\n"
+            "    best of many plans looks too good, measured on halves of the logs"
         )
     each = ", ".join(f"{x:.3g}" for x in spread)
-    notes.append(f"budgets hold on average: single episodes varied with standard deviations {each} in the logs")
+    notes.append(f"budgets hold on average: single episodes had standard deviations {each}")
     return tuple(notes)

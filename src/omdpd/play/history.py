@@ -75,6 +75,14 @@ class History:
         violation = f"strong violation {self.scores.violation:.4g} ({self._per_episode})"
         return f"History({self.label}, {self.nature}, {len(self.rows)} episodes: {regret}, {violation})"
 
+    def __str__(self) -> str:
+        regret = "undefined: no policy is safe in every episode"
+        if self.scores.regret is not None:
+            regret = f"{self.scores.regret:.4g} ({self.scores.regret / max(len(self.rows), 1):.3g} per episode)"
+        violation = f"{self.scores.violation:.4g} ({self._per_episode})"
+        head = f"{self.label}, {self.nature}, {len(self.rows)} episodes"
+        return f"{head}\nregret            {regret}\nstrong violation  {violation}"
+
     def _repr_html_(self) -> str:
         """The history in a notebook: its scores, and regret and violation as small curves."""
         facts = {

@@ -120,7 +120,7 @@ class Log:
         """What was told to a session, in the units in which it was told."""
         given = list(episodes)
         if any(isinstance(each, FullFeedback) for each in given):
-            raise InvalidInputError("episodes with whole cost tables are no log: give the costs that were met")
+            raise InvalidInputError("episodes with whole cost tables are no log: give the costs of each step")
         if not given:
             raise InvalidInputError("there are no episodes to make a log of")
         starts = np.cumsum([0, *(len(each.trajectory.states) for each in given)])
@@ -155,7 +155,7 @@ class Log:
         n_actions: int | None = None,
         allowed: npt.ArrayLike | None = None,
     ) -> Setting:
-        """The setting that these episodes show: sizes, the law of first states, and ranges as wide as what was met."""
+        """The setting that these episodes show: sizes, the law of first states, and ranges as wide as the data."""
         S = int(self.states.max()) + 1 if n_states is None else n_states
         A = int(self.actions.max()) + 1 if n_actions is None else n_actions
         H, n = int(self.lengths.max()), len(self.costs)

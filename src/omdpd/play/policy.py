@@ -162,7 +162,7 @@ class Policy:
         return Policy(table[0] if self.every_step else table, self.labels)
 
     def act(self, step: int, state: int, rng: np.random.Generator | None = None, *, deterministic: bool = False) -> int:
-        """An action drawn (or the likeliest) at a zero-based step in a state; without `rng` nobody can draw it again.
+        """An action drawn (or the likeliest) at a zero-based step in a state; without `rng` it cannot be repeated.
 
         A seed in place of a generator is refused, since it would draw the same number in every step.
         """

@@ -82,7 +82,7 @@ def _certified(learner: Any, setting: Setting, logged: Sequence[Feedback]) -> Sa
     name, episodes = type(learner).__name__, [each for each in logged if isinstance(each, BanditFeedback)]
     if len(episodes) < FEWEST:
         raise InvalidInputError(
-            f"{name} needs a safe policy, and {len(episodes)} logged episodes with the costs that were met are too few "
+            f"{name} needs a safe policy, and {len(episodes)} logged episodes with observed costs are too few "
             f"to certify one ({FEWEST} are needed): set safe=SafePolicy(policy, cost)"
         )
     tally = Tally.empty(setting, getattr(learner, "stationary", False)).add(Walks.of(*episodes))

@@ -143,10 +143,10 @@ class CMDP:
         by what makes them fit (see `cost_scale`).  Rewards in other units than [0, 1] need `reward_range`, the least
         and the largest that a step can earn; what is shown of them is in those units again.
 
-        `transition` may also be a sparse matrix (S A, S), a list of A sparse matrices (S, S), a list of either per
-        step, lists ``laws[s][a] = [(probability, next state), ...]``, a function of state and action that gives such a
-        list, or `Laws` (see `omdpd.problem.forms`); then nothing of size S A S is ever made.  A table with the action
-        first is said to be so with ``axes="ASS"`` (``"HASS"`` by step).
+        `transition` may also be a sparse matrix (S A, S), a list of A sparse matrices (S, S), or a list of either per
+        step.  It may be lists ``laws[s][a] = [(probability, next state), ...]``, a function of state and action that
+        gives such a list, or `Laws` (see `omdpd.problem.forms`).  Nothing of size S A S is made then.  Say
+        ``axes="ASS"`` of a table with the action first (``"HASS"`` by step).
 
         `allowed` (S, A) or (H, S, A), or a function of state and action, says which actions exist; every state needs
         one.  What the tables hold for the others does not matter.

@@ -41,10 +41,10 @@ class Setting:
     n_episodes
         K if it is known in advance, else None.
     feedback
-        ``"bandit"`` if costs are met along the trajectory, ``"full"`` if their tables are revealed after the episode.
+        ``"bandit"`` if costs are observed on the way, ``"full"`` if their tables are revealed after the episode.
     budget
-        What an episode may cost in expectation, one number or one per constraint, if feedback is to hold costs as they
-        are met; None if budgets are taken off already (cost - budget / horizon in [-1, 1]).
+        What an episode may cost in expectation, one number or one per constraint; feedback then holds costs as they
+        are.  None if budgets are taken off already (cost - budget / horizon in [-1, 1]).
     cost_scale
         The largest |cost - budget / horizon| of a step, one number or one per constraint; 1 if None.
     reward_range

@@ -30,13 +30,13 @@ def draw_bounds(setting: Setting, delta: float, beside: Path | None = None, file
     """Regret and violation: every term, the trivial HK, and the curves of a folder of results; log-log."""
     measured = _measured(beside)
     with looking(LOOK):
-        figure = new_figure(11.0, 4.4)
+        figure = new_figure(8.0, 4.4)
         sides: tuple[Side, Side] = ("regret", "violation")
         for axes, side in zip(figure.subplots(1, 2), sides, strict=True):
             _bounds(axes, side, setting, delta)
             _curves(axes, side, measured)
             axes.set(title=f"cumulative {side}", xlabel="episodes K", xscale="log", yscale="log")
-            axes.legend(fontsize=7, frameon=False)
+            axes.legend(fontsize=8, frameon=False)
     if file is not None:
         write_figure(figure, file)
     return figure

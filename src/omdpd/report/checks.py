@@ -171,7 +171,7 @@ def _check_columns(path: Path, rows: Arrays) -> None:
     wrong = [~((truth == 0) | (truth == 1) | np.isnan(truth)) for truth in truths]
     wrong += [~(np.abs(rows[name]) <= LARGEST) for name in (*FILLED, "excess")]
     if any(each.any() for each in wrong):
-        raise RecordError(f"{path} is damaged: a number of its rows is missing, or is none")
+        raise RecordError(f"{path} is damaged: a number of its rows is missing or invalid")
 
 
 def _close(stated: float, found: float, n_episodes: int) -> bool:

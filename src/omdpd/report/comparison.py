@@ -143,7 +143,7 @@ def differences(records: Sequence[Mapping[str, Any]], against: str) -> list[Diff
     groups = grouped(records)
     if not any(_is(learner, against) for _, _, learner in groups):
         there = ", ".join(dict.fromkeys(learner for _, _, learner in groups))
-        raise InvalidInputError(f"nobody was compared under the name {against!r}; there are {there}")
+        raise InvalidInputError(f"no compared learner is called {against!r}; there are {there}")
     found = []
     for place, learners in _by_place(records).items():
         for yardstick in [name for name in learners if _is(name, against)][:1]:

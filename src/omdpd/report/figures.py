@@ -295,8 +295,10 @@ def _floor(axes: Axes, floor: float) -> None:
     """The least violation that any learner can expect."""
     left, right = axes.get_xlim()
     k = np.linspace(1.0, right, 200)
-    axes.plot(k, floor * k, color="#000000", linewidth=2.0, linestyle=(0, (4, 1)), label=f"nobody below: {floor:.3f} k")
-    axes.text(0.98, 0.04, f"dashed: nobody below {floor:.3f} k", transform=axes.transAxes, ha="right", fontsize=8)
+    axes.plot(
+        k, floor * k, color="#000000", linewidth=2.0, linestyle=(0, (4, 1)), label=f"no learner below: {floor:.3f} k"
+    )
+    axes.text(0.98, 0.04, f"dashed: no learner below {floor:.3f} k", transform=axes.transAxes, ha="right", fontsize=8)
     axes.set_xlim(left, right)
 
 

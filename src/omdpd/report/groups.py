@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from omdpd.play.judging import LATE_SHARE
 from omdpd.play.rows import COLUMNS, SUMMARY, Column, regret_curve
 from omdpd.play.units import Units, in_user_units
 from omdpd.problem.arrays import Floats, Integers
@@ -24,6 +25,8 @@ from omdpd.report.thinning import bucket_maxima, kept_places, rounded_for_json
 STRIP = 240
 # A final number, or a share of it as a spread, this small is what sums over episodes leave of zero.
 ROUNDING = 1e-9
+# An episode is over its budget if it is by more than this share of the largest cost of an episode.
+NEGLIGIBLE = 1e-3
 # A relative duality gap above this is worth a word.
 WIDE_GAP = 1e-6
 COUNTS = ("solves", "iterations", "failures")
@@ -85,9 +88,39 @@ def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: st
         value["weak"] = _known(basis, "weak", places)
         value["health"] = health_of([run.view for run in basis], places)
         value["recorded"] = _recorded(basis, places)
+        value["glance"] = at_a_glance(basis)
     value["runs"] = [_single(run, basis, value.get("x"), points) for run in runs]
     value["end"] = {name: _end(finished, name) for name, column in SUMMARY.items() if column.head and column.unit}
     return value
+
+
+def at_a_glance(runs: Sequence[RunCurves]) -> dict[str, Any]:
+    """What an episode of the last tenth exceeds its budget by, earns, and could earn safely: means over runs.
+
+    `since` has for each run the episode from which on none was over its budget, None if the last one was.
+    """
+    means = np.zeros(3)
+    since: list[int | None] = []
+    for run in runs:
+        k, units = run.episodes, run.units
+        earned = units.values(np.array(_late(k, run.view.columns["value_sum"][: len(k)])))
+        lost = np.nan if run.regret is None else _late(k, run.regret)
+        means += np.array([_late(k, run.violation), earned, earned + lost]) / len(runs)
+        above = k[run.burst > NEGLIGIBLE * units.horizon * (units.common_scale or 1.0)]
+        last = int(above[-1]) if len(above) else 0
+        since.append(last + 1 if last < k[-1] else None)
+    return {**dict(zip(("over", "earned", "best"), rounded_for_json(means), strict=True)), "since": since}
+
+
+def _late(k: Floats, sums: Floats) -> float:
+    """The mean of an episode of the last tenth, from sums after episodes `k`.
+
+    >>> _late(np.array([1.0, 90.0, 100.0]), np.array([5.0, 20.0, 50.0]))
+    3.0
+    """
+    k, sums = np.append(0.0, k), np.append(0.0, sums)
+    start = min(int(np.searchsorted(k, k[-1] - k[-1] // LATE_SHARE, side="right")), len(k) - 1) - 1
+    return float((sums[-1] - sums[start]) / (k[-1] - k[start]))
 
 
 def _alike(runs: Sequence[RunCurves]) -> list[RunCurves]:

@@ -23,13 +23,14 @@ HELD, FAILED = "#DCE6EC", "#8A3800"
 
 
 def draw_monitor(monitor: Monitor) -> Figure:
-    """Left, a line per inequality that applies, dark where it failed; right, the split of regret and of violation."""
+    """Above, a line per inequality that applies, dark where it failed; below, the split of regret and of violation."""
     shown = [each for each in monitor if each.applies]
     with looking({"font.size": 8, "axes.titlesize": 9, "lines.linewidth": 1.3}):
-        figure = new_figure(11.0, max(4.4, LINE * len(shown) + 1.2))
-        grid = figure.add_gridspec(2, 2, width_ratios=(1.4, 1.0))
-        _held(figure.add_subplot(grid[:, 0]), shown, len(monitor.rows))
-        _split(figure.add_subplot(grid[0, 1]), monitor.losses, "regret")
+        heights = (LINE * len(shown) + 0.8, 2.6)
+        figure = new_figure(8.0, sum(heights))
+        grid = figure.add_gridspec(2, 2, height_ratios=heights)
+        _held(figure.add_subplot(grid[0, :]), shown, len(monitor.rows))
+        _split(figure.add_subplot(grid[1, 0]), monitor.losses, "regret")
         _split(figure.add_subplot(grid[1, 1]), monitor.losses, "violation")
         figure.suptitle(f"{monitor.label}, {monitor.nature}")
     return figure
@@ -69,4 +70,4 @@ def _split(axes: Axes, losses: Losses, side: str) -> None:
     axes.plot(episodes, whole, color=BOTH, label=side)
     axes.plot(episodes, estimation, color=ESTIMATION, linestyle="--", label="estimation error")
     axes.plot(episodes, optimisation, color=OPTIMISATION, linestyle=":", label="optimisation error")
-    axes.legend(frameon=False, fontsize=7)
+    axes.legend(frameon=False, fontsize=8)

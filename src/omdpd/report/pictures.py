@@ -26,6 +26,8 @@ AGENT, LINE = (204, 51, 17), (180, 180, 180)
 CELL = 32  # pixels
 # Which way each named action points: (right, down).
 ARROWS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
+# Inches that a page shows without shrinking a figure.
+WIDTH = 8.0
 # At most this many steps are drawn of a map.
 MAX_PANELS = 12
 # States are named along an axis up to this many.
@@ -77,10 +79,10 @@ def draw_policy(policy: Policy) -> Figure:
     limits: dict[str, float] = {"vmin": 0.0, "vmax": 1.0}
     if A > MAX_PANELS:
         panels, limits = [("likeliest action", policy.table.argmax(axis=2).T.astype(np.float64))], {}
-    columns = min(len(panels), 4)
+    columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
     with looking({"font.size": 8, "svg.hashsalt": "omdpd"}):
-        size = (1.6 + columns * min(1.6 + 0.15 * H, 4.0), (1.2 + 0.16 * min(S, 30)) * rows + 0.4)
+        size = (min(1.6 + columns * (1.6 + 0.15 * H), WIDTH), (1.2 + 0.16 * min(S, 30)) * rows + 0.4)
         figure = new_figure(*size)
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes, (title, values) in zip(grid.flat, panels, strict=False):
@@ -88,7 +90,7 @@ def draw_policy(policy: Policy) -> Figure:
             axes.set(title=title, xlabel="step", ylabel="state", xticks=_few(H))
             axes.set_yticks(_few(S) if S > MAX_NAMED else range(S))
             if policy.labels.states and S <= MAX_NAMED:
-                axes.set_yticks(range(S), policy.labels.states, fontsize=6)
+                axes.set_yticks(range(S), policy.labels.states)
                 axes.set_ylabel("")
         for axes in list(grid.flat)[len(panels) :]:
             axes.set_axis_off()
@@ -123,9 +125,9 @@ def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
     _, S, A = cmdp.shape
     mass = card.plan.occupancy.sum(axis=2)
     n = A + 1
-    columns = min(n, 4)
+    columns = min(n, 3)
     rows = -(-n // columns)
-    size = (3.2 * columns, (1.2 + 0.16 * min(S, 30)) * rows + 0.6)
+    size = (min(3.2 * columns, WIDTH), (1.2 + 0.16 * min(S, 30)) * rows + 0.6)
     figure = new_figure(*size)
     grid = figure.subplots(rows, columns, squeeze=False)
     panels = [("share of episodes in the state", mass.T)]
@@ -136,7 +138,7 @@ def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
         image = axes.imshow(values, aspect="auto", cmap="viridis", vmin=0.0, vmax=1.0, origin="lower")
         axes.set(title=title, xlabel="step", ylabel="state")
         if cmdp.labels.states and S <= 12:
-            axes.set_yticks(range(S), cmdp.labels.states, fontsize=6)
+            axes.set_yticks(range(S), cmdp.labels.states)
             axes.set_ylabel("")
     for axes in list(grid.flat)[n:]:
         axes.set_axis_off()
@@ -148,10 +150,10 @@ def _maps(cmdp: CMDP, card: ProblemCard) -> Figure:
     """One map per step: shade for the chance to be in a cell, arrows for what is done there."""
     H = cmdp.shape[0]
     steps = np.unique(np.linspace(0, H - 1, min(H, MAX_PANELS)).round().astype(int))
-    columns = min(len(steps), 4)
+    columns = min(len(steps), 3)
     rows = -(-len(steps) // columns)
     height, width = len(cmdp.labels.layout), len(cmdp.labels.layout[0])
-    size = (2.7 * columns + 0.8, 2.7 * rows * height / width + 0.7)
+    size = (2.4 * columns + 0.8, 2.4 * rows * height / width + 0.7)
     figure = new_figure(*size)
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, h in zip(grid.flat, steps, strict=False):

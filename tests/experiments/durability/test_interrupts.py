@@ -122,7 +122,7 @@ def test_a_terminal_shows_live_lines_and_takes_ctrl_c(tmp_path):
     text = "".join(said)
     assert "0 of 2 runs done" in text
     assert "ProximalOMDPD.cautious, noisy, seed 0" in text
-    assert "goes on from there" in text.replace("\r\n", " ")
+    assert "The same command resumes it" in text.replace("\r\n", " ")
     assert "Traceback" not in text
 
 

@@ -5,12 +5,29 @@
 
   const fact = (name, value, title) => el("div", { title: title || null }, el("dt", { text: name }), el("dd", { text: value }));
 
+  // One line per learner and place: is it safe, since when, and what does an episode of the last tenth earn?
+  omdpd.glance = (study) => {
+    const several = study.head.places.length > 1, percent = (x) => (x === null ? "–" : `${number(100 * x, 3)} %`);
+    const rows = study.head.groups.map((g, i) => ({ ...g, value: study[`group-${i}`] })).filter((g) => g.value?.glance).map((g) => {
+      const { over, earned, best, since } = g.value.glance, held = since.filter((k) => k !== null), all = held.length === since.length;
+      const world = study.problems.worlds.find((w) => w.world === g.value.world);
+      const budget = world && !world.fault && world.constraints.length === 1 ? d3.mean(world.seeds.length ? world.seeds.map((s) => s.budgets[0]) : [world.constraints[0].budget]) : 0;
+      const said = all ? (d3.max(held) === 1 ? "in every episode" : `since episode ${number(d3.max(held))}`) : held.length ? `in ${held.length} of ${since.length} runs` : "not yet";
+      return [...(several ? [study.head.places[g.place].label] : []), g.learner, el("span", { class: `badge ${all ? "finished" : held.length ? "running" : "failed"}`, text: said }),
+        number(over, 3), percent(budget > 0 ? over / budget : null), number(earned, 4), number(best, 4), percent(best > 0 ? earned / best : null)];
+    });
+    if (!rows.length) return [omdpd.empty("No run has committed an episode yet.")];
+    const head = [...(several ? ["costs picked by"] : []), "learner", "within its budget", "over it, per episode", "of the budget", "earns per episode", "best safe policy", "share of that"];
+    const note = "Expected numbers under the true model: means over runs, of the last tenth of the episodes so far. An episode is over its budget if it is by more than a thousandth of the largest cost of an episode. A share above 100 % is earned by going over the budget.";
+    return [omdpd.table(head, rows, head.map((_, i) => i).slice(several ? 3 : 2), "is it safe, what does it earn, since when"), el("p", { class: "quiet", text: note })];
+  };
+
   omdpd.asked = (study, place) => {
     const world = study.problems.worlds.find((w) => w.world === place?.world);
     if (!world) return [omdpd.empty("No run has been planned or started here.")];
     const nature = world.natures.find((n) => n.nature === place.nature);
     const safe = nature === undefined || nature.safe === null ? null : nature.safe;
-    const natureLine = nature && nature.feedback ? `${nature.nature}: ${nature.feedback === "full" ? "the whole cost tables are revealed after every episode" : "costs are met along the way"}. ${nature.why ? nature.why[0].toUpperCase() + nature.why.slice(1) + "." : ""}` : place.nature;
+    const natureLine = nature && nature.feedback ? `${nature.nature}: ${nature.feedback === "full" ? "the whole cost tables are revealed after every episode" : "costs are observed along the way"}. ${nature.why ? nature.why[0].toUpperCase() + nature.why.slice(1) + "." : ""}` : place.nature;
     if (world.fault) return [el("p", { class: "warn", text: `The world ${world.world} cannot be built here, so its card, best policy and occupancies are missing (${world.fault}). Everything that the runs recorded is shown.` })];
     const gap = world.constraints.some((c) => c.scale !== 1) ? "Slater gap, in scaled units" : "Slater gap";
     const facts = [
@@ -31,7 +48,7 @@
       el("p", { text: natureLine }),
       omdpd.figure({ name: "constraints", title: "Constraints and shadow prices, in the user's units", drawings: [omdpd.table(head, rows, [1, 2, 3, 4, 5, 6], "constraints")], head, rows }),
       world.scenarios.length ? el("p", { class: "quiet", text: `Its own adversary may pick among: ${world.scenarios.join(", ")}.` }) : null,
-      world.varies ? omdpd.figure({ name: "seeds", title: "The worlds of the seeds", drawings: [], head: seedHead, rows: seedRows }) : null,
+      world.varies ? omdpd.figure({ name: "seeds", title: "The worlds of the seeds", drawings: [omdpd.table(seedHead, seedRows, [1, 2, 3, 4, 5], "worlds")], head: seedHead, rows: seedRows }) : null,
     ];
   };
 

@@ -5,6 +5,7 @@
   const study = {};
   const switches = { place: 0, show: "mean", scale: "symlog", divided: false, root: true, weak: false, hidden: new Set(), learner: null, seed: null, step: 0, snapshot: Infinity, difference: false, baseline: null, metric: "violation" };
   const SECTIONS = [
+    ["glance", "Is it safe, what does it earn, since when?", ["group", "problems"]],
     ["asked", "What was asked", ["problems", "head"]], ["progress", "Progress of the runs", ["progress", "head"]], ["curves", "Regret and violation", ["group"]],
     ["bursts", "Bursts of violation", ["group"]], ["plane", "Who violates least, and at what regret", ["group"]], ["health", "Weights, step sizes and solver health", ["group"]],
     ["errors", "Estimation against optimisation", ["group"]], ["policy", "Policy", ["policies", "place", "problems"]], ["occupancy", "Occupancy", ["policies", "place", "problems"]],
@@ -22,6 +23,7 @@
   const best = () => { const run = chosenRun(); return run ? study[`place-${switches.place}`]?.best[String(run.seed)] : null; };
 
   const draw = {
+    glance: () => omdpd.glance(study),
     asked: () => omdpd.asked(study, place()),
     progress: () => omdpd.progress(study),
     curves: (w) => omdpd.curves(groups(), switches, w),
@@ -142,10 +144,10 @@
       el("header", { class: "head" }, el("h1", { text: study.head.title }),
         el("span", { class: "quiet", id: "live", role: "status", text: study.head.live ? "connecting" : `${n} runs, a report that makes no request` })),
       el("nav", { "aria-label": "Sections" }, el("ul", {}, SECTIONS.map(([name, title]) => el("li", {}, el("a", { href: `#${name}`, text: title }))))),
-      cards[0], cards[1], panel(), ...cards.slice(2));
+      ...cards.slice(0, 3), panel(), ...cards.slice(3));
     switches.place = Math.min(switches.place, Math.max(study.head.places.length - 1, 0));
-    ["asked", "progress", "curves"].forEach(show);
-    redraw(all().slice(3));
+    all().slice(0, 4).forEach(show);
+    redraw(all().slice(4));
   };
   const complete = () => ["head", "problems", "progress", "comparison"].every((name) => study[name]);
   // What the switches are made of: when it changes, the page is built anew.
