@@ -13,8 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from omdpd.learners.always_safe import AlwaysSafe
     from omdpd.learners.bvops import BVOPS
     from omdpd.learners.cautious_lp import CautiousLP
+    from omdpd.learners.chen_jain_luo import ChenJainLuo
     from omdpd.learners.cpdpo import CPDPO
     from omdpd.learners.cvops import CVOPS
     from omdpd.learners.dope import DOPE
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
     from omdpd.learners.optprimaldual import OptPrimalDual
     from omdpd.learners.oracle import Oracle
+    from omdpd.learners.pdbps import PDBPS
     from omdpd.learners.plan_lp import PlanLP
     from omdpd.learners.protocol import Learner
     from omdpd.learners.proximal import ProximalOMDPD
@@ -48,22 +51,25 @@ if TYPE_CHECKING:
     from omdpd.learners.sinha_vaze import SinhaVaze
     from omdpd.learners.sops import SOPS
     from omdpd.learners.triple_q import TripleQ
+    from omdpd.learners.uccfh import UCCFH
     from omdpd.learners.ucpd import UCPD
     from omdpd.learners.uniform import Uniform
     from omdpd.learners.uopt_rpgpd import UOptRPGPD
     from omdpd.learners.wcops import WCOPS
 
 __all__ = [
-    "BVOPS", "CPDPO", "CVOPS", "DOPE", "LEARNERS", "NON_LEARNERS", "OMDPD", "OPDOP", "RECOO", "SOPS",
-    "UCPD", "WCOPS", "CautiousLP", "DOPEPlus", "EpisodeSafe", "FlexDOME", "Germano", "GhoshZhouShroff",
-    "GreedyLP", "Learner", "LekeufackJordan", "LinearPotential", "Masked", "OptAug", "OptCMDP", "OptCMDPBonus",
-    "OptDual", "OptPessLP", "OptPessPrimalDual", "OptPrimalDual", "Oracle", "PlanLP", "PosteriorSampling",
-    "ProximalOMDPD", "RegularizedPrimalDual", "SafePolicy", "SafeStart", "SinhaVaze", "TripleQ", "UOptRPGPD", "Uniform",
+    "BVOPS", "CPDPO", "CVOPS", "DOPE", "LEARNERS", "NON_LEARNERS", "OMDPD", "OPDOP", "PDBPS", "RECOO", "SOPS",
+    "UCCFH", "UCPD", "WCOPS", "AlwaysSafe", "CautiousLP", "ChenJainLuo", "DOPEPlus", "EpisodeSafe", "FlexDOME",
+    "Germano", "GhoshZhouShroff", "GreedyLP", "Learner", "LekeufackJordan", "LinearPotential", "Masked", "OptAug",
+    "OptCMDP", "OptCMDPBonus", "OptDual", "OptPessLP", "OptPessPrimalDual", "OptPrimalDual", "Oracle", "PlanLP",
+    "PosteriorSampling", "ProximalOMDPD", "RegularizedPrimalDual", "SafePolicy", "SafeStart", "SinhaVaze",
+    "TripleQ", "UOptRPGPD", "Uniform",
 ]  # fmt: skip
 
 # Where each class is written.
 MODULES = {
-    "BVOPS": "bvops", "CautiousLP": "cautious_lp", "CPDPO": "cpdpo", "CVOPS": "cvops", "DOPE": "dope",
+    "AlwaysSafe": "always_safe", "BVOPS": "bvops", "ChenJainLuo": "chen_jain_luo", "PDBPS": "pdbps", "UCCFH": "uccfh",
+    "CautiousLP": "cautious_lp", "CPDPO": "cpdpo", "CVOPS": "cvops", "DOPE": "dope",
     "DOPEPlus": "dope_plus", "EpisodeSafe": "episode_safe", "FlexDOME": "flexdome", "Germano": "germano",
     "GhoshZhouShroff": "ghosh", "GreedyLP": "greedy_lp", "LekeufackJordan": "lekeufack_jordan",
     "LinearPotential": "linear_potential", "Masked": "masked", "SafePolicy": "needs", "OMDPD": "omdpd",
@@ -85,7 +91,7 @@ NAMES = (
     "Uniform", "Oracle", "CautiousLP", "PlanLP", "GreedyLP", "LinearPotential", "OptCMDP", "OptCMDPBonus",
     "OptDual", "OptPrimalDual", "OptAug", "RegularizedPrimalDual", "FlexDOME", "UOptRPGPD", "UOptRPGPD.published",
     "CPDPO", "CPDPO.unconstrained", "SinhaVaze", "SinhaVaze.published", "SinhaVaze.anytime", "LekeufackJordan",
-    "LekeufackJordan.published", "RECOO",
+    "LekeufackJordan.published", "RECOO", "UCCFH", "ChenJainLuo", "AlwaysSafe", "PDBPS",
 )  # fmt: skip
 FACTORIES = {"Oracle": "Oracle.uninformed", "SafeStart": "SafeStart.practical", "UOptRPGPD": "UOptRPGPD.practical"}
 
