@@ -32,8 +32,12 @@ KINDS = {
         "OptPessPrimalDual", "EpisodeSafe", "GhoshZhouShroff.average", "GhoshZhouShroff.hard", "OPDOP",
         "OPDOP.restarted", "TripleQ", "TripleQ.restarted", "OptCMDPBonus", "OptDual", "OptPrimalDual", "OptAug",
         "RegularizedPrimalDual", "FlexDOME", "UOptRPGPD", "UOptRPGPD.published", "CPDPO", "CPDPO.unconstrained",
+        "PDBPS",
     ),
-    PROGRAM: ("OptCMDP", "GreedyLP", "OptPessLP", "DOPE", "DOPEPlus", "PlanLP", "CautiousLP", "PosteriorSampling"),
+    PROGRAM: (
+        "OptCMDP", "GreedyLP", "OptPessLP", "DOPE", "DOPEPlus", "PlanLP", "CautiousLP", "PosteriorSampling", "UCCFH",
+        "ChenJainLuo", "AlwaysSafe",
+    ),
     ONE_KERNEL: ("ProximalOMDPD.standard", "ProximalOMDPD.cautious", "ProximalOMDPD.balanced"),
     NOTHING: ("Oracle", "Uniform"),
 }  # fmt: skip

@@ -10,12 +10,11 @@ from omdpd.experiments.tuning import (
     TRAINING_SEEDS,
     best_trial,
     factors_for,
+    halton,
     judged,
-    multiples,
     training_runs,
     tries,
 )
-from omdpd.learners.factors import ROLES
 from tests.references.named import LEARNERS, NATURES, WORLDS
 
 # What a comparison tunes of every learner whose numbers are on the pages.
@@ -35,20 +34,19 @@ def test_what_may_be_tuned_are_settings_of_the_learner_with_one_of_each_role(nam
 
 
 def test_multiples_are_those_of_the_halton_sequence_between_the_ends_of_each_range():
-    rows = multiples(9)
-    assert rows[0] == dict.fromkeys(ROLES, 1.0)
+    rows = [halton(i) for i in range(1, 9)]
     low, high = RANGES["reward width"]
     shares = [1 / 2, 1 / 4, 3 / 4, 1 / 8, 5 / 8, 3 / 8, 7 / 8, 1 / 16]
-    assert [row["reward width"] for row in rows[1:]] == pytest.approx([low * (high / low) ** u for u in shares])
+    assert [row["reward width"] for row in rows] == pytest.approx([low * (high / low) ** u for u in shares])
     low, high = RANGES["transition width"]
     thirds = [1 / 3, 2 / 3, 1 / 9, 4 / 9, 7 / 9, 2 / 9, 5 / 9, 8 / 9]
-    assert [row["transition width"] for row in rows[1:]] == pytest.approx([low * (high / low) ** u for u in thirds])
+    assert [row["transition width"] for row in rows] == pytest.approx([low * (high / low) ** u for u in thirds])
 
 
 def test_a_default_of_zero_and_a_later_setting_are_multiplied_too():
     assert all(spec.kappa > 0.0 for spec in tries(LEARNERS["GreedyLP"](), 4)[1:])
     spread = [spec.gamma_scale for spec in tries(LEARNERS["ProximalOMDPD.standard"](), 4)[1:]]
-    assert spread == pytest.approx([16.0 * row["step"] for row in multiples(4)[1:]], rel=0.01)
+    assert spread == pytest.approx([16.0 * row["step"] for row in map(halton, (1, 2, 3))], rel=0.01)
 
 
 def test_training_uses_instances_of_its_own_for_a_quarter_of_the_episodes():

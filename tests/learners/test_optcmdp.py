@@ -5,8 +5,8 @@ from omdpd.learners.optcmdp import OptCMDP
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
 from tests.references.instances import bandit, forward, random_cmdp, random_policy, revealed
+from tests.references.pinned_plans import check_plan
 from tests.references.plain_loop import PlainCounts, dot, optimistic_tables, remember
-from tests.references.reference_programs import extended_value
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -15,38 +15,6 @@ K = 50
 def best_cost(region, policy, mu, table):
     """The least cost of a policy under any kernel of the box."""
     return -float(mu @ box_values_of_policy(policy, region.lower, region.upper, -table)[1][0])
-
-
-def check_plan(state, policy, region, mu, r, tables):
-    """The policy in play belongs to an optimal point of the extended program; returns whether it was feasible.
-
-    Maximise r.q over the box and the policy's own action probabilities: pinning the policy keeps the optimum.
-    """
-    value, _ = extended_value(region, mu, r, tables)
-    if value is None:
-        least, _ = extended_value(region, mu, r, tables, worst=True)
-        pinned, _ = pinned_value(region, mu, r, tables, policy, worst=True)
-        assert pinned == pytest.approx(least, abs=1e-6)
-        return False
-    pinned, _ = pinned_value(region, mu, r, tables, policy, worst=False)
-    assert pinned == pytest.approx(value, abs=1e-6)
-    return True
-
-
-def pinned_value(region, mu, r, tables, policy, worst):
-    """The extended program with q_h(s, .) proportional to the policy: two inequalities a pair, as further tables."""
-    rows = []
-    for h in range(H):
-        for s in range(S):
-            for a in range(A):
-                row = np.zeros((H, S, A))
-                row[h, s] = -policy[h, s, a]
-                row[h, s, a] += 1.0
-                rows += [row - 1e-9 / H, -row - 1e-9 / H]  # a hair of room for rounding
-    if not worst:
-        return extended_value(region, mu, r, np.concatenate([tables, rows]))
-    # With `worst` the excess would also be allowed in the pinning rows: scale them up until it is not worth it.
-    return extended_value(region, mu, r, np.concatenate([tables, 1e4 * np.array(rows)]), worst=True)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -59,7 +27,7 @@ def test_every_plan_under_bandit_feedback_is_an_optimum_of_the_extended_program(
     for k in range(10):
         r, d, _, _, region = optimistic_tables(counts, K)
         policy = learner.policy(state)
-        infeasible += not check_plan(state, policy, region, setting.mu, r, d)
+        infeasible += not check_plan(policy, region, setting.mu, r, d)
         said = learner.report(state)
         assert said.log.solves == k + 1
         assert said.infeasible == infeasible
@@ -84,7 +52,7 @@ def test_every_plan_under_full_feedback_satisfies_every_table_seen_so_far(seed):
         r, _, _, _, region = optimistic_tables(counts, K)
         tables = np.array([d for one in kept for d in one]).reshape(-1, H, S, A)
         policy = learner.policy(state)
-        assert check_plan(state, policy, region, setting.mu, r, tables)
+        assert check_plan(policy, region, setting.mu, r, tables)
         for d in tables:
             assert best_cost(region, policy, setting.mu, d) <= 1e-6
         met = revealed(rng, cmdp, policy, table)

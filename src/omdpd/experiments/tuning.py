@@ -24,7 +24,7 @@ import numpy as np
 from omdpd.experiments.experiment import suitable_runs
 from omdpd.experiments.one_run import scene_of
 from omdpd.experiments.spec import Experiment, LearnerSpec, NatureSpec, RunSpec, WorldSpec
-from omdpd.learners.factors import ROLES, Factor, Role, factors_of
+from omdpd.learners.factors import Factor, Role, factors_of
 from omdpd.learners.settings import settings_of
 from omdpd.problem.arrays import InvalidInputError
 
@@ -154,20 +154,16 @@ def _plays(run: RunSpec) -> bool:
     return bool(suitable_runs(alone)[0])
 
 
-def multiples(n: int) -> list[dict[Role, float]]:
-    """The multiples of `n` tries, by role; the first has ones.
+def halton(i: int) -> dict[Role, float]:
+    """The multiples of the i-th point of the sequence, by role.
 
-    >>> [round(row["step"], 2) for row in multiples(3)]
-    [1.0, 0.23, 0.51]
+    >>> [round(halton(i)["step"], 2) for i in (1, 2)]
+    [0.23, 0.51]
     """
-    rows: list[dict[Role, float]] = [dict.fromkeys(ROLES, 1.0)]
-    for i in range(1, n):
-        row: dict[Role, float] = {}
-        for role, base in zip(ROLES, BASES, strict=True):
-            low, high = RANGES[role]
-            row[role] = float(low * (high / low) ** _radical_inverse(i, base))
-        rows.append(row)
-    return rows
+    return {
+        role: float(low * (high / low) ** _radical_inverse(i, base))
+        for (role, (low, high)), base in zip(RANGES.items(), BASES, strict=True)
+    }
 
 
 def tries(learner: LearnerSpec, n: int = N_TRIES) -> list[LearnerSpec]:
@@ -180,11 +176,13 @@ def tries(learner: LearnerSpec, n: int = N_TRIES) -> list[LearnerSpec]:
     factors = factors_for(learner)
     if not factors:
         return [learner]
-    found = [learner]
-    for row in multiples(n)[1:]:
+    found, i = {learner: None}, 1
+    while len(found) < n:
+        row = halton(i)
         values = {factor.setting: multiplied(learner, factor, row[factor.role]) for factor in factors}
-        found.append(msgspec.structs.replace(learner, **values))
-    return found
+        found[msgspec.structs.replace(learner, **values)] = None
+        i += 1
+    return list(found)
 
 
 def factors_for(learner: LearnerSpec) -> tuple[Factor, ...]:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omdpd.beliefs.counts import Counts
+    from omdpd.learners.always_safe import AlwaysSafe
     from omdpd.learners.bvops import BVOPS
     from omdpd.learners.cautious_lp import CautiousLP
+    from omdpd.learners.chen_jain_luo import ChenJainLuo
     from omdpd.learners.cpdpo import CPDPO
     from omdpd.learners.cvops import CVOPS
     from omdpd.learners.dope import DOPE
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
     from omdpd.learners.optprimaldual import OptPrimalDual
     from omdpd.learners.oracle import Oracle
+    from omdpd.learners.pdbps import PDBPS
     from omdpd.learners.plan_lp import PlanLP
     from omdpd.learners.protocol import Card, Learner, Report
     from omdpd.learners.proximal import ProximalOMDPD
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from omdpd.learners.sinha_vaze import SinhaVaze
     from omdpd.learners.sops import SOPS
     from omdpd.learners.triple_q import TripleQ
+    from omdpd.learners.uccfh import UCCFH
     from omdpd.learners.ucpd import UCPD
     from omdpd.learners.uniform import Uniform
     from omdpd.learners.uopt_rpgpd import UOptRPGPD
@@ -58,18 +62,18 @@ if TYPE_CHECKING:
     from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy
 
 __all__ = [
-    "BVOPS", "CPDPO", "CVOPS", "DOPE", "LEARNERS", "NON_LEARNERS", "OMDPD", "OPDOP", "RECOO", "SOPS",
-    "UCPD", "WCOPS", "Card", "CautiousLP", "Counts", "DOPEPlus", "EpisodeSafe", "Factor", "FlexDOME", "Germano",
-    "GhoshZhouShroff",
-    "GreedyLP", "Learner", "LekeufackJordan", "LinearPotential", "Masked", "OptAug", "OptCMDP", "OptCMDPBonus",
-    "OptDual", "OptPessLP", "OptPessPrimalDual", "OptPrimalDual", "Oracle", "PlanLP", "PosteriorSampling",
-    "ProximalOMDPD", "RegularizedPrimalDual", "Report", "SafePolicy", "SafeStart", "Settings", "SinhaVaze", "TripleQ",
-    "UOptRPGPD", "Uniform", "greedy_policy", "positive", "value_of_policy",
+    "BVOPS", "CPDPO", "CVOPS", "DOPE", "LEARNERS", "NON_LEARNERS", "OMDPD", "OPDOP", "PDBPS", "RECOO", "SOPS", "UCCFH",
+    "UCPD", "WCOPS", "AlwaysSafe", "Card", "CautiousLP", "ChenJainLuo", "Counts", "DOPEPlus", "EpisodeSafe", "Factor",
+    "FlexDOME", "Germano", "GhoshZhouShroff", "GreedyLP", "Learner", "LekeufackJordan", "LinearPotential", "Masked",
+    "OptAug", "OptCMDP", "OptCMDPBonus", "OptDual", "OptPessLP", "OptPessPrimalDual", "OptPrimalDual", "Oracle",
+    "PlanLP", "PosteriorSampling", "ProximalOMDPD", "RegularizedPrimalDual", "Report", "SafePolicy", "SafeStart",
+    "Settings", "SinhaVaze", "TripleQ", "UOptRPGPD", "Uniform", "greedy_policy", "positive", "value_of_policy",
 ]  # fmt: skip
 
 # Where each class is written, and what a learner of your own is made of.
 MODULES = {
-    "BVOPS": "bvops", "CautiousLP": "cautious_lp", "CPDPO": "cpdpo", "CVOPS": "cvops", "DOPE": "dope",
+    "AlwaysSafe": "always_safe", "BVOPS": "bvops", "ChenJainLuo": "chen_jain_luo", "PDBPS": "pdbps", "UCCFH": "uccfh",
+    "CautiousLP": "cautious_lp", "CPDPO": "cpdpo", "CVOPS": "cvops", "DOPE": "dope",
     "DOPEPlus": "dope_plus", "EpisodeSafe": "episode_safe", "FlexDOME": "flexdome", "Germano": "germano",
     "GhoshZhouShroff": "ghosh", "GreedyLP": "greedy_lp", "LekeufackJordan": "lekeufack_jordan",
     "LinearPotential": "linear_potential", "Masked": "masked", "SafePolicy": "needs", "OMDPD": "omdpd",
@@ -93,7 +97,7 @@ NAMES = (
     "Uniform", "Oracle", "CautiousLP", "PlanLP", "GreedyLP", "LinearPotential", "OptCMDP", "OptCMDPBonus",
     "OptDual", "OptPrimalDual", "OptAug", "RegularizedPrimalDual", "FlexDOME", "UOptRPGPD", "UOptRPGPD.published",
     "CPDPO", "CPDPO.unconstrained", "SinhaVaze", "SinhaVaze.published", "SinhaVaze.anytime", "LekeufackJordan",
-    "LekeufackJordan.published", "RECOO",
+    "LekeufackJordan.published", "RECOO", "UCCFH", "ChenJainLuo", "AlwaysSafe", "PDBPS",
 )  # fmt: skip
 FACTORIES = {"Oracle": "Oracle.uninformed", "SafeStart": "SafeStart.practical", "UOptRPGPD": "UOptRPGPD.practical"}
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from omdpd.learners.exploration import dilated_gains
 from omdpd.learners.factors import PESSIMISM, kernel_width, margin, step
 from omdpd.learners.logits import OnLogits, Rates, State
 from omdpd.learners.needs import Needs, episodes_of, room_of
@@ -34,7 +35,7 @@ from omdpd.learners.settings import ONES, Boxed, Preset, given, nonnegative, pos
 from omdpd.learners.widths import bounded_cost, mean_width
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
-from omdpd.solvers.compiled.boxes import box_values_of_policy, dilated_bonus, occupancy_range
+from omdpd.solvers.compiled.boxes import box_values_of_policy
 from omdpd.solvers.regions import Box
 
 
@@ -95,11 +96,7 @@ class CPDPO(Boxed, OnLogits):
         lam, scale = self._dual(state, policy, box)
         loss = (1.0 - feedback.rewards + lam @ (1.0 + feedback.costs)) / scale
         gamma = 2.0 * eta * H * self.gamma_scale
-        w, u = occupancy_range(policy, box.lower, box.upper, setting.mu)
-        bonus = self.bonus_scale * _bonus(policy, u, w, gamma)
-        at = (np.arange(H), feedback.trajectory.states, feedback.trajectory.actions)
-        gains = dilated_bonus(policy, box.lower, box.upper, bonus, 1.0 + 1.0 / H)
-        gains[at] -= np.cumsum(loss[::-1])[::-1] / (u[at] + gamma)
+        gains = dilated_gains(setting, box, policy, feedback, loss, gamma, self.bonus_scale)
         logits = tilted(state.logits, gains, eta, 1.0)
         return replace(state, k=state.k + 1, counts=state.counts.add(feedback), lam=lam, logits=logits)
 
@@ -113,9 +110,3 @@ class CPDPO(Boxed, OnLogits):
         pessimistic = bounded_cost(counts.cost_mean(), width, counts.visits, 1.0)
         worst = [setting.mu @ box_values_of_policy(policy, box.lower, box.upper, d)[1][0] for d in pessimistic]
         return np.where(np.array(worst) > 0.0, large, 0.0), 1.0 + 2.0 * n * large
-
-
-def _bonus(policy: Floats, u: Floats, w: Floats, gamma: float) -> Floats:
-    """b(s) = sum_a pi(a|s) (3 gamma H + H (u - w)) / (u + gamma)."""
-    H = len(policy)
-    return (policy * (3.0 * gamma * H + H * (u - w)) / (u + gamma)).sum(axis=-1)
