@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from omdpd import BanditFeedback, InvalidInputError, ProximalOMDPD, SafeStart, Session, Setting, Trajectory
+from omdpd import BanditFeedback, InvalidInputError, ProximalOMDPD, SafeStart, Session, Setting, Trajectory, Uniform
 from omdpd.learners import BVOPS, OptCMDP
 from omdpd.play import books as booking
 from omdpd.storage.journal import Journal, verify_session
@@ -415,3 +415,63 @@ def test_what_the_setting_forbids_stays_forbidden_whatever_an_episode_allows():
         play(episode, k)
         episode.end()
     assert session.learnt == 3
+
+
+def test_another_end_than_an_episode_had_is_refused(session):
+    for id in ("absorbed", "cut"):
+        play(session.begin(id), 1, steps=2)
+    session.end("absorbed", absorbed=1)
+    session.end("cut", cut=True)
+    session.end("absorbed", absorbed=1)
+    session.end("cut", cut=True)
+    for call in (
+        lambda: session.end("absorbed", absorbed=2), lambda: session.end("absorbed", cut=True),
+        lambda: session.end("absorbed"), lambda: session.end("cut", absorbed=1),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInputError, match="ended otherwise before"):
+            call()
+    assert session.episodes == 2
+
+
+def test_a_trajectory_that_is_not_what_an_open_episode_did_is_refused(session):
+    episode = session.begin("a")
+    action = episode.act(1)
+    episode.tell(0.5, 0.25)
+    states, actions, rewards = np.array([1, 0, 0, 0]), np.array([action, 0, 0, 0]), np.full(H, 0.5)
+
+    def whole(states=states, actions=actions, rewards=rewards):
+        return BanditFeedback(Trajectory(states, actions), rewards, np.full((1, H), 0.25))
+
+    for wrong in (whole(states=1 - states), whole(actions=1 - actions), whole(rewards=rewards / 2)):
+        with pytest.raises(InvalidInputError, match="step 0 of episode 'a' was otherwise before"):
+            session.tell("a", wrong)
+    session.tell("a", whole())
+    session.tell("a", whole())
+    assert session.episodes == 1
+
+
+def test_a_law_of_first_states_holds_from_the_next_update_on_after_a_restart_too(tmp_path):
+    setting, laws = replace(SETTING, n_episodes=20), np.eye(S)
+
+    def opened(name):
+        return Session.open(tmp_path / name, OptCMDP(), setting, 3)
+
+    def taught(session, ks):
+        for k in ks:
+            episode = session.begin(f"e{k}", initial=laws[k % S] if k % 2 else None)
+            play(episode, k)
+            episode.end()
+
+    with opened("one") as whole:
+        taught(whole, range(8))
+        expected = np.asarray(whole.policy())
+    for k in range(8):
+        with opened("two") as parts:
+            taught(parts, [k])
+    with opened("two") as parts, opened("one") as whole:
+        parts_name, whole_name = parts._name, whole._name
+        assert parts_name != whole_name
+        assert whole.learnt == parts.learnt == 8
+        assert np.array_equal(whole.policy(), expected)
+    with pytest.raises(InvalidInputError, match="does not keep its setting"):
+        Session(Uniform(), SETTING).begin(initial=laws[0])

@@ -81,6 +81,17 @@ def test_a_weight_that_stays_at_its_cap_rings():
     assert names == [False, False, False, True]
 
 
+@pytest.mark.parametrize(("mean", "expected"), [(0.3, False), (1.9, True)])
+def test_a_budget_that_cannot_be_kept_rings_for_the_weight_and_one_that_can_does_not(tmp_path, mean, expected):
+    """A step may cost 1, and costs this whatever is played."""
+    with Session.open(tmp_path, ProximalOMDPD.standard(), SETTING, 40) as session:
+        teach(session, 120, mean=mean)
+        assert rings(session, "weight at its cap") == expected
+        found = session.alarms()
+    with Session.open(tmp_path, ProximalOMDPD.standard(), SETTING, 40) as session:
+        assert session.alarms() == found
+
+
 def test_alarms_survive_a_restart(tmp_path):
     with Session.open(tmp_path, OptCMDP(), replace(SETTING, n_episodes=200), 7) as session:
         teach(session, 60, mean=1.6)
@@ -88,7 +99,20 @@ def test_alarms_survive_a_restart(tmp_path):
         found = session.alarms()
         assert sum(session.mind.capped) <= UPDATES
     with Session.open(tmp_path, OptCMDP(), replace(SETTING, n_episodes=200), 7) as session:
-        assert session.alarms()[:2] == found[:2]
+        assert session.alarms() == found
+
+
+def test_every_constraint_carries_over_by_itself():
+    setting = replace(SETTING, n_constraints=2, budget=[4.0, 3.0], cost_scale=[2.0, 2.0])
+    session = Session(ProximalOMDPD.cautious(), setting, carry=Carry(5, [1.0, 0.5]))
+    episode = session.begin("a")
+    for _ in range(H):
+        episode.act(0)
+        episode.tell(0.5, [0.5, 0.25])
+    episode.end()
+    session.begin("b")
+    # Of 20 and 15, 2 and 1 were spent: 18 / 4 and 14 / 4.
+    assert session.books.open["b"].budget == [4.5, 3.5]
 
 
 def test_what_was_not_spent_is_carried_over_within_bounds():

@@ -141,6 +141,7 @@ def to_end(
 ) -> Entry | None:
     """An episode ends: as a whole, absorbed in a state, or cut."""
     if id not in books.open and books.digests.get(id, "dropped") != "dropped":
+        _check_end(books, id, absorbed, cut)
         return None
     episode = opened(books, id)
     n, H = episode.told, setting.horizon
@@ -187,6 +188,8 @@ def to_tell_whole(
     entry: Entry = {
         "do": "end", "id": id, "how": kind, "at": at, "budget": limit, "met": [each.tolist() for each in met],
     }  # fmt: skip
+    if known is not None:
+        _check_steps(known, *entry["met"])
     if id in books.digests:
         if ended_by(entry, known).digest() == books.digests[id]:
             return None
@@ -226,6 +229,25 @@ def _is_known(books: Books, id: str, steps: Sequence[tuple[Any, Any, Any]]) -> b
                 for step, reward, cost in steps
             )
     return False
+
+
+def _check_end(books: Books, id: str, absorbed: Any, cut: bool) -> None:
+    """Refuse another end of an episode than it had; one whose steps are no longer kept is not asked."""
+    said = "cut" if cut else "whole" if absorbed is None else "absorbed"
+    for ended in books.recent:
+        same = ended.how in (said, "whole") and (ended.how != "absorbed" or ended.states[ended.steps] == absorbed)
+        if ended.id == id and not same:
+            raise EpisodeConflictError(f"episode {id!r} ended otherwise before")
+
+
+def _check_steps(episode: Open, states: list[int], actions: list[int], rewards: list[float], costs: Any) -> None:
+    """Refuse a whole trajectory that is not what an open episode did and was told so far."""
+    told = zip(episode.states, episode.actions, episode.rewards, episode.costs, strict=True)
+    if len(episode.states) > len(states):
+        raise EpisodeConflictError(f"episode {episode.id!r} has had {len(episode.states)} steps, not {len(states)}")
+    for h, (s, a, reward, cost) in enumerate(told):
+        if (s, a) != (states[h], actions[h]) or (reward is not None and (reward, cost) != (rewards[h], costs[h])):
+            raise EpisodeConflictError(f"step {h} of episode {episode.id!r} was otherwise before")
 
 
 def over_allowed(table: Floats, episode: Open | Ended, setting: Setting) -> Floats:

@@ -76,9 +76,11 @@ class Desk:
         self._ended.set()
 
     def check_room(self) -> None:
-        """Refuse another episode where too many are open."""
+        """Refuse another episode where too many are open, or wait to be learnt from."""
         if len(self.session.books.open) >= MOST_OPEN:
             raise TooManyOpenError(f"{MOST_OPEN} episodes are open: end or drop some first")
+        if self.session.waiting >= MOST_OPEN:
+            raise TooManyOpenError(f"{MOST_OPEN} episodes wait to be learnt from: begin others later")
 
     async def look(self) -> None:
         """Drop what never ended, again and again."""
