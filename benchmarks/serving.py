@@ -48,10 +48,10 @@ def made(folder, learner="ProximalOMDPD.standard"):
 
 
 class Server:
-    """`omdpd serve` as a process of its own."""
+    """`omdpd serve`, or another command that listens, as a process of its own."""
 
-    def __init__(self, folder, *words):
-        command = [sys.executable, "-m", "omdpd", "serve", str(folder), "--port", "0", "--rate", "1000000", *words]
+    def __init__(self, folder, command=("serve", "--rate", "1000000")):
+        command = [sys.executable, "-m", "omdpd", command[0], str(folder), "--port", "0", *command[1:]]
         alone = dict.fromkeys(("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | alone)
         line = self.process.stdout.readline()

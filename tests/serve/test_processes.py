@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the server is not tested: pip install uvicorn")
 
-from benchmarks.serving import Server, drive, episodes, kills, made, order
+from benchmarks.serving import Server, asked, drive, episodes, kills, made, order
+from tests.report.conftest import browser, new_tab  # noqa: F401  # fixtures
 
 pytestmark = pytest.mark.whole
 
@@ -54,3 +55,31 @@ def test_bytes_that_are_no_request_are_refused_and_a_slow_client_does_not_hold_o
             assert len(told) == 4
     finally:
         server.stop()
+
+
+def test_the_page_shows_what_is_played_and_that_the_server_is_gone(new_tab, tmp_path):  # noqa: F811
+    import random
+
+    server = Server(made(tmp_path / "shop"))
+    try:
+        drive(server.place, [episodes(0, random.Random(0), n=12)])
+        tab = new_tab()
+        tab.page.goto("http://{}:{}/".format(*server.place))
+        tab.page.wait_for_selector("section.card")
+        text = tab.page.inner_text("main")
+        assert "shop: ProximalOMDPD" in text
+        assert "Alarms that are quiet" in text
+        assert tab.page.locator("svg").count() == 2
+        drive(server.place, [episodes(1, random.Random(1), n=1)])
+        tab.page.wait_for_function("() => /episodes\\s+13\\b/.test(document.body.innerText)")
+        assert not tab.faults
+        assert all("{}:{}/".format(*server.place) in address for address in tab.asked)
+        looked = Server(tmp_path / "shop", command=("session", "--live"))
+        try:
+            assert asked(looked.place, "/sessions/shop/status")["ended"] == 13
+            assert "only shows" in asked(looked.place, "/sessions/shop/policy")["error"]
+        finally:
+            looked.stop()
+    finally:
+        server.stop()
+    tab.page.wait_for_selector("#fault")

@@ -37,15 +37,17 @@ def serve(
     """
     check_number("--rate", rate, "positive")
     try:
-        from omdpd.serve.running import serving
+        from omdpd.serve.running import Place, serving
     except ImportError:
         raise not_installed("omdpd serve", "uvicorn") from None
-    serving(folder, registry_of(plugin), (address, port, public, name or []), token, rate)
+    serving(folder, registry_of(plugin), Place(address, port, public, tuple(name or ()), token, rate))
 
 
 def session(
     folder: Annotated[Path, typer.Argument(help="A folder with session.toml, or with several such folders in it.")],
     new: Annotated[bool, typer.Option("--new", help="Write a session.toml to begin with.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Show it as a page that fills itself.")] = False,
+    port: Annotated[int, typer.Option(help="The port of that page; 0: any free one.")] = 8767,
     plugin: Plugins = None,
 ) -> None:
     """Show a session: episodes, budgets, alarms.
@@ -56,6 +58,13 @@ def session(
         print(f"wrote {write_starter(folder)}: edit it, then omdpd serve {folder}")
         return
     registry = registry_of(plugin)
+    if live:
+        try:
+            from omdpd.serve.running import Place, showing
+        except ImportError:
+            raise not_installed("omdpd session --live", "uvicorn") from None
+        showing(folder, registry, Place("127.0.0.1", port))
+        return
     for each, path in folders_of(folder).items():
         for line in lines_of(read_status(path, registry), each):
             print(line)

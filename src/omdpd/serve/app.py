@@ -144,6 +144,8 @@ class Application:
         if desk is None:
             names = ", ".join(self.desks)
             raise RefusedError(404, f"say which session is meant: /sessions/NAME{path}, with a NAME of {names}")
+        if desk.reads and path not in ("/status", "/health"):
+            raise RefusedError(405, "this server only shows a session: omdpd serve has one that takes part")
         said = None if route.says is None else await _said(route.says, headers, receive)
         return await self._done(route, desk, id, said, headers)
 

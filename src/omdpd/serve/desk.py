@@ -36,6 +36,8 @@ class TooManyOpenError(EpisodeConflictError):
 class Desk:
     """A session, with the threads that sync it and learn."""
 
+    reads = False  # whether it only shows what somebody else does
+
     def __init__(self, name: str, session: Session, drop_after: float) -> None:
         self.name, self.session, self.drop_after = name, session, drop_after
         self.wrong = ""

@@ -158,19 +158,15 @@ def _tell(desk: Desk, id: str, said: Tell) -> None:
     if said.steps is not None and all(each is None for each in whole):
         session.tell_steps(id, [(each.step, each.reward, each.cost) for each in said.steps])
     elif said.steps is None and not any(each is None for each in whole):
-        costs = np.atleast_2d(np.array(said.costs, dtype=np.float64).T) if _even(said.costs) else None
-        if costs is None:
+        if len({len(each) if isinstance(each, list) else -1 for each in said.costs or ()}) > 1:
             raise InvalidInputError("costs must have as many numbers in every step")
+        costs = np.atleast_2d(np.array(said.costs, dtype=np.float64).T)
         walk = Trajectory(np.array(said.states), np.array(said.actions))
         feedback = BanditFeedback(walk, np.array(said.rewards), costs)
         session.tell(checked_id(id), feedback, cut=said.cut, budget=said.budget)
         desk.ended()
     else:
         raise InvalidInputError("tell either steps, or a whole episode as states, actions, rewards and costs")
-
-
-def _even(costs: Any) -> bool:
-    return len({len(each) if isinstance(each, list) else -1 for each in costs}) <= 1
 
 
 def _end(desk: Desk, id: str, said: End) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from socket import socket as Socket
 
 from omdpd.experiments.registry import Registry
 from omdpd.report.connections import admitted, listening, run_bounded
 from omdpd.serve.app import Application
 from omdpd.serve.described import described, folders_of, open_described
 from omdpd.serve.desk import Desk
+from omdpd.serve.reading import Look
 
 # Seconds after which a thread that works gives way to one that waits: an update must not make an action late.
 SWITCH_SECONDS = 0.0005
@@ -17,24 +21,48 @@ SWITCH_SECONDS = 0.0005
 PATIENCE = 10
 
 
-def serving(
-    folder: Path, registry: Registry, place: tuple[str, int, bool, list[str]], token: str | None, rate: float
-) -> None:
-    """Serve the sessions of a folder; `place` is an address, a port, whether others may ask, and further names."""
-    address, port, _, _ = place
-    made, hosts = admitted(*place)
-    token = None if made is None else token or made
+@dataclass(frozen=True)
+class Place:
+    """Where a server listens, whether other machines may ask, its further names, its token, and requests a second."""
+
+    address: str
+    port: int
+    public: bool = False
+    names: tuple[str, ...] = ()
+    token: str | None = None
+    rate: float = 10_000.0
+
+
+def showing(folder: Path, registry: Registry, place: Place) -> None:
+    """Show the sessions of a folder that somebody else has open."""
+    looks = {name: Look(name, path, registry) for name, path in folders_of(folder).items()}
+    for each in looks.values():
+        each.status()
+    with listening(place.address, place.port) as socket:
+        _run(looks, place, socket, "showing")
+
+
+def serving(folder: Path, registry: Registry, place: Place) -> None:
+    """Serve the sessions of a folder."""
+    admitted(place.address, place.port, place.public, place.names)
     desks: dict[str, Desk] = {}
     try:
-        with listening(address, port) as socket:
+        with listening(place.address, place.port) as socket:
             for name, path in folders_of(folder).items():
                 session = open_described(path, registry)
                 session.warm_up()
                 desks[name] = Desk(name, session, described(path).drop_after)
             sys.setswitchinterval(SWITCH_SECONDS)
-            where = f"http://{hosts[0]}:{socket.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
-            print(f"serving {', '.join(desks)} at {where}", flush=True)
-            run_bounded(Application(desks, token, hosts, rate), socket, PATIENCE)
+            _run(desks, place, socket, "serving")
     finally:
         for desk in desks.values():
             desk.session.close()
+
+
+def _run(desks: Mapping[str, Desk], place: Place, socket: Socket, word: str) -> None:
+    made, hosts = admitted(place.address, place.port, place.public, place.names)
+    token = None if made is None else place.token or made
+    application = Application(desks, token, hosts, place.rate)
+    where = f"http://{hosts[0]}:{socket.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
+    print(f"{word} {', '.join(desks)} at {where}", flush=True)
+    run_bounded(application, socket, PATIENCE)
