@@ -212,8 +212,8 @@ def load(clients, seconds, learner):
         "both, with updates": [episodes(c, random.Random(c)) for c in range(clients)],
         "both, 4 clients": [episodes(c, random.Random(c)) for c in range(4)],
     }
-    for name, wanted in scripts.items():
-        server, late = Server(made(root / name.split(",")[0].replace(" ", "-") / str(len(wanted)), learner)), {}
+    for k, (name, wanted) in enumerate(scripts.items()):
+        server, late = Server(made(root / f"load-{k}", learner)), {}
         try:
             drive(server.place, [episodes(99, random.Random(99), n=20)])
             used, began = server.cpu(), time.perf_counter()

@@ -148,3 +148,12 @@ def test_nothing_yet_is_said_in_words():
 
     text = lines_of(status_of(Session(learner(), SETTING)), "new")
     assert any("Nothing yet" in line for line in text)
+
+
+def test_a_session_is_no_folder_of_results(tmp_path):
+    from omdpd.report.study import refuse_no_results
+
+    with open_described(written(tmp_path / "one"), REGISTRY):
+        pass
+    with pytest.raises(InvalidInputError, match="holds a session, not results: omdpd session .* --live shows it"):
+        refuse_no_results(tmp_path / "one")

@@ -313,6 +313,8 @@ def refuse_no_results(folder: Path, hint: str = "") -> None:
     if not (folder / "runs").is_dir() and not os.path.lexists(folder / "experiment.toml"):
         beside = [other.parent.name for other in folder.absolute().parent.glob("*/runs")]
         meant = guess(folder.name, beside)
+        if (folder / "session.json").exists():
+            raise InvalidInputError(f"{folder} holds a session, not results: omdpd session {folder} --live shows it")
         raise InvalidInputError(f"{folder} holds no results: there is no folder {folder / 'runs'}{meant}{hint}")
 
 
