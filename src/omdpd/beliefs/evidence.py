@@ -70,35 +70,14 @@ def add_scores(
         n = seen.n[h]
         write_shares(n, f, total)
         predict_mean(
-            n,
-            seen.reward[h],
-            h,
-            rewards[h],
-            reward_base,
-            f,
-            total,
-            REWARD_TRUSTS,
-            work[0],
-            work[2:],
-            chance[-1],
+            n, seen.reward[h], h, rewards[h], reward_base, f, total, REWARD_TRUSTS, work[0], work[2:], chance[-1],
             reward_score,
-        )
+        )  # fmt: skip
         for i in range(n_costs):
-            u = unit_cost(costs[i, h], 1.0)
             predict_mean(
-                n,
-                seen.cost[i, h],
-                h,
-                u,
-                cost_bases[i],
-                f,
-                total,
-                COST_TRUSTS,
-                work[0],
-                work[2:],
-                chance[i],
-                cost_score[i],
-            )
+                n, seen.cost[i, h], h, unit_cost(costs[i, h], 1.0), cost_bases[i], f, total, COST_TRUSTS, work[0],
+                work[2:], chance[i], cost_score[i],
+            )  # fmt: skip
         if h + 1 < H:
             predict_departure(n, seen.led[h], h, S, f, work[0], work[1], moved, kernel_score)
     for k in range(N_WEIGHTS):
