@@ -6,12 +6,12 @@ import pytest
 from omdpd.learners.cpdpo import CPDPO
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.boxes import best_kernel, occupancy_bound
+from omdpd.solvers.compiled.boxes import best_kernel
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, optimistic_tables
 from tests.references.policy_by_hand import exponential
 from tests.references.trivial_world import late_averages
-from tests.references.upper_occupancy import most_value
+from tests.references.upper_occupancy import most_occupancy, most_value
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -46,7 +46,7 @@ def test_episodes_go_line_by_line():
         cost = [most_value(pi, box, setting.mu, d[i]) for i in range(I)]
         lam = large * (np.array(cost) > 0)
         switched += bool(lam.any())
-        u, w = occupancy_bound(pi, box.lower, box.upper, setting.mu), least_occupancy(pi, box, setting.mu)
+        u, w = most_occupancy(pi, box, setting.mu), least_occupancy(pi, box, setting.mu)
         loss = (1 - met.rewards + lam @ (1 + met.costs)) / (1 + 2 * I * large)
         assert np.all((loss >= 0) & (loss <= 1))
         b = 0.2 * (pi * (3 * gamma * H + H * (u - w)) / (u + gamma)).sum(-1)

@@ -6,12 +6,13 @@ import pytest
 from omdpd.learners.pdbps import PDBPS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
-from omdpd.solvers.compiled.boxes import best_kernel, occupancy_bound
+from omdpd.solvers.compiled.boxes import best_kernel
 from tests.learners.test_cpdpo import least_occupancy
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, optimistic_tables
 from tests.references.policy_by_hand import exponential
 from tests.references.trivial_world import late_averages
+from tests.references.upper_occupancy import most_occupancy
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -37,7 +38,7 @@ def test_episodes_go_line_by_line():
         ]
         assert min(loss) >= 0
         assert max(loss) <= 1
-        u, w = occupancy_bound(pi, box.lower, box.upper, setting.mu), least_occupancy(pi, box, setting.mu)
+        u, w = most_occupancy(pi, box, setting.mu), least_occupancy(pi, box, setting.mu)
         b = 0.2 * (pi * (3 * gamma * H + H * (u - w)) / (u + gamma)).sum(-1)
         gains = np.repeat(b[:, :, None], A, axis=2)
         for h in reversed(range(H - 1)):

@@ -3,10 +3,11 @@ import pytest
 
 from omdpd.beliefs.counting import iterated_log_width
 from omdpd.learners.policy_steps import policy_of_logits, tilted, truncated_values
-from omdpd.solvers.compiled.boxes import dilated_bonus, occupancy_bound, occupancy_range
+from omdpd.solvers.compiled.boxes import dilated_bonus, occupancy_range
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from tests.references.instances import kernel_inside, random_box, random_kernel, random_law, random_policy
 from tests.references.policy_by_hand import evaluate, exponential
+from tests.references.upper_occupancy import most_occupancy
 
 H, S, A = 4, 3, 2
 
@@ -39,12 +40,12 @@ def test_tilting_is_exponential_weights_and_survives_huge_gains():
     assert np.array_equal(extreme.sum(-1), np.ones((H, S)))
 
 
-def test_occupancy_bounds_hold_for_kernels_of_the_box_and_the_upper_one_is_the_other_kernels():
+def test_occupancy_bounds_hold_for_kernels_of_the_box_and_the_upper_one_is_reached():
     rng = np.random.default_rng(3)
     box, inside = random_box(rng, H, S, A)
     policy, mu = random_policy(rng, H, S, A), random_law(rng, S)
     least, most = occupancy_range(policy, box.lower, box.upper, mu)
-    assert np.allclose(most, occupancy_bound(policy, box.lower, box.upper, mu), rtol=0, atol=1e-14)
+    assert np.allclose(most, most_occupancy(policy, box, mu), rtol=0, atol=1e-14)
     for p in (inside, *(kernel_inside(rng, box) for _ in range(30))):
         q = occupancy_of_policy(policy, p, mu)
         assert np.all(q <= most + 1e-12)

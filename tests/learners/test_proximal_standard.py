@@ -11,11 +11,12 @@ from numba import njit
 from omdpd.beliefs.confidence import KnownModel
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import KEPT
+from omdpd.beliefs.rules import is_futile
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.standard import state as at
-from omdpd.learners.standard.believing import Dials, is_futile
+from omdpd.learners.standard.believing import Dials, has_overflowed
 from omdpd.learners.standard.steps import write_prices
 from omdpd.learners.surrogate import Stepping, Weighting
 from omdpd.problem.arrays import InvalidInputError
@@ -60,7 +61,7 @@ def play_noting(learner, cmdp, kind, episodes, n_tables=3, n_episodes=60):
 def prices_and_futility(dials, sizes, parts, prices):
     """A door into two rules that only compiled code calls."""
     write_prices(dials, sizes, parts, parts.q, prices)
-    return is_futile(dials, parts)
+    return is_futile(has_overflowed(dials, parts), parts.account[at.NOVELTY])
 
 
 def dials_of(learner, state):

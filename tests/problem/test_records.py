@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.storage.packing import pack, unpack
 
 
@@ -16,7 +16,7 @@ class Plain:
     z: float | None = None
 
 
-@quick
+@fast_init
 @dataclass(frozen=True)
 class Quick:
     x: float
@@ -65,4 +65,4 @@ def test_a_class_that_does_more_than_write_its_fields_is_refused():
 
     for cls in (Checked, Fresh):
         with pytest.raises(TypeError, match="does more than write its fields"):
-            quick(cls)
+            fast_init(cls)

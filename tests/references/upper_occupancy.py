@@ -17,6 +17,12 @@ def most_mass(policy, box, initial, h, s, a):
     return float(initial @ reach) * policy[h, s, a]
 
 
+def most_occupancy(policy, box, initial):
+    """`most_mass` of every pair, (H, S, A)."""
+    found = [most_mass(policy, box, initial, *at) for at in np.ndindex(policy.shape)]
+    return np.reshape(found, policy.shape)
+
+
 def most_value(policy, box, initial, table):
     """max over kernels in the box of the value of `table` under `policy`."""
     V = np.zeros(len(initial))

@@ -18,7 +18,7 @@ from omdpd.beliefs.counting import bernstein, box_bounds, empirical_tables, opti
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.rules import episodes_for
 from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import Setting
 from omdpd.solvers.regions import Box, Kernel, Region
 
@@ -40,7 +40,7 @@ SCALES = ("reward_scale", "cost_scale", "transition_scale")
 R = TypeVar("R", bound=Region, covariant=True)
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Estimate(Generic[R]):
     """What a learner believes before an episode, with the kind of region that its estimator makes.

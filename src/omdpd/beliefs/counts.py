@@ -12,14 +12,14 @@ import numpy as np
 
 from omdpd.beliefs.counting import add_counts
 from omdpd.problem.arrays import Floats
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
 # Costs that are not summed.
 NO_COSTS = np.zeros((0, 1))
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Counts:
     """Everything a learner keeps of the past: sums only; means are derived when needed.

@@ -23,7 +23,7 @@ from omdpd.beliefs.visits import Visits
 from omdpd.jit.decorators import entry, rule
 from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
 # A predicted mean is kept this far from 0 and 1 before its logarithm is taken.
@@ -60,40 +60,24 @@ def add_scores(
     """Add one episode to the scores (m,), (m, 1) and (I, m, trust); bases are the means of everything met."""
     H, n_costs = len(rewards), len(costs)
     f, total = np.empty((H, N_WEIGHTS)), np.empty(N_WEIGHTS)
-    moved, chance, work = np.ones(N_WEIGHTS), np.ones((n_costs + 1, N_TRUSTS, N_WEIGHTS)), np.empty((7, N_WEIGHTS))
+    moved, chance, work = np.empty(N_WEIGHTS), np.empty((n_costs + 1, N_TRUSTS, N_WEIGHTS)), np.empty((7, N_WEIGHTS))
+    for k in range(N_WEIGHTS):
+        moved[k] = 1.0
+        for i in range(n_costs + 1):
+            for j in range(N_TRUSTS):
+                chance[i, j, k] = 1.0
     for h in range(H):
         n = seen.n[h]
         write_shares(n, f, total)
         predict_mean(
-            n,
-            seen.reward[h],
-            h,
-            rewards[h],
-            reward_base,
-            f,
-            total,
-            REWARD_TRUSTS,
-            work[0],
-            work[2:],
-            chance[-1],
+            n, seen.reward[h], h, rewards[h], reward_base, f, total, REWARD_TRUSTS, work[0], work[2:], chance[-1],
             reward_score,
-        )
+        )  # fmt: skip
         for i in range(n_costs):
-            u = unit_cost(costs[i, h], 1.0)
             predict_mean(
-                n,
-                seen.cost[i, h],
-                h,
-                u,
-                cost_bases[i],
-                f,
-                total,
-                COST_TRUSTS,
-                work[0],
-                work[2:],
-                chance[i],
-                cost_score[i],
-            )
+                n, seen.cost[i, h], h, unit_cost(costs[i, h], 1.0), cost_bases[i], f, total, COST_TRUSTS, work[0],
+                work[2:], chance[i], cost_score[i],
+            )  # fmt: skip
         if h + 1 < H:
             predict_departure(n, seen.led[h], h, S, f, work[0], work[1], moved, kernel_score)
     for k in range(N_WEIGHTS):
@@ -274,7 +258,7 @@ def write_by_step(keys: Integers, counts: Floats, group: int, found: Floats) -> 
 
 
 # ------------------------------------------------------------------------------------------- as states keep them
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """What is kept besides counts in tables: sums of squares, and the scores of every weight.

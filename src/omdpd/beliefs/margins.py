@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from omdpd.beliefs import rules
 from omdpd.beliefs.memory import TableMemory
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Caution:
     """What a margin depends on besides the beliefs.

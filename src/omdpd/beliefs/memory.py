@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omdpd.jit.decorators import entry, rule
+from omdpd.jit.decorators import entry, rule, short_rule
 from omdpd.problem.arrays import Floats
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.solvers.compiled.products import largest
 
 # Two tables whose normalised entries agree to this are the same constraint.
@@ -36,7 +36,7 @@ class Kept(NamedTuple):
     tally: Floats
 
 
-@entry
+@short_rule
 def overflowed(capacity: float, n_labels: float) -> bool:
     """Whether more tables came than a memory holds."""
     return capacity != ENDLESS and n_labels > max(capacity, 1.0)
@@ -135,7 +135,7 @@ def meet(kept: Kept, table: Floats, capacity: float) -> bool:
     return True
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class TableMemory:
     """Up to `capacity` distinct tables, least recently met first; capacity 0 keeps the last table alone.

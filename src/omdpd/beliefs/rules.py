@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from omdpd.jit.decorators import entry, glue, rule
+from omdpd.jit.decorators import entry, glue, rule, short_rule
 from omdpd.problem.arrays import Floats
 
 # With an unknown number of episodes max(k, 256) stands for K in the logarithms and in gamma: early on both would change
@@ -18,7 +18,7 @@ from omdpd.problem.arrays import Floats
 MIN_EPISODES = 256.0
 
 
-@entry
+@short_rule
 def episodes_for(known: float, k: float) -> float:
     """K, or max(k, 256) before one-based episode k if K is not known (0)."""
     return known if known > 0.0 else max(k, MIN_EPISODES)
@@ -249,13 +249,13 @@ REVEALED = 1.5
 SOON = 1000.0
 
 
-@entry
+@short_rule
 def is_exceeded(excess: float, horizon: int) -> bool:
     """Whether a plan exceeds a row by more than a solver's rounding."""
     return excess > EXCEEDED * horizon
 
 
-@entry
+@short_rule
 def margin_share(share: float, exceeded: bool, revealed: bool) -> float:
     """The share of the margin after a plan: less where a lifted row was exceeded, else more, up to all of it.
 
@@ -271,19 +271,19 @@ def margin_share(share: float, exceeded: bool, revealed: bool) -> float:
     return min(GROWTH * share, 1.0)
 
 
-@entry
+@short_rule
 def novelty_after(novelty: float, distance: float) -> float:
     """How far revealed tables have been from the remembered ones, with one more that was so far."""
     return (1.0 - FORGET) * novelty + FORGET * distance
 
 
-@entry
+@short_rule
 def is_futile(overflowed: bool, novelty: float) -> bool:
     """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""
     return overflowed and novelty > NOVEL
 
 
-@entry
+@short_rule
 def errors_for(z: float, growth: float, k: float) -> float:
     """z_k = z (1 + ln(1 + k/1000))^growth: the standard errors of safety after k episodes.
 
@@ -295,7 +295,7 @@ def errors_for(z: float, growth: float, k: float) -> float:
     return z * (1.0 + math.log(1.0 + k / SOON)) ** growth if growth != 0.0 else z
 
 
-@entry
+@short_rule
 def margin(z: float, share: float, variance: float, horizon: int, revealed: bool) -> float:
     """What every entry of a cost table is raised by: z standard errors of the plan's cost, over H."""
     return (REVEALED * z if revealed else z) * share / horizon * math.sqrt(variance)

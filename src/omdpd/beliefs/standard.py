@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omdpd.problem.arrays import Floats, check_settings
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import Setting
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Prices:
     """What the last plan would pay for a little more of each cost: `each` (J,) of `tables` (J, ...)."""

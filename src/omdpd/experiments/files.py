@@ -17,14 +17,9 @@ from omdpd.experiments.registry import Registry, UnknownNameError
 from omdpd.experiments.spec import (
     KINDS,
     MAX_ENTRIES,
-    EpisodesKnown,
     Experiment,
     Kind,
-    Logged,
-    Policies,
-    Record,
     RunSpec,
-    Starts,
     WorldSpec,
     entries_of,
 )
@@ -140,17 +135,18 @@ def _is_text(name: str) -> bool:
     return name.encode(errors="replace").decode() == name
 
 
-class Rest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an experiment says besides its worlds, natures and learners."""
-
-    episodes: int
-    seeds: int = 5
-    first_seed: int = 0
-    record: Record = "thinned"
-    policies: Policies = msgspec.UNSET
-    episodes_known: EpisodesKnown = msgspec.UNSET
-    logged: Logged = msgspec.UNSET
-    start: Starts = msgspec.UNSET
+# What an experiment says besides its worlds, natures and learners.
+Rest = msgspec.defstruct(
+    "Rest",
+    [
+        (each.name, each.type) if each.required else (each.name, each.type, each.default)
+        for each in msgspec.structs.fields(Experiment)
+        if each.name not in KINDS
+    ],
+    namespace={"__doc__": "What an experiment says besides its worlds, natures and learners."},
+    frozen=True,
+    forbid_unknown_fields=True,
+)
 
 
 def _decoded(file: Path) -> dict[str, Any]:

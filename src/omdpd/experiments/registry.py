@@ -50,7 +50,7 @@ from omdpd.jit.cache import fingerprint
 from omdpd.learners import LEARNERS
 from omdpd.learners.settings import settings_of, types_of
 from omdpd.natures import NATURES
-from omdpd.problem.arrays import InvalidInputError, guess, shown
+from omdpd.problem.arrays import InvalidInputError, shown, suggestion
 from omdpd.problem.strangers import strangers_code
 from omdpd.storage.provenance import running_version
 from omdpd.storage.run_folder import RunFolder
@@ -156,7 +156,7 @@ class Registry:
         """The type of spec that a name stands for, or a sentence with the names there are."""
         if not isinstance(name, str) or name not in self.sources[kind]:
             there = ", ".join(self.sources[kind])
-            meant = guess(name, self.sources[kind]) if isinstance(name, str) else ""
+            meant = suggestion(name, self.sources[kind]) if isinstance(name, str) else ""
             raise UnknownNameError(f"there is no {kind[:-1]} {shown(name)}{meant}; there are {there} ({PLUGIN_HINT})")
         source = self.sources[kind][name]
         return _spec_type(kind, name, source.load(kind, name), source.plugin)

@@ -37,7 +37,7 @@ from omdpd.learners.potential import Potential, positive_part
 from omdpd.learners.protocol import Card, Certificate, Plan, Report
 from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats, check_settings, named, weighted_sum
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
 from omdpd.solvers.compiled.products import dots, half_square
@@ -95,7 +95,7 @@ HintName = Literal["last-gradient", "as-printed"]
 DivergenceName = Literal["euclidean", "kl"]
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class State:
     """Everything OMDPD carries from one episode to the next; `k` episodes have been seen.

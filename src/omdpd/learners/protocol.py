@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from omdpd.beliefs.confidence import Estimate
 from omdpd.beliefs.counts import Counts
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import Feedback, FeedbackKind, Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Region
 from omdpd.storage.packing import classes_of, hints_of, pack, unpack
 
 
-@quick
+@fast_init
 @dataclass(frozen=True)
 class Certificate:
     """Bounds a learner can state while it runs (where its region contains the truth and costs are met by q*).
@@ -48,7 +48,7 @@ class Plan:
     occupancy: Floats
 
 
-@quick
+@fast_init
 @dataclass(frozen=True)
 class Promise:
     """What the plans of all episodes so far promised: sum_k r~_k.q_k, and sum_k max_i [d_{k,i}.q_k]^+."""
@@ -57,7 +57,7 @@ class Promise:
     violation: float
 
 
-@quick
+@fast_init
 @dataclass(frozen=True)
 class Report:
     """What a learner tells the record after an episode; a number that does not apply is None.

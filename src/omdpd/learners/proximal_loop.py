@@ -43,7 +43,7 @@ from omdpd.solvers.regions import Region
 
 
 @dataclass(eq=False)
-class Work:
+class OpenState:
     """A state while an episode is learnt, with the names of `standard.state.Parts`: its arrays are changed in place.
 
     `warm` says whether the last step started from `start`, `parent` where the rows of the beliefs' graph were before it
@@ -103,43 +103,43 @@ class Work:
 
 
 # ------------------------------------------------------------------------------------------ what the steps ask
-def flow_of(s: Work, q: Floats) -> Floats:
+def flow_of(s: OpenState, q: Floats) -> Floats:
     """What inner products with tables are taken of."""
     return flow(s.believed.region, q)
 
 
-def potential_before(d: Dials, z: Sizes, s: Work, k: float) -> Slope:
+def potential_before(d: Dials, z: Sizes, s: OpenState, k: float) -> Slope:
     """The potential before one-based episode k."""
     return s.loop.weighting.potential(s.setting, int(k)).phi
 
 
-def distance_of(s: Work, q: Floats, q_other: Floats) -> float:
+def distance_of(s: OpenState, q: Floats, q_other: Floats) -> float:
     """D(q, q')."""
     return distance(s.believed.region, q, q_other)
 
 
-def meets_tables(z: Sizes, s: Work, x: Floats) -> bool:
+def meets_tables(z: Sizes, s: OpenState, x: Floats) -> bool:
     """Whether a plan meets every remembered table as it is."""
     return not any(is_exceeded(largest_dot(kept.stack, x), z.H) for kept in s.memory if kept.tables)
 
 
-def has_overflowed(d: Dials, s: Work) -> bool:
+def has_overflowed(d: Dials, s: OpenState) -> bool:
     """Whether more tables of some constraint came than are remembered."""
     return any(kept.overflowed for kept in s.memory)
 
 
-def novelty_after(s: Work, tables: Floats) -> float:
+def novelty_with(s: OpenState, tables: Floats) -> float:
     """How far revealed tables have been from the remembered ones, with these; the memory is the one before them."""
     return s.caution.after_tables(s.memory, tables).novelty
 
 
-def remember(d: Dials, z: Sizes, s: Work, tables: Floats) -> bool:
+def remember(d: Dials, z: Sizes, s: OpenState, tables: Floats) -> bool:
     """Put revealed tables into the memory; whether other tables are kept now."""
     before, s.memory = s.memory, tuple([kept.meet(table) for kept, table in zip(s.memory, tables, strict=True)])
     return not all(now.same_as(old) for now, old in zip(s.memory, before, strict=True))
 
 
-def hinges_met(d: Dials, z: Sizes, s: Work, futile: bool) -> tuple[Floats, Floats, bool]:
+def hinges_met(d: Dials, z: Sizes, s: OpenState, futile: bool) -> tuple[Floats, Floats, bool]:
     """The hinges of the surrogate that was met: tables, weights, and whether old multipliers fit."""
     if isinstance(s.loop.estimator, SharingEstimator):
         assert isinstance(s.counts, Visits)
@@ -149,7 +149,7 @@ def hinges_met(d: Dials, z: Sizes, s: Work, futile: bool) -> tuple[Floats, Float
 
 
 def mirror_step(
-    z: Sizes, s: Work, eta: float, warm: bool, tables: Floats, weights: Floats, q: Floats
+    z: Sizes, s: OpenState, eta: float, warm: bool, tables: Floats, weights: Floats, q: Floats
 ) -> tuple[float, float, int, int, float]:
     """argmin eta (-r~.q + sum_j w_j [d_j.q]^+) + D(q, q_hat) over the beliefs' region; multipliers are written."""
     n = len(weights)
@@ -159,12 +159,12 @@ def mirror_step(
     return float(step.gap), float(step.scale), step.iterations, int(step.status), float(step.residual)
 
 
-def count(z: Sizes, s: Work, met: Feedback) -> None:
+def count(z: Sizes, s: OpenState, met: Feedback) -> None:
     """Add an episode to counts and evidence."""
     s.counts, s.evidence = _counted(s.counts, s.evidence, [met])
 
 
-def believe(d: Dials, z: Sizes, s: Work, prices: Floats) -> bool:
+def believe(d: Dials, z: Sizes, s: OpenState, prices: Floats) -> bool:
     """Step 1: beliefs, on a graph that may have grown, and hinges; whether old multipliers fit the hinges."""
     layout, region = Layout.of(s.setting, s.counts) if isinstance(s.counts, Visits) else None, s.believed.region
     s.parent = layout.parents(region) if layout is not None and isinstance(region, Graph) else None
@@ -179,17 +179,17 @@ def believe(d: Dials, z: Sizes, s: Work, prices: Floats) -> bool:
     return s.warm
 
 
-def law_of(s: Work) -> Region:
+def law_of(s: OpenState) -> Region:
     """The believed kernels as they are now."""
     return s.believed.region
 
 
-def law_moved(z: Sizes, s: Work, before: Region) -> float:
+def law_moved(z: Sizes, s: OpenState, before: Region) -> float:
     """A bound on how far, in L1, any policy's occupancy moved from an earlier kernel to the believed one."""
     return kernel_move(before, s.believed.region, s.parent)
 
 
-def choose(z: Sizes, s: Work) -> None:
+def choose(z: Sizes, s: OpenState) -> None:
     """Nothing: the policy is asked of the plan."""
 
 
@@ -199,7 +199,7 @@ def copy_vector(source: Floats, target: Floats) -> None:
 
 
 ASKED = (
-    flow_of, potential_before, distance_of, meets_tables, has_overflowed, novelty_after, remember, hinges_met,
+    flow_of, potential_before, distance_of, meets_tables, has_overflowed, novelty_with, remember, hinges_met,
     mirror_step, count, believe, law_of, law_moved, choose, copy_vector,
 )  # fmt: skip
 STEPS = in_python(steps, {each.__name__: each for each in ASKED})
@@ -223,7 +223,7 @@ class Loop:
         q_hat = _first_occupancy(self.estimator, setting, believed.region)
         a, multipliers = np.zeros(at.N_ACCOUNT), np.zeros(self._most_hinges(setting))
         a[at.ETA], a[at.SHARE] = eta, 1.0
-        s = Work(
+        s = OpenState(
             self, setting, counts, evidence, (TableMemory(int(self.dials.capacity)),) * n, a, np.zeros(n), np.zeros(n),
             multipliers, multipliers.copy(), believed, 0.0, q_hat.copy(), q_hat, q_hat.copy(), none, np.zeros(0),
         )  # fmt: skip
@@ -254,7 +254,7 @@ class Loop:
         tables, weights, _ = hinges_met(d, z, s, futile)
         return Surrogate(before.believed.reward, Hinges(tables, weights))
 
-    def _opened(self, state: State) -> Work:
+    def _opened(self, state: State) -> OpenState:
         """A state to be changed; arrays that others may hold are copied, or replaced and never written to."""
         a, n, hinges, plan = account_of(state), len(state.multipliers), state.predicted.hinges, np.zeros(state.q.shape)
         if self.estimator.covers_truth and state.drift is None:
@@ -263,7 +263,7 @@ class Loop:
         multipliers[:n] = state.multipliers
         if state.caution is not None and state.caution.plan is not None:
             plan[...] = state.caution.plan
-        return Work(
+        return OpenState(
             self, state.setting, state.counts, state.evidence if isinstance(state.evidence, Scores) else None,
             state.memory, a, state.V.copy(), state.weights.copy(), multipliers, multipliers.copy(), state.believed,
             state.margin, state.q.copy(), state.q_hat.copy(), plan, hinges.tables, hinges.weights,
@@ -310,7 +310,7 @@ def _beliefs(
     return shared_row_estimate(estimator, setting, counts, scores, layout, prices, caution)
 
 
-def _hinges(d: Dials, s: Work, futile: bool) -> tuple[Floats, Floats, bool]:
+def _hinges(d: Dials, s: OpenState, futile: bool) -> tuple[Floats, Floats, bool]:
     """One hinge per constraint (its estimate), or per remembered table (with its margin)."""
     before, kept = int(s.account[at.HINGES]), remembered_tables(s.weights, s.memory)
     if d.bandit:
@@ -323,7 +323,7 @@ def _hinges(d: Dials, s: Work, futile: bool) -> tuple[Floats, Floats, bool]:
     return tables, weights, len(weights) == before
 
 
-def _lifted(s: Work, futile: bool, tables: Floats) -> Floats:
+def _lifted(s: OpenState, futile: bool, tables: Floats) -> Floats:
     """Revealed tables with their margins, under these beliefs."""
     if s.shared is not None and isinstance(s.loop.estimator, SharingEstimator):
         return s.shared.lifted(s.loop.estimator, s.caution, futile, tables)

@@ -15,13 +15,13 @@ from omdpd.beliefs.visits import Visits
 from omdpd.learners.standard import state as at
 from omdpd.learners.surrogate import Surrogate
 from omdpd.problem.arrays import Floats
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Region
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class State:
     """Everything carried from one episode to the next; `k` episodes have been seen, and q is played in the next.

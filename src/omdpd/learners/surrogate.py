@@ -15,7 +15,7 @@ from omdpd.beliefs.rows import table_drift
 from omdpd.learners.potential import Potential
 from omdpd.learners.standard import weights
 from omdpd.problem.arrays import Floats, Integers, check_settings
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.products import dot, half_square
 from omdpd.solvers.graph import Graph
@@ -78,7 +78,7 @@ class Stepping:
         return setting.horizon * float(eta)
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Surrogate:
     """-r~.q + sum_j w_j [d_j.q]^+; on a graph it is asked about the flow of q."""

@@ -21,7 +21,7 @@ from omdpd.play.compiled.episode import add_judgement, at_least
 from omdpd.play.rows import regret_curve
 from omdpd.problem.arrays import Floats, expected, inner
 from omdpd.problem.cmdp import CMDP, Round
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.planning import best_plan_against
 from omdpd.solvers.programs import least_total_violation, written_out
@@ -43,7 +43,7 @@ MAX_NUMBERS = 2**22
 MAX_HINDSIGHT = 2**21
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """One episode: the policy's true value, and its true excess cost per constraint (I,)."""
@@ -52,7 +52,7 @@ class Assessment:
     excess: Floats
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Totals:
     """What a run amounts to after `episodes`: sums over its episodes.

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_budget, guess, named, not_installed, shown
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_budget, named, not_installed, shown, suggestion
 from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
 from omdpd.storage.atomic import opened_plain
 
@@ -254,7 +254,7 @@ def _named(costs: str | Sequence[str], names: ColumnNames) -> dict[str, str]:
 def _place(name: str, head: Sequence[str], where: str) -> int:
     if name not in head:
         raise InvalidInputError(
-            f"{where} has no column {name!r}{guess(name, head)}; it has {', '.join(head) or 'none'}"
+            f"{where} has no column {name!r}{suggestion(name, head)}; it has {', '.join(head) or 'none'}"
         )
     if list(head).count(name) > 1:
         raise InvalidInputError(f"{where} has several columns {name!r}: name them apart")

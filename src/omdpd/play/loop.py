@@ -27,7 +27,7 @@ from omdpd.play.scene import Scene
 from omdpd.play.start import started
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.regions import Region
 from omdpd.solvers.sweeps import occupancy_under
@@ -44,7 +44,7 @@ POINTS_PER_DECADE = 500
 MAX_BATCH, BATCH_SECONDS, MAX_SINGLE = 4096, 0.02, 64
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Progress:
     """A run between two episodes: everything that is needed to go on.

@@ -315,14 +315,14 @@ def as_policy(name: str, value: npt.ArrayLike, shape: tuple[int, int, int] | Non
 def named(table: Mapping[str, T], name: str, kind: str) -> T:
     """Look a name up, or say which names there are."""
     if name not in table:
-        raise InvalidInputError(f"there is no {kind} {name!r}{guess(name, table)}; there are {', '.join(table)}")
+        raise InvalidInputError(f"there is no {kind} {name!r}{suggestion(name, table)}; there are {', '.join(table)}")
     return table[name]
 
 
-def guess(name: str, names: Iterable[str]) -> str:
+def suggestion(name: str, names: Iterable[str]) -> str:
     """What somebody may have meant by a name that is none, as a part of the sentence that says so; empty if unknown.
 
-    >>> guess("Unifrm", ["Uniform", "OptCMDP"])
+    >>> suggestion("Unifrm", ["Uniform", "OptCMDP"])
     " (did you mean 'Uniform'?)"
     """
     by_lower = {each.lower(): each for each in names}

@@ -31,7 +31,7 @@ from omdpd.problem.labels import Scenarios as Scenarios
 from omdpd.problem.laws import Laws
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.masks import Allowed, Mask, as_mask, fitted
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import FeedbackKind, Setting
 from omdpd.problem.tables import (
     ASKED_FOR,
@@ -385,7 +385,7 @@ class CMDP:
         return tables if self.mask is None else np.asarray(self.mask.everywhere(tables))
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Round:
     """One episode's mean tables: `reward` (H, S, A), `cost` (I, H, S, A, budget taken off), and how they are observed.

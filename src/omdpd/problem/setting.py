@@ -22,7 +22,7 @@ from omdpd.problem.arrays import (
     within,
 )
 from omdpd.problem.masks import as_mask, fitted
-from omdpd.problem.records import WHERE_SET, quick
+from omdpd.problem.records import WHERE_SET, fast_init
 
 # "bandit": rewards and costs met along the trajectory.  "full": the rewards met, and the whole cost tables.
 FeedbackKind = Literal["bandit", "full"]
@@ -121,7 +121,7 @@ class Setting:
         return (self.horizon, self.n_states, self.n_actions)
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """The states and actions of one episode, ``(H,)`` each."""
@@ -130,7 +130,7 @@ class Trajectory:
     actions: Integers
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class BanditFeedback:
     """One episode with the rewards ``(H,)`` and the costs ``(I, H)`` met on the way (costs less budget per step)."""
@@ -140,7 +140,7 @@ class BanditFeedback:
     costs: Floats
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class FullFeedback:
     """One episode with the rewards met ``(H,)`` and the whole cost tables ``(I, H, S, A)``."""

@@ -24,7 +24,7 @@ from typing import Any
 
 from omdpd.experiments.files import stored_experiment
 from omdpd.play.units import Units, in_user_units
-from omdpd.problem.arrays import InvalidInputError, guess
+from omdpd.problem.arrays import InvalidInputError, suggestion
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
@@ -312,7 +312,7 @@ def refuse_no_results(folder: Path, hint: str = "") -> None:
     """Refuse a folder without results, with the name that may have been meant."""
     if not (folder / "runs").is_dir() and not os.path.lexists(folder / "experiment.toml"):
         beside = [other.parent.name for other in folder.absolute().parent.glob("*/runs")]
-        meant = guess(folder.name, beside)
+        meant = suggestion(folder.name, beside)
         if (folder / "session.json").exists():
             raise InvalidInputError(f"{folder} holds a session, not results: omdpd session {folder} --live shows it")
         raise InvalidInputError(f"{folder} holds no results: there is no folder {folder / 'runs'}{meant}{hint}")

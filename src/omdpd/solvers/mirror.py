@@ -16,7 +16,7 @@ from enum import IntEnum
 import numpy as np
 
 from omdpd.problem.arrays import Floats, inner
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.solvers.compiled.box_step.solve import solve_box
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 from omdpd.solvers.compiled.flow import flow_residual
@@ -48,7 +48,7 @@ class Divergence(IntEnum):
     KL = 1
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Hinges:
     """Penalties w_j [d_j.q]^+: `tables` (m, H, S, A), `weights` (m,).
@@ -74,7 +74,7 @@ class Hinges:
         return inner(self.tables, occupancy)
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Step:
     """The answer of a mirror step.
@@ -186,7 +186,7 @@ def smoothed(occupancy: Floats, share: float) -> Floats:
     return (1.0 - share) * occupancy + share / (S * A)
 
 
-@quick
+@fast_init
 @dataclass(frozen=True)
 class SolveLog:
     """What a run says of its solves: how many, how many failed, the worst certificate."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from omdpd.problem.arrays import Booleans, Floats, InvalidInputError
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.solvers.compiled.boxes import inside, tighten
 from omdpd.solvers.graph import Graph
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Box:
     """B = {p : lower <= p <= upper, rows sum to one}, shapes (H, S, A, S), tightened to bounds that are reached."""
@@ -37,7 +37,7 @@ class Box:
         return Box(*tighten(np.where(support, self.lower, 0.0), np.where(support, self.upper, 0.0)))
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """A single kernel (H, S, A, S): known, or estimated and taken at its word."""

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from omdpd.solvers.compiled.boxes import occupancy_bound, visited_bound
+from omdpd.solvers.compiled.boxes import occupancy_range, visited_bound
 from tests.references.instances import random_box, random_law, random_policy
 from tests.references.upper_occupancy import most_mass
 
@@ -17,5 +17,5 @@ def test_upper_occupancies_of_a_trajectory(seed):
     found = visited_bound(policy, box.lower, box.upper, mu, states, actions)
     for h in range(H):
         assert found[h] == pytest.approx(most_mass(policy, box, mu, h, states[h], actions[h]))
-    everywhere = occupancy_bound(policy, box.lower, box.upper, mu)
+    _, everywhere = occupancy_range(policy, box.lower, box.upper, mu)
     assert np.allclose(found, everywhere[np.arange(H), states, actions])

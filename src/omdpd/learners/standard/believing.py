@@ -24,7 +24,8 @@ from omdpd.beliefs.rows import (
     write_cost,
     write_reward,
 )
-from omdpd.jit.decorators import rule
+from omdpd.beliefs.rules import errors_for, is_futile, margin, novelty_after
+from omdpd.jit.decorators import glue, rule
 from omdpd.learners.standard.state import HINGES, NOVELTY, SHARE, STARTED, Parts, Sizes, kept_of
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.entries import sum_of_vector
@@ -52,7 +53,7 @@ class Dials(NamedTuple):
     z_power: float = 0.0
 
 
-@rule
+@glue
 def dials_of(given: Floats) -> Dials:
     """The dials, by name."""
     return Dials(
@@ -93,13 +94,14 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     )  # fmt: skip
     if d.bandit:
         return write_estimated_hinges(d, z, s, noise, own, common)
-    return write_revealed_hinges(d, z, s, is_futile(d, s), s.policy, s.tables, s.hinge_weights)
+    futile = is_futile(has_overflowed(d, s), s.account[NOVELTY])
+    return write_revealed_hinges(d, z, s, futile, s.policy, s.tables, s.hinge_weights)
 
 
-@rule
+@glue
 def errors_now(d: Dials, z: Sizes, s: Parts) -> float:
     """The standard errors of safety after all episodes that were counted."""
-    return rules.errors_for(d.z, d.z_power, sum_of_vector(s.visits) / z.H)
+    return errors_for(d.z, d.z_power, sum_of_vector(s.visits) / z.H)
 
 
 @rule
@@ -112,7 +114,7 @@ def write_estimated_hinges(d: Dials, z: Sizes, s: Parts, noise: Floats, own: Flo
             # The policy in the state is still that of the last plan.
             variance = cost_variance(g, s.plan, s.policy, s.cost[i], Errors(s.own, s.common))
             variance += noise_variance(g, s.plan, noise[i], Errors(own[i], common[i]), np.empty((2, s.plan.size)))
-            lift = rules.margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, False)
+            lift = margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, False)
         for e in range(s.plan.size):
             s.tables[i, e] = s.cost[i, e] + lift
         s.hinge_weights[i] = s.weights[i]
@@ -134,7 +136,7 @@ def write_revealed_hinges(
             lift = 0.0
             if started and d.z > 0.0 and not futile:
                 variance = cost_variance(g, s.plan, chosen, s.kept[j], Errors(s.own, s.common))
-                lift = rules.margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, True)
+                lift = margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, True)
             for e in range(s.plan.size):
                 tables[n, e] = s.kept[j, e] + lift
             weights[n] = s.weights[i]
@@ -143,7 +145,7 @@ def write_revealed_hinges(
     return n == before and n > 0
 
 
-@rule
+@glue
 def has_overflowed(d: Dials, s: Parts) -> bool:
     """Whether more tables of some constraint came than are remembered."""
     found = False
@@ -153,17 +155,11 @@ def has_overflowed(d: Dials, s: Parts) -> bool:
 
 
 @rule
-def is_futile(d: Dials, s: Parts) -> bool:
-    """Whether margins on remembered tables protect from nothing."""
-    return rules.is_futile(has_overflowed(d, s), s.account[NOVELTY])
-
-
-@rule
-def novelty_after(s: Parts, tables: Floats) -> float:
+def novelty_with(s: Parts, tables: Floats) -> float:
     """How far revealed tables have been from the remembered ones, with these; the memory is the one before them."""
     found, most = False, 0.0
     for i in range(s.V.size):
         if s.tally[i, KEPT] > 0.0:
             kept = kept_of(s, i)
             found, most = True, max(most, distance(kept.tables, int(s.tally[i, KEPT]), tables[i]))
-    return rules.novelty_after(s.account[NOVELTY], most) if found else s.account[NOVELTY]
+    return novelty_after(s.account[NOVELTY], most) if found else s.account[NOVELTY]

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omdpd.beliefs import rules
 from omdpd.beliefs.evidence import add_episode
 from omdpd.beliefs.memory import KEPT, meet
 from omdpd.beliefs.rows import table_drift
+from omdpd.beliefs.rules import is_exceeded
 from omdpd.jit.decorators import glue, rule
 from omdpd.learners.standard.believing import Dials, write_revealed_hinges
 from omdpd.learners.standard.state import HINGES, Parts, Sizes, kept_of, past_of
@@ -41,7 +41,7 @@ def meets_tables(z: Sizes, s: Parts, x: Floats) -> bool:
     meets = True
     for i in range(z.I):
         kept = kept_of(s, i)
-        meets = meets and not rules.is_exceeded(largest_dot(kept.tables[: int(s.tally[i, KEPT])], x), z.H)
+        meets = meets and not is_exceeded(largest_dot(kept.tables[: int(s.tally[i, KEPT])], x), z.H)
     return meets
 
 

@@ -18,9 +18,9 @@ from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.evidence import Past
 from omdpd.beliefs.memory import Kept
 from omdpd.beliefs.rules import COST_TRUSTS, REWARD_TRUSTS, WEIGHTS
-from omdpd.jit.decorators import rule
+from omdpd.jit.decorators import glue, rule
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.problem.records import quick
+from omdpd.problem.records import fast_init
 from omdpd.problem.setting import Setting
 from omdpd.solvers.mirror import SolveLog
 from omdpd.solvers.regions import Kernel
@@ -161,7 +161,7 @@ def parts_of(x: Floats, at: Integers) -> Parts:
     )  # fmt: skip
 
 
-@rule
+@glue
 def past_of(s: Parts) -> Past:
     """Counts and evidence."""
     return Past(
@@ -170,7 +170,7 @@ def past_of(s: Parts) -> Past:
     )  # fmt: skip
 
 
-@rule
+@glue
 def kept_of(s: Parts, i: int) -> Kept:
     """The remembered tables of constraint i."""
     C = s.kept_size.size // s.V.size
@@ -178,7 +178,7 @@ def kept_of(s: Parts, i: int) -> Kept:
     return Kept(s.kept[a:b], s.kept_size[a:b], s.kept_label[a:b], s.kept_met[a:b], s.tally[i])
 
 
-@quick
+@fast_init
 @dataclass(frozen=True, eq=False)
 class Learnt:
     """A state as a value: never changed once it is somebody's.

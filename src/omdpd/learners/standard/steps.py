@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.beliefs import rules
+from omdpd.beliefs.rules import episodes_for, is_exceeded, is_futile, margin_share
 from omdpd.jit.decorators import glue, rule
-from omdpd.learners.standard.believing import Dials, believe, has_overflowed, novelty_after
+from omdpd.learners.standard.believing import Dials, believe, has_overflowed, novelty_with
 from omdpd.learners.standard.on_tables import (
     Met,
     choose,
@@ -83,10 +83,10 @@ def look_back(d: Dials, z: Sizes, s: Parts, met: Met, tables: Floats, prices: Fl
     """Steps 3 to 6: what the episode says of the plan, of the tables and of the step size; then counts and evidence."""
     a, n, x = s.account, int(s.account[HINGES]), flow_of(s, s.q)
     write_prices(d, z, s, x, prices)
-    futile, novelty, changed = rules.is_futile(has_overflowed(d, s), a[NOVELTY]), a[NOVELTY], False
-    share = rules.margin_share(a[SHARE], rules.is_exceeded(largest_dot(s.tables[:n], x), z.H), not d.bandit)
+    futile, novelty, changed = is_futile(has_overflowed(d, s), a[NOVELTY]), a[NOVELTY], False
+    share = margin_share(a[SHARE], is_exceeded(largest_dot(s.tables[:n], x), z.H), not d.bandit)
     if not d.bandit:  # step 3
-        novelty = novelty_after(s, tables)
+        novelty = novelty_with(s, tables)
         changed = remember(d, z, s, tables)
     a[K] += 1.0
     before = s.V.copy()
@@ -174,7 +174,7 @@ def write_prices(d: Dials, z: Sizes, s: Parts, x: Floats, prices: Floats) -> Non
 @glue
 def potential_before(d: Dials, z: Sizes, s: Parts, k: float) -> Slope:
     """The potential before one-based episode k."""
-    return slope_of(d.w0, growth_rate(d.gamma_scale, z.I, z.H, rules.episodes_for(d.episodes, k)), d.w_max)
+    return slope_of(d.w0, growth_rate(d.gamma_scale, z.I, z.H, episodes_for(d.episodes, k)), d.w_max)
 
 
 @glue

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from omdpd.jit.decorators import entry
+from omdpd.jit.decorators import entry, short_rule
 from omdpd.play.compiled.rollout import index_of_uniform
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.boxes import BELIEF_ROUNDING
@@ -60,7 +60,7 @@ def play_judge(
     return dot(reward, occupancy)
 
 
-@entry
+@short_rule
 def observed(mean: float, uniform: float, low: float, high: float, drawn: bool) -> float:
     """The mean, or an end of [low, high] that is drawn with this mean."""
     if not drawn:

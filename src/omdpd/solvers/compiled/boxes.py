@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.jit.decorators import checked_entry, entry, inner
+from omdpd.jit.decorators import checked_entry, checked_inner, entry, inner
 from omdpd.problem.arrays import Floats, Integers
 
 # How far a belief may be off and still count as right: rounding.
@@ -137,31 +137,6 @@ def box_values_of_policy(policy: Floats, lower: Floats, upper: Floats, reward: F
     return kernel, values
 
 
-@checked_entry
-def occupancy_bound(policy: Floats, lower: Floats, upper: Floats, initial: Floats) -> Floats:
-    """Upper bound, reached entry by entry: max over kernels in the box of q_h(s, a) of `policy`."""
-    H, S, A = policy.shape
-    bound = np.empty((H, S, A))
-    for h in range(H):
-        for s in range(S):
-            reach = np.zeros(S)
-            reach[s] = 1.0
-            for g in range(h - 1, -1, -1):
-                kernel = best_kernel(lower[g], upper[g], reach)
-                earlier = np.zeros(S)
-                for x in range(S):
-                    for a in range(A):
-                        for t in range(S):
-                            earlier[x] += policy[g, x, a] * kernel[x, a, t] * reach[t]
-                reach = earlier
-            mass = 0.0
-            for x in range(S):
-                mass += initial[x] * reach[x]
-            for a in range(A):
-                bound[h, s, a] = mass * policy[h, s, a]
-    return bound
-
-
 @entry
 def inside(lower: Floats, upper: Floats, transition: Floats) -> bool:
     """Whether lower <= p <= upper at every step but the last, up to rounding; stops at the first entry that is not."""
@@ -181,20 +156,11 @@ def visited_bound(
     policy: Floats, lower: Floats, upper: Floats, initial: Floats, states: Integers, actions: Integers
 ) -> Floats:
     """max over kernels in the box of q_h(s_h, a_h), (H,): upper occupancies of one trajectory's pairs alone."""
-    H, S, A = policy.shape
-    bound = np.empty(H)
+    H, S, _ = policy.shape
+    bound, order, work = np.empty(H), np.arange(S), np.zeros((2, S))
     for h in range(H):
-        reach = np.zeros(S)
-        reach[states[h]] = 1.0
-        for g in range(h - 1, -1, -1):
-            kernel = best_kernel(lower[g], upper[g], reach)
-            earlier = np.zeros(S)
-            for x in range(S):
-                for a in range(A):
-                    for t in range(S):
-                        earlier[x] += policy[g, x, a] * kernel[x, a, t] * reach[t]
-            reach = earlier
-        bound[h] = (initial * reach).sum() * policy[h, states[h], actions[h]]
+        mass = extreme_mass(policy, lower, upper, initial, h, states[h], 1.0, order, work)
+        bound[h] = mass * policy[h, states[h], actions[h]]
     return bound
 
 
@@ -203,25 +169,28 @@ def occupancy_range(policy: Floats, lower: Floats, upper: Floats, mu: Floats) ->
     """Entry by entry, the least and the largest q_h(s, a) of `policy` under any kernel in the (tightened) box."""
     H, S, A = policy.shape
     least, most = np.empty((H, S, A)), np.empty((H, S, A))
-    order = np.arange(S)
-    reach, earlier = np.zeros(S), np.zeros(S)
+    order, work = np.arange(S), np.zeros((2, S))
     for h in range(H):
         for s in range(S):
-            for sign in (1.0, -1.0):
-                # With sign -1 the negative of the reach is maximised, which makes the reach least.
-                one_before(policy, upper if sign > 0.0 else lower, h, s, sign, reach)
-                for g in range(h - 2, -1, -1):
-                    step_back(policy, lower, upper, g, reach, order, earlier)
-                    reach[:] = earlier
-                mass = 0.0
-                for x in range(S):
-                    mass += mu[x] * reach[x]
-                for a in range(A):
-                    if sign > 0.0:
-                        most[h, s, a] = mass * policy[h, s, a]
-                    else:
-                        least[h, s, a] = -mass * policy[h, s, a]
+            high = extreme_mass(policy, lower, upper, mu, h, s, 1.0, order, work)
+            low = -extreme_mass(policy, lower, upper, mu, h, s, -1.0, order, work)
+            for a in range(A):
+                most[h, s, a], least[h, s, a] = high * policy[h, s, a], low * policy[h, s, a]
     return least, most
+
+
+@checked_inner
+def extreme_mass(policy, lower, upper, mu, h, s, sign, order: Integers, work) -> float:
+    """The largest chance of state s at step h under a kernel in the box; with sign -1 the negative of the least."""
+    reach, earlier = work[0], work[1]
+    one_before(policy, upper if sign > 0.0 else lower, h, s, sign, reach)
+    for g in range(h - 2, -1, -1):
+        step_back(policy, lower, upper, g, reach, order, earlier)
+        reach[:] = earlier
+    mass = 0.0
+    for x in range(reach.size):
+        mass += mu[x] * reach[x]
+    return mass
 
 
 @checked_entry

@@ -1,4 +1,4 @@
-"""Copies, sums and maxima of arrays as plain loops.
+"""Copies and sums of arrays as plain loops.
 
 Numba's own allow for any shape and layout, for broadcasting, and for a message about what does not fit: one of them
 takes up to a second to compile, these a twentieth of it.
@@ -32,13 +32,3 @@ def sum_of_vector(vector: Floats) -> float:
     for i in range(vector.size):
         total += vector[i]
     return total
-
-
-@inner
-def index_of_largest(vector: Floats) -> int:
-    """The first place of the largest entry."""
-    place, largest = 0, vector[0]
-    for i in range(1, vector.size):
-        if vector[i] > largest:
-            place, largest = i, vector[i]
-    return place

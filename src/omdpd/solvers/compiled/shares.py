@@ -9,9 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.jit.decorators import checked_entry, checked_inner
+from omdpd.jit.decorators import checked_entry, checked_inner, glue
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.vertices import EXCESS, MIN_PIVOT, NOTHING, apply, exchange, prices_of, ratio_test
+from omdpd.solvers.compiled.entries import sum_of_vector
+from omdpd.solvers.compiled.vertices import (
+    EXCESS,
+    MIN_PIVOT,
+    NOTHING,
+    apply,
+    exchange,
+    prices_of,
+    ratio_test,
+    slack_basis,
+)
 
 # Pivots after which the first column that gains is taken, not the best: then no basis can come again.
 PATIENCE = 50
@@ -26,7 +36,7 @@ def best_shares(values: Floats, costs: Floats, max_pivots: int) -> tuple[Floats,
     Where it is positive, the prices are the weights, which sum to one, that prove it.
     """
     m, n = costs.shape
-    kind, inverse, x = np.arange(m + 1), np.eye(m + 1), np.zeros(m + 1)
+    kind, inverse, x = slack_basis(m)
     gains, column, y, direction = np.zeros(m + 1), np.zeros(m + 1), np.zeros(m + 1), np.zeros(m + 1)
     # From the slacks: column 0 enters in the row of sum theta = 1, then the excess t in the row that exceeds most.
     x[m], kind[m], gains[m] = 1.0, m, values[0]
@@ -66,10 +76,10 @@ def best_shares(values: Floats, costs: Floats, max_pivots: int) -> tuple[Floats,
             shares[kind[i] - m] = x[i]
     for j in range(m):
         prices[j] = max(-y[j], 0.0)
-    return shares / shares.sum(), prices, excess_of(kind, x) if phase_one else 0.0
+    return shares / sum_of_vector(shares), prices, excess_of(kind, x) if phase_one else 0.0
 
 
-@checked_inner
+@glue
 def fill(costs, place, entered, column):
     """The column of share `place`, or (where `entered` is a row) the slack of that row."""
     m = costs.shape[0]
@@ -91,14 +101,17 @@ def gainful(values, costs, y, kind, phase_one, any_will_do):
         if k >= m:
             for j in range(m):
                 reduced -= y[j] * costs[j, k - m]
-        if reduced < worst and not (kind == k).any():
+        basic = False
+        for i in range(m + 1):
+            basic = basic or kind[i] == k
+        if reduced < worst and not basic:
             worst, entered = reduced, k
             if any_will_do:
                 break
     return entered
 
 
-@checked_inner
+@glue
 def excess_of(kind, x):
     """The excess t, zero unless it is basic."""
     for i in range(kind.size):
@@ -107,7 +120,7 @@ def excess_of(kind, x):
     return 0.0
 
 
-@checked_inner
+@glue
 def held_at_zero(kind, direction, x, phase_one):
     """The row of an excess that is basic after the first phase: it leaves before it could move; -1: there is none."""
     if not phase_one:

@@ -116,7 +116,7 @@ def plan_by_vertices(
     if m == 0 or column[first] <= 0.0:
         return entering, np.zeros(m), OPTIMAL, 0
     # From the slacks (and nothing in the row of sum theta = 1): the vertex enters there, then t in the row of `first`.
-    kind, inverse, x = np.arange(m + 1), np.eye(m + 1), np.zeros(m + 1)
+    kind, inverse, x = slack_basis(m)
     x[m] = 1.0
     kind[m], gains[m] = VERTEX, gain
     copy_table(entering, vertices[m])
@@ -190,6 +190,15 @@ def fill_column(tables, reward, q, column):
         column[j] = dot(tables[j], q)
     column[m] = 1.0
     return dot(reward, q)
+
+
+@checked_inner
+def slack_basis(m):
+    """The basis of slacks alone: what every row's column is, its inverse, and the point, all zero."""
+    kind, inverse = np.empty(m + 1, np.int64), np.zeros((m + 1, m + 1))
+    for i in range(m + 1):
+        kind[i], inverse[i, i] = i, 1.0
+    return kind, inverse, np.zeros(m + 1)
 
 
 @checked_inner

@@ -7,7 +7,7 @@ With slack y of a row, occupancy q and argument u = d.q of a hinge with multipli
 
 from __future__ import annotations
 
-from omdpd.jit.decorators import entry, rule, short_rule
+from omdpd.jit.decorators import glue, short_rule
 from omdpd.problem.arrays import Floats
 
 # Spacing of the doubles near one: u_j is only known to this times |d_j|.q.
@@ -18,19 +18,19 @@ HINGE_SCALE = 1e-5
 SOLVED, ALMOST, FAILED = 0, 1, 2
 
 
-@rule
+@glue
 def gap_of_row(mass: float, slack: float) -> float:
     """(q - [y]^+)^2 / 2 + q ([y]^+ - y)."""
     return 0.5 * (mass - slack) ** 2 if slack > 0.0 else 0.5 * mass**2 - mass * slack
 
 
-@entry
+@short_rule
 def gap_of_hinge(u: float, xi: float, W: float) -> float:
     """W [u]^+ - xi u, which would cancel if it were written so."""
     return (W - xi) * u if u > 0.0 else -xi * u
 
 
-@rule
+@glue
 def noise_of_hinge(u: float, error: float, xi: float, W: float) -> float:
     """How far a hinge's gap may be off where u is: it changes with u at W - xi above zero and at -xi below."""
     below = abs((W if u - error > 0.0 else 0.0) - xi)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omdpd.jit.decorators import rule
+from omdpd.jit.decorators import glue, rule
 from omdpd.problem.arrays import Floats
 
 # Share of the uniform policy in the start: every reachable state then has mass, and V a meaning there.
@@ -42,7 +42,7 @@ def next_rung(now: Ladder, solved: bool, hottest: float) -> Ladder:
     return Ladder(max(1.0, reached * factor) if reached > 0.0 else hottest, factor, reached)
 
 
-@rule
+@glue
 def hottest(c: Floats, W: Floats) -> float:
     """A temperature at which no number of the objective exceeds one."""
     tau = 10.0
@@ -53,7 +53,7 @@ def hottest(c: Floats, W: Floats) -> float:
     return tau
 
 
-@rule
+@glue
 def divide(numbers: Floats, tau: float, heated: Floats) -> None:
     """heated := numbers / tau."""
     for r in range(numbers.size):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from omdpd.jit.decorators import rule
+from omdpd.jit.decorators import glue, rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.newton.certificate import EPSILON
 
@@ -33,7 +33,7 @@ class Line(NamedTuple):
     size: float
 
 
-@rule
+@glue
 def line_along(y: Floats, dy: Floats, mu: Floats, dV: Floats) -> Line:
     """The line from the slacks y along dy and dV, of which the first entries are those of the first step's states."""
     initial, size = 0.0, 0.0
@@ -74,7 +74,7 @@ def line_search(line: Line) -> float:
     return low
 
 
-@rule
+@glue
 def slope_of_theta(line: Line, step: float) -> tuple[float, float]:
     """d theta / d step, and its rounding."""
     total, size = 0.0, 0.0
@@ -97,14 +97,14 @@ def change_along_line(line: Line, step: float) -> tuple[float, float]:
     return total + step * line.initial, 4.0 * EPSILON * (size + step * line.size)
 
 
-@rule
+@glue
 def change_of_row(before: float, after: float) -> float:
     """1/2 ([after]^+)^2 - 1/2 ([before]^+)^2, without cancellation."""
     left, right = max(before, 0.0), max(after, 0.0)
     return 0.5 * (right - left) * (right + left)
 
 
-@rule
+@glue
 def next_radius(radius: float, step: float, farthest: float, grew: bool, short: float) -> float:
     """The trust region after a step whose longest move of a multiplier was `farthest`; it shrinks below `short`."""
     if grew:
