@@ -1,8 +1,10 @@
-"""A learner of your own, outside the package: greedy planning for reward less priced cost, prices by dual ascent.
+"""A learner of your own: it plans for reward less priced cost; prices rise by dual ascent.
 
 In Python it goes wherever a learner goes; as a plugin it has a name in experiments, too:
 
-    omdpd run experiment.toml --plugin examples/own_learner.py      # with [[learners]] name = "DualAscent", step = 0.2
+    omdpd run experiment.toml --plugin examples/own_learner.py
+
+with `learners = [{name = "DualAscent", step = 0.2}]` in the file.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +17,7 @@ from omdpd.learners import Card, Counts, Factor, Report, Settings, greedy_policy
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Everything it carries from one episode to the next: arrays, numbers and dataclasses of them."""
+    """What it carries between episodes: arrays, numbers and dataclasses of them."""
 
     setting: Setting
     counts: Counts
@@ -25,7 +27,7 @@ class State:
 
 @dataclass(frozen=True)
 class DualAscent(Settings):
-    """Plan for reward less priced cost; the price of a constraint rises while it is violated."""
+    """Plan for reward less priced cost; a price rises while its budget is violated."""
 
     step: float = positive(0.1)
 
@@ -66,7 +68,8 @@ if __name__ == "__main__":
 
     check_learner(DualAscent())
     world = WORLDS["streaming"]()
-    histories = [run(world, learner, "noisy", n_episodes=500) for learner in (DualAscent(), ProximalOMDPD.standard())]
+    learners = (DualAscent(), ProximalOMDPD.standard())
+    histories = [run(world, learner, "noisy", n_episodes=500) for learner in learners]
     for history in histories:
-        print(f"{history.label}: regret {history.scores.regret:.0f}, violation {history.scores.violation:.0f}")
+        print(history)
     plot(histories, "own_learner.png", "an own learner beside ours")

@@ -52,7 +52,7 @@ MOMENT = """() => {
   const said = document.querySelector("#tally")?.textContent ?? "";
   return / running/.test(said) && / [3-8] finished/.test(said) && document.querySelectorAll("#curves svg").length >= 2;
 }"""
-WIDTH, MARGIN = 1200, 16
+WIDTH, MARGIN = 1000, 16
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--hide-scrollbars")
 
@@ -116,6 +116,16 @@ def beside(pictures: Sequence[Image.Image]) -> Image.Image:
     return found
 
 
+def above(pictures: Sequence[Image.Image]) -> Image.Image:
+    """Pictures of one width, one above the other."""
+    found = Image.new("RGB", (pictures[0].width, sum(picture.height for picture in pictures)), "white")
+    top = 0
+    for picture in pictures:
+        found.paste(picture, (0, top))
+        top += picture.height
+    return found
+
+
 def save(picture: Image.Image, name: str) -> None:
     """Keep a picture in 256 colours, which is all that a page has."""
     picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(FIGURES / name, optimize=True)
@@ -156,9 +166,8 @@ def main() -> None:
         folder = Path(scratch)
         study, grid = played(STUDY, folder / "five-learners"), played(MAP, folder / "map")
         report = (study / "report.html").as_uri()
-        light = opened(browser, report)
-        light.evaluate("document.querySelector('#curves').previousElementSibling.id ||= 'switches'")
-        save(shot(light, "#switches", "#plane"), "report.png")
+        light = opened(browser, report, 1000)
+        save(above([shot(light, None, "#glance"), shot(light, "#curves", "#curves")]), "report.png")
         dark = shot(opened(browser, report, 570, color_scheme="dark"), "#curves", "#curves")
         phone = shot(opened(browser, report, 360), "#curves", "#curves")
         cells = opened(browser, (grid / "report.html").as_uri(), 570)

@@ -42,3 +42,13 @@ def test_an_error_with_a_strange_name_is_one_sentence(tmp_path):
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
     done.stderr.decode("ascii")
+
+
+def test_a_reader_that_goes_ends_a_command_without_a_word():
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "omdpd", "learners"]
+    found = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    os.close(writer)
+    assert found.returncode == 1
+    assert not found.stderr

@@ -6,10 +6,12 @@ Names may be a stranger's.
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
@@ -28,6 +30,11 @@ class Screen(Console):
         """Pieces of text without what a terminal would obey."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(printable(piece.text, "\n"), piece.style)
+
+    def on_broken_pipe(self) -> None:
+        """End without a word where the reader has gone, as `head` does."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1)
 
 
 class PlainStream:

@@ -61,18 +61,21 @@ Noise = Literal["exact", "two-point", "beta"]
 class CMDP:
     """A finite-horizon constrained MDP with mean tables; build one with `from_arrays`, which checks them.
 
+    Large tables that are the same at every step are views of one step.
+
     Attributes
     ----------
     laws : Laws
         p_h(s'|s,a), as lists of successors or as a table; the last step's rows lead nowhere and are kept for a uniform
         shape.
     initial : (S,)
+        The law of the first state.
     reward : (H, S, A)
         Mean rewards in [0, 1].
     cost : (I, H, S, A)
-        Mean costs in the user's units (after `cost_scale`).
+        Mean costs, divided by `cost_scale`.
     budget : (I,)
-        What an episode may cost in expectation, in the same units; `with_budget` takes the user's, `limits` are they.
+        What an episode may cost in expectation, divided too; `limits` are the user's, and `with_budget` takes them.
     cost_scale : (I,)
         The number by which the user's costs and budgets were divided to fit; 1 if they fitted.
     reward_range : (float, float)
@@ -85,8 +88,6 @@ class CMDP:
         Which actions are allowed; the rows of those that are not are copies of the first that is.
     unlimited : (I,)
         Which constraints have no limit: their `budget` is far above what an episode can cost.
-
-    Tables that are the same at every step are views of one step where they are large.
     """
 
     laws: Laws

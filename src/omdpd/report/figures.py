@@ -58,7 +58,6 @@ SPREADS: dict[str, str] = {
 # Formats, and the time stamps to leave out so that the same run gives the same file.
 METADATA: dict[str, dict[str, None] | None] = {"png": None, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 # Inches that a line of text takes in a list of learners.
-LEGEND_LINE = 0.15
 RANKING_LINE = 0.23
 # Characters of a name that stand on one line of a ranking.
 NAME_WIDTH = 36

@@ -14,7 +14,7 @@ import numpy as np
 from omdpd.play.units import in_user_units
 from omdpd.report.canvas import looking, new_figure
 from omdpd.report.comparison import Difference, differences, ranks, tidy_csv
-from omdpd.report.figures import LEGEND_LINE, STYLES, save, styles_by_name
+from omdpd.report.figures import STYLES, WIDTH, save, styles_by_name
 from omdpd.report.results import grouped, mean_of
 from omdpd.report.tables import formatted
 from omdpd.storage.atomic import make_folder, write_atomically
@@ -36,13 +36,12 @@ def draw_plane(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
     groups = grouped(records)
     places = list(dict.fromkeys(key[:2] for key in groups))
     number = {name: 1 + i for i, name in enumerate(dict.fromkeys(key[2] for key in groups))}
-    columns = min(len(places), 3)
+    columns = min(len(places), 2)
     rows = -(-len(places) // columns)
     with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        size = (5.2 * columns + 2.2, max(4.8 * rows, LEGEND_LINE * (len(number) + 4)))
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        figure = new_figure(*size)
+        figure = new_figure(WIDTH, 3.8 * rows)
         FigureCanvasAgg(figure)  # numbers are placed in pixels
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes in grid.flat[len(places) :]:
@@ -50,8 +49,9 @@ def draw_plane(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
         for axes, place in zip(grid.flat, places, strict=False):
             _plane(axes, {key[2]: group for key, group in groups.items() if key[:2] == place}, number)
             axes.set_title(place[1] if len({world for world, _ in places}) == 1 else ", ".join(place))
-        key = "\n".join(f"{i:2d}  {name}" for name, i in number.items())
-        figure.text(1.0, 0.5, key, va="center", ha="left", fontsize=8)
+        key = [f"{i:2d}  {name}" for name, i in number.items()]
+        for part in range(3):  # columns of names, below
+            figure.text(part / 3, 0.0, "\n".join(key[part::3]), va="top", ha="left")
         figure.suptitle(title)
     return figure
 
@@ -95,7 +95,7 @@ def draw_frontiers(lines: Sequence[Any]) -> Figure:
     """
     places = list(dict.fromkeys((line.world, line.nature) for line in lines))
     with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = new_figure(5.2 * len(places) + 0.4, 5.6)
+        figure = new_figure(WIDTH / 2 * max(len(places), 2), 4.6)
         (grid,) = figure.subplots(1, len(places), squeeze=False)
         for axes, place in zip(grid, places, strict=True):
             _tries_panel(axes, [line for line in lines if (line.world, line.nature) == place])
@@ -127,7 +127,7 @@ def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         best_first = list(zip(handles[::-1], labels[::-1], strict=True))
-        axes.legend(*zip(*best_first, strict=True), fontsize=7, frameon=False, loc="upper right")
+        axes.legend(*zip(*best_first, strict=True), fontsize=8, frameon=False, loc="upper right")
 
 
 def write_tuning(tries: Sequence[Any], choices: Sequence[Any], out: Path, figures: bool) -> None:
