@@ -49,6 +49,7 @@ ABOVE = {
         5460,
         "safe learners, masks, four rivals and options that others published are new; a rival is more than its method",
     ),
+    ("worlds", "natures"): (1985, "models that others wrote, with the names of their states, are new"),
     ("play",): (
         3730,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",

@@ -364,3 +364,45 @@ def test_a_world_is_learnt_through_its_own_environment():
     learned = learn("omdpd/Cyclic-v0", ProximalOMDPD.cautious(), 200, horizon=6, budget=3.0)
     assert learned.costs[-50:].mean() <= 3.1
     assert learned.rewards[-50:].mean() > 1.6
+
+
+class WithMatrix:
+    """Three states in a ring: action 0 stays, action 1 goes on with .8; state 2 can only stay."""
+
+    initial_state_distrib = (1.0, 0.0, 0.0)
+
+    def get_transition_matrix(self):
+        matrix = np.zeros((3, 3, 2))
+        matrix[[0, 1, 2], [0, 1, 2], 0] = 1.0
+        for s in range(2):
+            matrix[s + 1, s, 1], matrix[s, s, 1] = 0.8, 0.2
+        return matrix
+
+
+def test_a_transition_matrix_is_read_with_rewards_that_are_given():
+    cmdp = from_gymnasium(WithMatrix(), 3, lambda s, a, t: float(a), 1.0, reward=lambda s, a, t: float(t == 2))
+    assert cmdp.mask.allowed.tolist() == [[[True, True], [True, True], [True, False]]]
+    assert cmdp.laws.law(0, 0, 1)[1].tolist() == [0.2, 0.8]
+    # Free: going on until state 2, where every step pays, earns P(2 after two steps) + P(2 after three).
+    free = cmdp.with_budget(None).solve()
+    assert free.value == pytest.approx(0.64 + 0.64 + 2 * 0.2 * 0.64)
+    table = from_gymnasium(WithMatrix(), 3, [[0, 1], [0, 1], [0, 1]], 1.0, reward=[[0, 0.5], [0, 0.5], [1, 0]])
+    assert table.with_budget(None).solve().value > 1.0
+
+
+@pytest.mark.parametrize(
+    ("matrix", "reward", "words"),
+    [
+        (np.ones((2, 3, 1)), [[0.0]], "has shape"),
+        (np.zeros((2, 2, 1)), [[0.0], [0.0]], "state 0 has no successor"),
+        (np.eye(2)[:, :, None], None, "give them as reward"),
+        (np.eye(2)[:, :, None] / 2.0, [[0.0], [0.0]], "should be 1"),
+        (np.eye(2)[:, :, None], [[0.0, 1.0]], "reward has shape"),
+    ],
+)
+def test_a_matrix_that_is_none_is_refused(matrix, reward, words):
+    env = WithMatrix()
+    env.get_transition_matrix = lambda: matrix
+    env.initial_state_distrib = (1.0, 0.0)
+    with pytest.raises(InvalidInputError, match=words):
+        from_gymnasium(env, 3, np.zeros((2, 1)), 1.0, reward=reward)

@@ -1,7 +1,10 @@
 import numpy as np
 import pytest
 
+from omdpd import ProximalOMDPD, run
 from omdpd.natures import fixed, scaled
+from omdpd.play.episode import play_judged
+from omdpd.play.simulate import observe_costs
 from omdpd.problem.cmdp import CMDP
 from tests.references.instances import random_cmdp
 from tests.references.reference_programs import dual_value, least_worst_excess
@@ -86,3 +89,31 @@ def test_no_policy_is_safe_for_a_cost_that_never_changes_sign():
     p = np.full((2, 2, 2), 0.5)
     cmdp = CMDP.from_arrays(p, np.zeros((2, 2)), np.full((2, 2), 0.5), budget=0.0, horizon=3)
     assert not scaled.make(cmdp, 0).safety().exists
+
+
+def test_noise_of_the_own_range_never_leaves_it_and_keeps_the_means():
+    cmdp = world(0, budget=0.4)
+    round_ = fixed.make_noisy(cmdp, 7, noise="own-range").draw(3, NOWHERE)
+    assert (round_.reward_noise, round_.cost_noise) == ("two-point", "own-range")
+    low, high = round_.cost.min(axis=(1, 2, 3)), round_.cost.max(axis=(1, 2, 3))
+    means = round_.cost.reshape(I, -1)
+    uniforms = np.broadcast_to((np.arange(2000) + 0.5) / 2000, (I, 2000))
+    for x in range(means.shape[1]):
+        seen = observe_costs(round_, np.repeat(means[:, x : x + 1], 2000, axis=1), uniforms)
+        assert np.isin(seen[0], (low[0], high[0])).all()
+        assert seen.mean(axis=1) == pytest.approx(means[:, x], abs=1e-3)
+
+
+def test_a_run_meets_the_noise_that_its_problem_has():
+    costs = np.array([[0.0, 0.02], [0.01, 0.0]])
+    small = CMDP.from_arrays(np.full((2, 2, 2), 0.5), [[0.0, 1.0], [0.5, 0.0]], costs, 0.02, horizon=4)
+    met = set()
+    rng = np.random.default_rng(1)
+    round_ = fixed.make_noisy(small, 0, noise="own-range").draw(0, NOWHERE)
+    policy = np.full((4, 2, 2), 0.5)
+    for _ in range(40):
+        seen, _ = play_judged(small, round_, policy, np.zeros((4, 2, 2)), "bandit", rng)
+        met |= set(np.round(seen.costs[0], 12).tolist())
+    assert met == {-0.005, 0.015}
+    played = run(small, ProximalOMDPD.standard(), fixed.make_noisy(small, 0, noise="own-range"), n_episodes=5)
+    assert len(played.values) == 5

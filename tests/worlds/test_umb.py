@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from omdpd import InvalidInputError
+from omdpd.cli.main import app
 from omdpd.experiments.files import pinned
 from omdpd.experiments.registry import Registry
 from omdpd.worlds.umb import read_umb, umb_problem
@@ -71,6 +73,46 @@ def test_it_is_a_world_of_an_experiment(tmp_path):
     spec = pinned(Registry.installed().spec("worlds", "umb", settings), tmp_path)
     assert len(spec.sha256) == 64
     assert spec.build(np.random.default_rng(0)).solve().value == pytest.approx(0.25)
+
+
+def test_states_have_the_names_of_their_variables_and_labels(tmp_path):
+    """Of five bits: x - 1 in two, whether it is known and y (signed) in two more; then three that say nothing."""
+    variables = [
+        {"name": "x", "type": {"type": "uint", "size": 2}, "offset": 1},
+        {"name": "y", "type": {"type": "int", "size": 2}, "is-optional": True},
+        {"name": "lit", "type": {"type": "bool", "size": 1}},
+        {"padding": 2},
+    ]
+    index = {
+        "annotations": {"rewards": {"gold": {}, "r1": {"alias": "steps"}}, "aps": {"a0": {"alias": "goal"}}},
+        "valuations": {"states": {"unique": True, "classes": [{"variables": variables}]}},
+    }
+    named = {
+        "index.json": json.dumps(index).encode(),
+        "annotations/aps/a0/states/values.bin": bytes([0b10]),
+        "valuations/states/valuations.bin": bytes([0b00011110, 0b00100001]),
+    }
+    assert read_umb(written(tmp_path, members() | named)).names == ("x=3, y=-1", "x=2, lit, goal")
+    cmdp = umb_problem(written(tmp_path, members() | named), "gold", ["steps"], 1.0, 2)
+    assert "x=2, lit, goal" in str(cmdp.solve().policy)
+    # Names are for people: what is not understood leaves numbers.
+    short = named | {"valuations/states/valuations.bin": b"123"}
+    assert read_umb(written(tmp_path, members() | short)).names == ()
+
+
+def test_commands_take_a_model_with_what_it_does_not_say(tmp_path):
+    file = written(tmp_path, members())
+    said = [f"--set={each}" for each in ("reward=gold", 'costs=["steps"]', "budget=[1.0]", "horizon=2")]
+    for command, words in (("check", "best safe value                  0.250000"), ("solve", "costs 1 of 1")):
+        done = CliRunner().invoke(app, [command, file, *said])
+        assert done.exit_code == 0, done.output
+        assert words in done.output
+    curve = CliRunner().invoke(app, ["curve", file, *said])
+    assert "budget of steps" in curve.output
+    missing = CliRunner().invoke(app, ["solve", file])
+    assert "the world 'umb' needs reward" in str(missing.exception)
+    wrong = CliRunner().invoke(app, ["solve", file, *said, "--set=horizon=soon"])
+    assert "Expected `int`" in str(wrong.exception)
 
 
 @pytest.mark.parametrize(

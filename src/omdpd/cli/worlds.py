@@ -32,6 +32,13 @@ MEANING = (
 # How `check` and `solve` end for a problem that is well formed, but whose budgets no policy meets.
 IMPOSSIBLE = 1
 Seed = Annotated[int, typer.Option(help="The seed that a random world is drawn with.")]
+World = Annotated[
+    str, typer.Argument(help="A problem file (.npz, or .umb with --set), or a world's name (see `omdpd worlds`).")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help='A setting of the world, as in an experiment: horizon=200, or costs=["attacks"].'),
+]
 
 
 def worlds(plugin: Plugins = None) -> None:
@@ -63,17 +70,18 @@ def worlds(plugin: Plugins = None) -> None:
 
 
 def show(
-    world: Annotated[str, typer.Argument(help="A world's name (see `omdpd worlds`), or a problem file (.npz).")],
+    world: World,
     out: Annotated[
         Path | None, typer.Option(help="Where the figure goes (png, svg or pdf); WORLD.png if empty.")
     ] = None,
     seed: Seed = 0,
+    set_: Settings = None,
     plugin: Plugins = None,
 ) -> None:
     """Print a world's card and draw its optimal policy."""
     if seed < 0:
         raise InvalidInputError("--seed must not be negative")
-    cmdp = _world(registry_of(plugin), world, seed)
+    cmdp = _world(registry_of(plugin), world, seed, set_)
     card = problem_card(cmdp)
     for line in card.lines():
         print(line)
@@ -87,13 +95,15 @@ def show(
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="A problem: an .npz file with transition, reward, cost, budget.")],
+    file: Annotated[Path, typer.Argument(help="An .npz file with transition, reward, cost, budget; or an .umb file.")],
+    set_: Settings = None,
 ) -> None:
     """Check a problem of your own.
 
     Says what is wrong with it, or prints its card; exit code 1 if no policy meets its budgets.
     """
-    card = problem_card(load_problem(file))
+    other = file.suffix == ".umb"
+    card = problem_card(_world(Registry.installed(), str(file), 0, set_) if other else load_problem(file))
     for line in card.lines():
         print(line)
     if not card.feasible:
@@ -102,9 +112,10 @@ def check(
 
 
 def solve(
-    world: Annotated[str, typer.Argument(help="A problem file (.npz), or a world's name (see `omdpd worlds`).")],
+    world: World,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where the policy goes: .npz, .json or .csv.")] = None,
     seed: Seed = 0,
+    set_: Settings = None,
     plugin: Plugins = None,
 ) -> None:
     """Solve a problem whose model is known.
@@ -113,7 +124,7 @@ def solve(
     """
     if seed < 0:
         raise InvalidInputError("--seed must not be negative")
-    solution = _world(registry_of(plugin), world, seed).solve()
+    solution = _world(registry_of(plugin), world, seed, set_).solve()
     for line in solution.lines():
         print(line)
     if out is not None:
@@ -125,7 +136,7 @@ def solve(
 
 
 def curve(
-    world: Annotated[str, typer.Argument(help="A problem file (.npz), or a world's name (see `omdpd worlds`).")],
+    world: World,
     constraint: Annotated[
         str, typer.Option(help="The constraint whose budget moves: its name, or 0 for the first.")
     ] = "0",
@@ -134,6 +145,7 @@ def curve(
     ] = None,
     most: Annotated[int, typer.Option(help="Breakpoints at most; it says if there are more.")] = 1000,
     seed: Seed = 0,
+    set_: Settings = None,
     plugin: Plugins = None,
 ) -> None:
     """Print the best value at every budget.
@@ -143,7 +155,7 @@ def curve(
     if seed < 0:
         raise InvalidInputError("--seed must not be negative")
     which = int(constraint) if constraint.isdecimal() else constraint
-    found = _world(registry_of(plugin), world, seed).curve(which, most)
+    found = _world(registry_of(plugin), world, seed, set_).curve(which, most)
     for line in found.lines():
         print(line)
     if out is not None:
@@ -154,5 +166,5 @@ def curve(
         print(f"written to {out}")
 
 
-def _world(registry: Registry, name: str, seed: int) -> CMDP:
-    return world_named(registry, name).build(np.random.default_rng(seed))
+def _world(registry: Registry, name: str, seed: int, settings: list[str] | None = None) -> CMDP:
+    return world_named(registry, name, settings or ()).build(np.random.default_rng(seed))

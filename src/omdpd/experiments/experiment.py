@@ -19,6 +19,7 @@ import msgspec
 from omdpd.experiments.files import pinned
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunCallback, scene_of
+from omdpd.experiments.overrides import overridden
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.guards import check_footprint
@@ -83,11 +84,14 @@ def named_experiment(
     )  # fmt: skip
 
 
-def world_named(registry: Registry, name: str) -> WorldSpec:
-    """A world by its name or its problem file."""
-    file = name.endswith(".npz")
-    spec: WorldSpec = registry.spec("worlds", "file", {"path": name}) if file else registry.spec("worlds", name)
-    return pinned(spec, Path())
+def world_named(registry: Registry, name: str, settings: Sequence[str] = ()) -> WorldSpec:
+    """A world by its name or its problem file (.npz, .umb), with settings ``key=value``."""
+    kind = {".npz": "file", ".umb": "umb"}.get(Path(name).suffix, name)
+    said = overridden({} if kind == name else {"path": name}, settings)
+    try:
+        return pinned(registry.spec("worlds", kind, said), Path())
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(f"the world {name}: {error}") from None
 
 
 def paper_experiment(

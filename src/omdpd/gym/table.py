@@ -2,7 +2,8 @@
 
 Toy-text environments (FrozenLake, CliffWalking, Taxi) publish ``env.unwrapped.P[s][a] = [(prob, next, reward, ends)]``.
 That table has no horizon, no cost and no budget, so these are asked for; a reward outside [0, 1] is mapped into it.
-An action that ``P[s]`` does not have is not allowed in s.
+An action that ``P[s]`` does not have is not allowed in s.  Others publish ``get_transition_matrix()``, an array
+(S', S, A); then rewards are asked for, too, and nothing ends.  An action without successors is not allowed.
 
 What ends an episode: a state that is only ever entered by transitions that end the episode absorbs, with reward 0 and
 cost 0 from then on (only what can be reached from the start counts).  If some state is entered both ways, one more
@@ -60,6 +61,7 @@ def from_gymnasium(
     budget: npt.ArrayLike | None = None,
     initial: npt.ArrayLike | None = None,
     reward_range: tuple[float, float] | None = None,
+    reward: TableCost | npt.ArrayLike | None = None,
 ) -> CMDP:
     """The exact CMDP of an environment that publishes its table.
 
@@ -79,12 +81,15 @@ def from_gymnasium(
     reward_range
         The rewards that become 0 and 1; if not given, the least (or 0) and the largest (or 0) of the table.  It must
         contain 0, because an ended episode earns 0.
+    reward
+        ``reward(state, action, next_state)`` or a table (S, A), of an environment that publishes
+        ``get_transition_matrix()`` and therefore no rewards.
     """
     env = opened(env)
     H = positive_integer("horizon", horizon)
     with strangers_code("the environment raised"):
         name = str(getattr(getattr(env, "spec", None), "id", None) or type(env).__name__)
-        table, S, A = _table(env, name)
+        table, S, A = _table(env, name, reward)
     if H * S * A > MAX_ENTRIES:
         raise InvalidInputError(f"{S} states, {A} actions and {shown(H)} steps need a policy of more than 1 GiB")
     law = _initial(env, initial, S)
@@ -115,10 +120,14 @@ def opened(env: Any) -> Any:
         return gymnasium.make(env)
 
 
-def _table(env: Any, name: str) -> tuple[Table, int, int]:
+def _table(env: Any, name: str, reward: TableCost | npt.ArrayLike | None) -> tuple[Table, int, int]:
     """P, S and A; or the sentence that says what is missing or cannot be."""
     inner = getattr(env, "unwrapped", env)
     table = getattr(inner, "P", None)
+    if table is None and callable(getattr(inner, "get_transition_matrix", None)):
+        return _of_matrix(numbers(f"the transition matrix of {name}", inner.get_transition_matrix()), name, reward)
+    if reward is not None:
+        raise InvalidInputError(f"{name} publishes its rewards in a table P: leave reward out")
     if not isinstance(table, Mapping) or not table:
         raise InvalidInputError(
             f"{name} publishes no table P of its transitions, so its CMDP cannot be built; learn from it with `learn`"
@@ -131,6 +140,26 @@ def _table(env: Any, name: str) -> tuple[Table, int, int]:
             raise InvalidInputError(f"P[{s}] of {name} does not have actions among 0 .. {max(A - 1, 0)}")
         checked[s] = {a: _outcomes(f"P[{s}][{a}] of {name}", table[s][a], S) for a in sorted(table[s])}
     return checked, S, A
+
+
+def _of_matrix(
+    matrix: npt.NDArray[np.generic], name: str, reward: TableCost | npt.ArrayLike | None
+) -> tuple[Table, int, int]:
+    """The table of a matrix (S', S, A), which ends nowhere."""
+    if matrix.ndim != 3 or matrix.shape[0] != matrix.shape[1]:
+        raise InvalidInputError(f"the transition matrix of {name} has shape {matrix.shape}, but needs (S, S, A)")
+    if reward is None:
+        raise InvalidInputError(f"{name} publishes a transition matrix, but no rewards: give them as reward")
+    S, A = matrix.shape[1:]
+    earned = None if callable(reward) else _cost_table(reward, S, A, "reward")[0]
+    table: dict[int, dict[int, list[Outcome]]] = {s: {} for s in range(S)}
+    for s, a, t in np.argwhere(np.moveaxis(matrix, 0, 2) != 0).tolist():
+        paid = float(_paid(reward, s, a, t, "reward")[0]) if earned is None else float(earned[s, a])  # type: ignore[arg-type]
+        table[s].setdefault(a, []).append((float(matrix[t, s, a]), t, paid, False))
+    for s in range(S):
+        if not table[s]:
+            raise InvalidInputError(f"state {s} has no successor in the transition matrix of {name}")
+    return table, S, A
 
 
 def _outcomes(where: str, outcomes: Any, n_states: int) -> list[Outcome]:
@@ -216,20 +245,20 @@ def _step(
     return _Step(laws, reward, np.stack(costs or [np.zeros((n, A))]), allowed)
 
 
-def _paid(cost: TableCost, s: int, a: int, t: int) -> Floats:
+def _paid(cost: TableCost, s: int, a: int, t: int, what: str = "cost") -> Floats:
     """What a transition costs, (I,)."""
-    name = f"cost({s}, {a}, {t})"
+    name = f"{what}({s}, {a}, {t})"
     with strangers_code(f"{name} raised"):
         return as_table(name, np.atleast_1d(numbers(name, cost(s, a, t))), ["constraint"], [None])
 
 
-def _cost_table(cost: npt.ArrayLike, S: int, A: int) -> Floats:
+def _cost_table(cost: npt.ArrayLike, S: int, A: int, name: str = "cost") -> Floats:
     """A given table as (I, S, A)."""
-    table = numbers("cost", cost)
+    table = numbers(name, cost)
     if table.ndim not in (2, 3) or table.shape[-2:] != (S, A):
-        raise InvalidInputError(f"cost has shape {table.shape}, but needs {(S, A)} or (constraints, {S}, {A})")
+        raise InvalidInputError(f"{name} has shape {table.shape}, but needs {(S, A)} or (constraints, {S}, {A})")
     table = table[None] if table.ndim == 2 else table
-    return as_table("cost", table, ["constraint", "state", "action"], [None, S, A])
+    return as_table(name, table, ["constraint", "state", "action"], [None, S, A])
 
 
 def _reward_range(table: Table, given: tuple[float, float] | None) -> tuple[float, float]:

@@ -55,5 +55,5 @@ def make(cmdp: CMDP, seed: int) -> Fixed:
 
 
 def make_noisy(cmdp: CMDP, seed: int, *, noise: Noise = "two-point") -> Fixed:
-    """Fixed means, observed as 0/1 rewards and -1/+1 costs."""
-    return Fixed(cmdp, reward_noise=noise, cost_noise=noise)
+    """Fixed means, observed as 0/1 rewards and -1/+1 costs; with "own-range" as the least and largest cost there is."""
+    return Fixed(cmdp, reward_noise="two-point" if noise == "own-range" else noise, cost_noise=noise)

@@ -6,7 +6,7 @@ import numpy as np
 
 from omdpd.play.compiled.episode import play_judge
 from omdpd.play.judging import Assessment, assess
-from omdpd.play.simulate import observe, play_episode
+from omdpd.play.simulate import observe, observe_costs, play_episode
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.laws import SparseLaws
@@ -40,8 +40,8 @@ def play_judged(
     judged, walk = Assessment(value, excess), Trajectory(states, actions)
     if kind == "full":
         return FullFeedback(walk, rewards, round_.cost), judged
-    if cost_noise == "beta":
-        costs = observe(costs, uniforms[3 * H :].reshape(-1, H), -1.0, 1.0, cost_noise)
+    if cost_noise in ("beta", "own-range"):
+        costs = observe_costs(round_, costs, uniforms[3 * H :].reshape(-1, H))
     return BanditFeedback(walk, rewards, costs), judged
 
 

@@ -141,7 +141,7 @@ def _plain(each: Round, first: Round, scene: Scene) -> bool:
     noise = each.reward_noise, each.cost_noise
     alike = each.reward is scene.cmdp.reward and noise == (first.reward_noise, first.cost_noise)
     exact = each.cost.dtype == each.reward.dtype == np.float64 and each.cost.shape == scene.cmdp.excess.shape
-    return alike and exact and "beta" not in noise and has_tables(scene.cmdp, each)
+    return alike and exact and set(noise) <= {"exact", "two-point"} and has_tables(scene.cmdp, each)
 
 
 def _own(array: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from omdpd.play.compiled.rollout import listed_trajectory, trajectory
-from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.arrays import Floats, Integers, one_step
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.laws import DenseLaws, Laws
 from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, FullFeedback, Trajectory
@@ -31,7 +31,7 @@ def play_episode(cmdp: CMDP, round_: Round, policy: Floats, kind: FeedbackKind, 
     if kind == "full":
         return FullFeedback(episode, rewards, round_.cost)
     means = round_.cost[:, steps, states, actions]
-    return BanditFeedback(episode, rewards, observe(means, draws[1:], -1.0, 1.0, round_.cost_noise))
+    return BanditFeedback(episode, rewards, observe_costs(round_, means, draws[1:]))
 
 
 def trajectory_under(laws: Laws, policy: Floats, initial: Floats, uniforms: Floats) -> tuple[Integers, Integers]:
@@ -39,6 +39,16 @@ def trajectory_under(laws: Laws, policy: Floats, initial: Floats, uniforms: Floa
     if isinstance(laws, DenseLaws):
         return trajectory(policy, laws.expand(), initial, uniforms)
     return listed_trajectory(*lists_of(laws), np.ascontiguousarray(policy), initial, uniforms)
+
+
+def observe_costs(round_: Round, means: Floats, uniforms: Floats) -> Floats:
+    """Costs (I, H) as they are observed: in [-1, 1], or between the least and the largest of a constraint's table."""
+    if round_.cost_noise != "own-range":
+        return observe(means, uniforms, -1.0, 1.0, round_.cost_noise)
+    tables = one_step(round_.cost, 1)
+    low, high = tables.min(axis=(1, 2, 3))[:, None], tables.max(axis=(1, 2, 3))[:, None]
+    share = (means - low) / np.where(high > low, high - low, 1.0)
+    return np.where(uniforms < share, high, low)
 
 
 def observe(means: Floats, uniforms: Floats, low: float, high: float, noise: Noise) -> Floats:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from omdpd.play.curve import Curve
     from omdpd.play.solution import Solution
 
-Noise = Literal["exact", "two-point", "beta"]
+Noise = Literal["exact", "two-point", "beta", "own-range"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix, identity
+import numpy.typing as npt
+from scipy.sparse import block_array, csc_matrix, csr_matrix, identity
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import bicgstab, splu
+from scipy.sparse.linalg import LinearOperator, bicgstab, splu
 
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import SparseLaws
@@ -27,14 +29,16 @@ from omdpd.solvers.packed import Packed, code_type
 
 # Up to this many states systems are factorised; beyond it they are solved by iterations, which laws that mix make few.
 MAX_FACTORISED = 2000
-MAX_ITERATIONS = 500
+MAX_ITERATIONS = 200
 MAX_REFINEMENTS = 6
 # How exactly iterations solve a system, relative to its solution; and what is left to them rather than to factors.
-ACCURATE, ENOUGH = 1e-14, 1e-11
+ACCURATE, ENOUGH = 1e-14, 1e-13
 # An action is better only by more than this, relative to the values: otherwise rounding would go on for ever.
 BETTER = 1e-12
 # Policies that are improved before the best one so far is given, with its bound: ten are many.
 MAX_IMPROVEMENTS = 200
+# Policies are first improved by values that are as exact as this, at most so many times.
+ROUGH, MAX_ROUGH = 1e-5, 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ class LongRunProblem:
     tables: Floats
     discount: float
     place: Integers | None = None
-    last: list[Integers] = field(default_factory=list)
+    last: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
 
     @property
     def steps(self) -> float:
@@ -62,7 +66,6 @@ class LongRunProblem:
         """The deterministic policy that maximises w_0 r.q + sum_j w_j d_j.q, and a bound on the maximum."""
         table = weights[0] * self.reward[0] + np.tensordot(weights[1:], self.tables[:, 0], axes=1)
         actions, height = self._iterated(table)
-        self.last[:] = [actions]
         totals = self._totals(actions)
         return Vertex(actions, float(totals[0]), totals[1:]), height
 
@@ -110,15 +113,19 @@ class LongRunProblem:
 
     def visits(self, actions: Integers) -> Floats:
         """How often each state is visited, (S,), when these actions are played: discounted, or per step."""
-        return visits_of(self._rows(actions), self.initial, self.discount)
+        self.last["visits"] = visits_of(self._rows(actions), self.initial, self.discount, self.last.get("visits"))
+        return self.last["visits"]
 
-    def values(self, actions: Integers, table: Floats) -> tuple[Floats, Floats]:
+    def values(self, actions: Integers, table: Floats, accuracy: float) -> tuple[Floats, Floats]:
         """Gains and values (S,) of these actions; of discounted totals gains are zero."""
         earned = table[np.arange(len(actions)), actions]
-        p = self._rows(actions)
+        p, near = self._rows(actions), Near(self.last.get("value"), accuracy)
         if self.discount < 1.0:
-            return np.zeros(len(actions)), _solved(p * self.discount, earned)
-        return gain_and_bias(p, earned)
+            gain, value = np.zeros(len(actions)), _solved(p * self.discount, earned, near=near)
+        else:
+            gain, value = gain_and_bias(p, earned, near)
+        self.last.update(actions=actions, value=value)
+        return gain, value
 
     def _rows(self, actions: Integers) -> csr_matrix:
         return self._matrix[np.arange(len(actions)) * self.laws.shape[2] + actions]
@@ -129,23 +136,26 @@ class LongRunProblem:
         return csr_matrix((self.laws.probabilities, self.laws.successors, self.laws.pointers), shape=(S * A, S))
 
     def _iterated(self, table: Floats) -> tuple[Integers, float]:
-        """Policy iteration from the last policy on; the bound is that of the values that it ends with."""
+        """Policy iteration from the last policy on, first with rough values; the bound is what values prove."""
         _, S, A = self.laws.shape
         p, every = self._matrix, np.arange(S)
-        actions = self.last[0] if self.last else table.argmax(axis=1)
-        height, best = np.inf, actions
-        for _ in range(MAX_IMPROVEMENTS):
-            gain, value = self.values(actions, table)
+        actions = self.last.get("actions", table.argmax(axis=1))
+        height, best, accuracy = np.inf, actions, ROUGH if S > MAX_FACTORISED else ACCURATE
+        for improvement in range(MAX_IMPROVEMENTS):
+            gain, value = self.values(actions, table, accuracy)
             after = table + self.discount * (p @ value).reshape(S, A)
             leads = (p @ gain).reshape(S, A)
             height, best = min(height, self._bound(gain, value, leads, after)), actions
-            size = BETTER * max(1.0, float(np.abs(value).max()), float(np.abs(gain).max()))
+            better = BETTER if accuracy == ACCURATE else ROUGH
+            size = better * max(1.0, float(np.abs(value).max()), float(np.abs(gain).max()))
             climbs = leads.max(axis=1) > gain + size
             allowed = leads >= leads.max(axis=1, keepdims=True) - size
             masked = np.where(allowed, after, -np.inf)
             improves = climbs | (masked.max(axis=1) > after[every, actions] + size)
-            if not improves.any():
+            if accuracy == ACCURATE and not improves.any():
                 break
+            if not improves.any() or improvement > MAX_ROUGH:
+                accuracy = ACCURATE
             actions = np.where(improves, masked.argmax(axis=1), actions)
         return best, height
 
@@ -186,28 +196,37 @@ def chain_of(laws: SparseLaws, policy: Floats) -> csr_matrix:
     return chosen @ p
 
 
-def visits_of(p: csr_matrix, initial: Floats, discount: float) -> Floats:
+def visits_of(p: csr_matrix, initial: Floats, discount: float, near: Floats | None = None) -> Floats:
     """How often each state of a chain is visited, (S,): discounted totals, or the share of steps in the long run."""
     if discount < 1.0:
-        return np.maximum(_solved((p * discount).T, initial), 0.0)
+        return np.maximum(_solved((p * discount).T, initial, near=Near(near)), 0.0)
     classes, transient = closed_classes(p)
     reached = _absorbed(p, initial, transient)
     q = np.zeros(len(initial))
     for states in classes:
-        q[states] = reached[states].sum() * _stationary(p[states][:, states])
+        q[states] = reached[states].sum() * _stationary(_within(p, states), None if near is None else near[states])
     return q
 
 
-def gain_and_bias(p: csr_matrix, earned: Floats) -> tuple[Floats, Floats]:
+class Near(NamedTuple):
+    """What a solution is like, where that is known, and how exactly it is wanted."""
+
+    start: Floats | None = None
+    accuracy: float = ACCURATE
+
+
+UNKNOWN = Near()
+
+
+def gain_and_bias(p: csr_matrix, earned: Floats, near: Near = UNKNOWN) -> tuple[Floats, Floats]:
     """g and h of a chain, (S,): h is zero at the first state of every closed class."""
     classes, transient = closed_classes(p)
     gain, bias = np.zeros(len(earned)), np.zeros(len(earned))
     for states in classes:
-        inner = p[states][:, states]
-        system = (identity(len(states), format="csc") - inner).tolil()
-        system[:, 0] = 1.0  # the unknown of the first state is the gain of all
-        found = _factorised(csc_matrix(system), earned[states])
-        gain[states], bias[states] = found[0], np.r_[0.0, found[1:]]
+        # x - P x + mean(x) = r: the mean is the gain, since that is what the stationary law makes of both sides.
+        start = None if near.start is None else near.start[states] - near.start[states].mean()
+        found = _solved(_within(p, states), earned[states], 1.0, Near(start, near.accuracy))
+        gain[states], bias[states] = found.mean(), found - found[0]
     if len(transient):
         inner, outer = p[transient][:, transient], p[transient]
         gain[transient] = _solved(inner, outer @ gain)
@@ -236,30 +255,44 @@ def _absorbed(p: csr_matrix, initial: Floats, transient: np.ndarray) -> Floats:
     return np.asarray(reached)
 
 
-def _stationary(p: csr_matrix) -> Floats:
-    """The law that an irreducible chain keeps."""
-    system = (identity(p.shape[0], format="csc") - p.T).tolil()
-    system[0] = 1.0
-    found = np.maximum(_factorised(csc_matrix(system), np.eye(1, p.shape[0])[0]), 0.0)
+def _within(p: csr_matrix, states: np.ndarray) -> csr_matrix:
+    """The chain of a closed class."""
+    return p if len(states) == p.shape[0] else p[states][:, states]
+
+
+def _stationary(p: csr_matrix, near: Floats | None) -> Floats:
+    """The law that an irreducible chain keeps: q = P'q, whose sum is one."""
+    found = np.maximum(_solved(p.T, np.full(p.shape[0], 1.0 / p.shape[0]), 1.0, Near(near)), 0.0)
     return np.asarray(found / found.sum())
 
 
-def _solved(p: csr_matrix, right: Floats) -> Floats:
-    """x = p x + right."""
-    return _factorised(csc_matrix(identity(p.shape[0], format="csc") - p), right)
+def _solved(p: csr_matrix, right: Floats, mean: float = 0.0, near: Near = UNKNOWN) -> Floats:
+    """x - p x + mean * (the mean of x) = right: by iterations where it is large and they get there, or by factors."""
+    n = len(right)
+    rows = csr_matrix(p)
 
+    def left(x: Floats) -> Floats:
+        return np.asarray(x - rows @ x + mean * x.mean())
 
-def _factorised(system: csc_matrix, right: Floats) -> Floats:
-    """system x = right, by iterations where it is large and they get there, and by factors otherwise."""
-    if len(right) > MAX_FACTORISED:
-        rows, found = csr_matrix(system), np.zeros(len(right))
+    if n > MAX_FACTORISED:
+        system, found = LinearOperator((n, n), left), np.zeros(n) if near.start is None else near.start
+        before = np.inf
         for _ in range(MAX_REFINEMENTS):
-            found = found + bicgstab(rows, right - rows @ found, rtol=1e-8, atol=0.0, maxiter=MAX_ITERATIONS)[0]
-            missing = float(np.abs(rows @ found - right).max()) / max(float(np.abs(found).max()), 1e-300)
-            if missing <= ACCURATE:
-                return np.asarray(found)
-        if missing <= ENOUGH:
-            return np.asarray(found)
-    factors = splu(system)
+            rest = right - left(found)
+            missing = float(np.abs(rest).max()) / max(float(np.abs(found).max()), 1e-300)
+            if missing <= near.accuracy:
+                return found
+            if missing > 0.1 * before:  # iterations do not get there
+                break
+            before = missing
+            share = min(max(0.1 * near.accuracy / missing, 1e-8), 0.1)
+            found = found + bicgstab(system, rest, rtol=share, atol=0.0, maxiter=MAX_ITERATIONS)[0]
+        if missing <= max(ENOUGH, near.accuracy):
+            return found
+    # One more unknown, the mean of x, and the equation that says so: nothing is dense.
+    system = identity(n, format="csc") - csc_matrix(p)
+    if mean:
+        system = block_array([[system, np.full((n, 1), mean)], [np.full((1, n), -1.0 / n), np.ones((1, 1))]]).tocsc()
+    factors, right = splu(system), right if not mean else np.r_[right, 0.0]
     found = factors.solve(right)
-    return np.asarray(found + factors.solve(right - system @ found))
+    return np.asarray(found + factors.solve(right - system @ found))[:n]

@@ -7,6 +7,8 @@
 | ``branch-to-target.bin``, ``branch-to-probability.bin`` | where a branch leads, and how likely it is |
 | ``state-is-initial.bin`` | one bit per state |
 | ``annotations/rewards/NAME/{states,choices,branches}/values.bin`` | what a reward model gives |
+| ``annotations/aps/NAME/states/values.bin`` | one bit per state: a label that it has |
+| ``valuations/states/valuations.bin`` | the variables of a state, packed bit by bit |
 
 States of one model have different numbers of choices: the actions beyond them are not allowed.  A file says neither
 which rewards are costs nor for how long one plays; whoever reads it does.  What is no Markov decision process in
@@ -48,13 +50,16 @@ PACKINGS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ": lzma.open, b"
 DAMAGES = (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error, lzma.LZMAError)
 ADVICE = "lump states together, or give the model fewer choices"
 REWARDS = "annotations/rewards/"
+# States of larger models are numbers.
+MAX_NAMES = 2**17
 
 
 @dataclass(frozen=True, eq=False)
 class UMBModel:
     """What a file holds, choices written as actions: laws by branch, and every reward model as a table (S, A).
 
-    `allowed` (S, A) says which choices exist; `rows` (E,) is the pair s A + a of a branch.
+    `allowed` (S, A) says which choices exist; `rows` (E,) is the pair s A + a of a branch.  `names` are made of the
+    variables and labels of the states, where there are any.
     """
 
     rows: Integers
@@ -63,6 +68,7 @@ class UMBModel:
     initial: Floats
     rewards: dict[str, Floats]
     allowed: npt.NDArray[np.bool_]
+    names: tuple[str, ...] = ()
 
 
 def read_umb(file: str | Path) -> UMBModel:
@@ -103,7 +109,8 @@ def read_umb(file: str | Path) -> UMBModel:
         tables[name][pair] = given
     rows = pair[choice]
     shaped = {name: table.reshape(S, A) for name, table in tables.items()}
-    return UMBModel(rows, targets, chances, first / first.sum(), shaped, np.arange(A) < n[:, None])
+    names = _names(json.loads(parts["index.json"]), parts, S)
+    return UMBModel(rows, targets, chances, first / first.sum(), shaped, np.arange(A) < n[:, None], names)
 
 
 def umb_problem(
@@ -129,7 +136,7 @@ def umb_problem(
         laws, earned, spent.reshape(len(costs), S, A), budget, model.initial, rescale=True,
         reward_range=(low, high if high > low else low + 1.0), allowed=model.allowed,
     )  # fmt: skip
-    return cmdp.labelled(Path(path).stem, Labels(constraints=tuple(costs)))
+    return cmdp.labelled(Path(path).stem, Labels(model.names, constraints=tuple(costs)))
 
 
 def umb_file(
@@ -237,3 +244,51 @@ def _reward(file: str | Path, parts: dict[str, bytes], key: str, sizes: dict[str
         name = f"{REWARDS}{key}/{kind}/values.bin"
         found[kind] = _array(file, parts, name, "<f8", size) if name in parts else np.zeros(size)
     return found
+
+
+def _names(index: Mapping[str, Any], parts: dict[str, bytes], n_states: int) -> tuple[str, ...]:
+    """A name for every state, by its variables and labels; none where there are none or they cannot be read.
+
+    They are for people alone: what this reader does not know (variables of several classes, texts) is no error.
+    """
+    if n_states > MAX_NAMES:
+        return ()
+    try:
+        columns = _variables(index, parts, n_states)
+        for key, described in index.get("annotations", {}).get("aps", {}).items():
+            bits = np.frombuffer(parts[f"annotations/aps/{key}/states/values.bin"], np.uint8)
+            held = np.unpackbits(bits, bitorder="little")[:n_states].tolist()
+            name = str(described.get("alias") or key)
+            columns.append([name if has else "" for has in held])
+        names = tuple(", ".join(filter(None, each)) for each in zip(*columns, strict=True))
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
+        return ()
+    counted = tuple(name or f"state {s}" for s, name in enumerate(names))
+    return counted if len(counted) == n_states and all(name.isprintable() for name in counted) else ()
+
+
+def _variables(index: Mapping[str, Any], parts: dict[str, bytes], n_states: int) -> list[list[str]]:
+    """``x=3`` for every variable and state."""
+    classes = index.get("valuations", {}).get("states", {}).get("classes", [])
+    if len(classes) != 1:
+        return []
+    packed = np.frombuffer(parts["valuations/states/valuations.bin"], np.uint8).reshape(n_states, -1)
+    bits, columns, at = np.unpackbits(packed, axis=1, bitorder="little").astype(np.int64), [], 0
+    for each in classes[0]["variables"]:
+        kind = each.get("type", {"type": "padding", "size": each.get("padding")})
+        size = int(kind.get("size", 1 if kind["type"] == "bool" else 64))
+        at += bool(each.get("is-optional"))
+        there = bits[:, at - 1] if each.get("is-optional") else np.ones(n_states, np.int64)
+        value = bits[:, at : at + size] @ (2 ** np.arange(size))
+        at += size
+        if kind["type"] == "int" and size < 64:  # of 64 bits the last is the sign already
+            value -= bits[:, at - 1] * 2**size
+        if kind["type"] == "bool":
+            columns.append(
+                [each["name"] if v and t else "" for v, t in zip(value.tolist(), there.tolist(), strict=True)]
+            )
+        elif kind["type"] in ("int", "uint") and size <= 64:
+            value += int(each.get("offset", 0))
+            shown_as = zip(value.tolist(), there.tolist(), strict=True)
+            columns.append([f"{each['name']}={v}" if t else "" for v, t in shown_as])
+    return columns
