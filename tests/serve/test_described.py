@@ -155,5 +155,5 @@ def test_a_session_is_no_folder_of_results(tmp_path):
 
     with open_described(written(tmp_path / "one"), REGISTRY):
         pass
-    with pytest.raises(InvalidInputError, match="holds a session, not results: omdpd session .* --live shows it"):
+    with pytest.raises(InvalidInputError, match=r"holds a session, not results: omdpd session .* --live shows it"):
         refuse_no_results(tmp_path / "one")
