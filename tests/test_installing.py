@@ -80,7 +80,7 @@ def test_a_hint_installs_what_an_extra_brings_from_an_index_that_has_it():
     trees = [ast.parse(file.read_text()) for file in (ROOT / "src" / "omdpd").rglob("*.py")]
     calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
     hints = [{word.value for word in call.args[1:]} for call in calls if ast.unparse(call.func) == "not_installed"]
-    assert len(hints) == 9
+    assert len(hints) == 11
     assert all(packages in extras for packages in hints)
 
 

@@ -12,7 +12,8 @@ fewer whole entries than were counted mean that the file was cut (a copy that wa
 Behind the count are entries that no sync has confirmed, and a crash of the machine breaks them in one way: sectors that
 were not written still hold zeros.  The first broken one was never acknowledged: it is cut off with all behind it.
 Whatever else is broken is damage: refused.  An entry that is written without a sync survives the death of its process,
-and not that of the machine, until the next sync.
+and not that of the machine, until the next sync; nor is the room for it synced before: the next sync takes both to the
+disk, and a file that is shorter after a crash of the machine ends in a tail that was never acknowledged.
 
 Logs up to version 0.2 have no count.  They are read as they were then, and get one when they are opened.
 """
