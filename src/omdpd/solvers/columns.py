@@ -107,9 +107,9 @@ class Problem:
             self._known[asked] = Vertex(weights, float(totals[0]), totals[1:]), float(self.initial @ values)
         return self._known[asked]
 
-    def codes(self, vertex: Vertex) -> Codes:
-        """What a policy that was found plays, (H, S)."""
-        codes = self._swept(vertex.key)[0]
+    def codes(self, vertex: Vertex, room: Codes | None = None) -> Codes:
+        """What a policy that was found plays, (H, S), written into `room` where there is some."""
+        codes = self._swept(vertex.key, room)[0]
         if self.place is not None:
             for h in range(len(codes)):
                 place = self.place[min(h, len(self.place) - 1)]
@@ -130,7 +130,7 @@ class Problem:
         held = sorted(mixture.held, key=lambda each: -each[0])
         codes, others = self.codes(held[0][1]), room_for((len(held) - 1, H, S), A)
         for other, (_, vertex) in zip(others, held[1:], strict=True):
-            other[:] = self.codes(vertex)
+            self.codes(vertex, other)
         kept = np.zeros((0, 0, 0)) if occupancy is None else occupancy
         shares = np.array([share for share, _ in held])
         played = (*lists_of(self.laws), codes, others, shares, self.initial, kept)
@@ -145,9 +145,9 @@ class Problem:
         policy = self.packed(mixture, q).table()
         return q, policy
 
-    def _swept(self, weights: Floats) -> tuple[Codes, Floats]:
+    def _swept(self, weights: Floats, room: Codes | None = None) -> tuple[Codes, Floats]:
         H, S, A = self.laws.shape
-        codes = room_for((H, S), A)
+        codes = room_for((H, S), A) if room is None else room
         return codes, listed_choices(*lists_of(self.laws), self.reward, self.tables, weights, codes)
 
 

@@ -260,7 +260,8 @@ def _names(index: Mapping[str, Any], parts: dict[str, bytes], n_states: int) -> 
             held = np.unpackbits(bits, bitorder="little")[:n_states].tolist()
             name = str(described.get("alias") or key)
             columns.append([name if has else "" for has in held])
-        names = tuple(", ".join(filter(None, each)) for each in zip(*columns, strict=True))
+        told = [column for column in columns if len(set(column)) > 1]  # what all states have says nothing
+        names = tuple(", ".join(dict.fromkeys(filter(None, each))) for each in zip(*told, strict=True))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
         return ()
     counted = tuple(name or f"state {s}" for s, name in enumerate(names))
