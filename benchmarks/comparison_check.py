@@ -123,12 +123,13 @@ def sentences() -> tuple[Sentence, ...]:
             printed("pool", ["Germano", "GreedyLP", "LinearPotential", "UCPD"], OURS, "violation", factor=5.0),
         ),
         Sentence(
-            "As they come `OptCMDP`, `SinhaVaze` and `OMDPD.tuned` violate more than `standard` where tables are "
-            "revealed.",
+            "With default settings `OptCMDP`, `SinhaVaze` and `OMDPD.tuned` violate more than `standard` where tables "
+            "are revealed.",
             as_they_come("pool adaptive", ["OptCMDP", "SinhaVaze", "OMDPD.tuned"], OURS, "violation"),
         ),
         Sentence(
-            "As they come `SinhaVaze` and `OMDPD.tuned` have more regret than `standard` where an adversary picks.",
+            "With default settings `SinhaVaze` and `OMDPD.tuned` have more regret than `standard` where an adversary "
+            "picks.",
             as_they_come("adaptive", ["SinhaVaze", "OMDPD.tuned"], OURS, "regret"),
         ),
         Sentence(

@@ -54,7 +54,10 @@ ABOVE = {
         3800,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
-    ("experiments",): (2620, "names from files, packages and plugins are one registry; the tuner narrows down in stages"),
+    ("experiments",): (
+        2620,
+        "names from files, packages and plugins are one registry; the tuner narrows down in stages",
+    ),
     ("report",): (3030, "the page and the figures say the same things in two languages; figures by episode are new"),
     ("serve",): (780, "a look at a session that another process has open came on top"),
     ("gym", "cli", "testing"): (
