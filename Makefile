@@ -110,6 +110,11 @@ wheel-check: $(VENV)/.dev
 comparison: $(VENV)/.base
 	$(BIN)/python -m tools.page_numbers renew docs/comparison.md
 
+# Every conclusion of docs/comparison.md on fresh instances (QUICK=1: four of them, two minutes of one core); 1 if one falls.
+.PHONY: comparison-check
+comparison-check: $(VENV)/.base
+	$(BIN)/python -m benchmarks.comparison_check $(if $(QUICK),--quick)
+
 # The studies (`python -m benchmarks.studies` lists them), and their tables and figures into docs/studies; the readings are ours.
 # Resumable: runs that are finished are in results/studies, unless other code made them.  `make study NAME=growth` renews one, `make studies` all.
 .PHONY: study studies

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from omdpd.experiments.comparing import comparison_grids, names_to_show, share_of
+from omdpd.experiments.registry import Registry
 from omdpd.experiments.tuning import TRAINING_SEEDS
-from omdpd.report.planes import draw_plane
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.planes import REST, draw_plane
 from omdpd.worlds.facts import LARGE as FACTS_AT_SIZE
 
 COMMAND = Path(sys.executable).with_name("omdpd")
@@ -56,13 +59,14 @@ def test_every_learner_has_the_same_number_of_tries_and_plays_the_one_that_was_c
     _, out, _ = compared
     tried, chosen = lines(out / "tries.csv"), lines(out / "choices.csv")
     assert {line["tries"] for line in chosen} == {"3"}
-    assert {line["episodes"] for line in chosen} == {"3"}
+    assert {line["episodes"] for line in chosen} == {"12"}
     played = {record["learner"] for record in json.loads((out / "summary.json").read_text())}
     assert played == {line["chosen"] for line in chosen}
     for line in chosen:
         mine = [each for each in tried if each["learner"] == line["learner"]]
         assert len({each["settings"] for each in mine}) == 3
-        assert float(line["criterion"]) == min(float(each["criterion"]) for each in mine)
+        (taken,) = [each for each in mine if each["chosen"] == "True"]
+        assert (line["criterion"], line["chosen"]) == (taken["criterion"], taken["settings"])
         assert any(each["on_frontier"] == "True" for each in mine)
     trained = [json.loads(f.read_text())["seed"] for f in (out / "training" / "runs").glob("*/summary.json")]
     assert set(trained) == set(TRAINING_SEEDS)
@@ -171,6 +175,56 @@ def test_the_plane_shows_every_learner_that_has_a_regret():
     (axes,) = draw_plane(records, "title").axes
     assert sorted(text.get_text() for text in axes.texts) == ["1", "2"]
     assert axes.lines[0].get_xydata().tolist() == [[12.0, 3.0]]
+
+
+def crowd(n):
+    """As many learners as are asked for, of which the first beats all and the second violates least."""
+    numbers = [(5.0, 8.0), (9.0, 1.0), *((10.0 + i, 9.0 + i) for i in range(n - 2))]
+    names = ["Best", "Safe.preset", *(f"Other{i}" for i in range(n - 2))]
+    return [
+        {"world": "w", "nature": "n", "learner": name, "regret": regret + noise, "violation": violation}
+        for name, (regret, violation) in zip(names, numbers, strict=True)
+        for noise in (-1.0, 1.0)
+    ]
+
+
+def test_of_many_learners_the_unbeaten_have_a_name_and_the_rest_is_grey():
+    for wanted, named in (((), ["1", "2"]), (("Other3", "Safe"), ["1", "2"]), (("Other3",), ["1"])):
+        figure = draw_plane(crowd(30), "title", wanted)
+        (axes,) = figure.axes
+        assert sorted(text.get_text() for text in axes.texts) == named
+        grey = [line for line in axes.lines if line.get_color() == REST]
+        assert len(grey) == 30 - len(named)
+        assert any("grey: all others" in text.get_text() for text in figure.texts)
+    assert len(draw_plane(crowd(10), "title").axes[0].texts) == 10
+
+
+def test_shards_of_a_comparison_have_each_learner_once():
+    registry = Registry.installed()
+    (grid,) = comparison_grids(registry, ["paradox"], ["fixed"], ["Uniform", "OptCMDP", "OptDual"], 5, 2, False)
+    shares = [share_of(grid.runs(), place, 2) for place in (1, 2)]
+    assert sorted(run.id for share in shares for run in share) == sorted(run.id for run in grid.runs())
+    assert not {run.learner for run in shares[0]} & {run.learner for run in shares[1]}
+    with pytest.raises(InvalidInputError, match="--shard is 3/2"):
+        share_of(grid.runs(), 3, 2)
+    assert names_to_show(registry, grid.runs(), ["OptDual"]) == ["OptDual"]
+    assert names_to_show(registry, grid.runs(), []) == []
+    with pytest.raises(InvalidInputError, match="--highlight names 'DOPE'"):
+        names_to_show(registry, grid.runs(), ["DOPE"])
+
+
+def test_shards_play_a_comparison_that_a_call_without_them_sums_up(tmp_path):
+    words = ["lab", "compare", "--worlds", "paradox", "--natures", "fixed", "--learners", "Uniform,OptDual"]
+    words += ["--episodes", 6, "--seeds", 2, "--tries", 1, "--no-long", "--no-figures", "--jobs", 1, "--out", tmp_path]
+    for place in ("1/2", "2/2"):
+        said = omdpd(*words, "--shard", place)
+        assert said.returncode == 0, said.stderr
+        assert "without --shard sums up" in said.stdout
+    played = {file.parent.name: file.stat().st_mtime_ns for file in (tmp_path / "runs").glob("*/summary.json")}
+    assert len(played) == 4
+    assert omdpd(*words).returncode == 0
+    assert played == {f.parent.name: f.stat().st_mtime_ns for f in (tmp_path / "runs").glob("*/summary.json")}
+    assert (tmp_path / "ranks.csv").exists()
 
 
 @pytest.mark.whole

@@ -32,3 +32,16 @@ def test_many_constraints_count_as_large(tmp_path):
     (tmp_path / "wide.toml").write_text(text)
     with pytest.raises(InvalidInputError, match="transition probabilities or costs"):
         load_experiment(tmp_path / "wide.toml")
+
+
+def test_all_learners_are_those_that_suit_every_world_and_nature_of_the_file(tmp_path):
+    file = tmp_path / "all.toml"
+    rest = 'episodes = 5\nseeds = 2\nlearners = "all"\n[[worlds]]\nname = "paradox"\n[[natures]]\nname = "fixed"\n'
+    file.write_text(rest)
+    found = {learner.name for learner in load_experiment(file).learners}
+    assert {"OptCMDP", "Uniform", "DOPE"} <= found
+    assert not {"CautiousLP", "UCPD", "Germano"} & found  # they need revealed tables
+    file.write_text(rest + '[[natures]]\nname = "pool"\n')
+    both = {learner.name for learner in load_experiment(file).learners}
+    assert "OptCMDP" in both
+    assert "DOPE" not in both

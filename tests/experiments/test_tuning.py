@@ -1,20 +1,27 @@
 """The procedure that tunes every learner with the same number of tries."""
 
 import json
+import math
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.tuning import (
     RANGES,
+    STRICT,
     TRAINING_SEEDS,
-    best_trial,
+    criterion,
     factors_for,
     halton,
     judged,
-    training_runs,
     tries,
+    tuned,
 )
+from omdpd.learners import LEARNERS as BUILDERS
+from omdpd.learners.needs import Needs
 from tests.references.named import LEARNERS, NATURES, WORLDS
 
 # What a comparison tunes of every learner whose numbers are on the pages.
@@ -49,27 +56,75 @@ def test_a_default_of_zero_and_a_later_setting_are_multiplied_too():
     assert spread == pytest.approx([16.0 * row["step"] for row in map(halton, (1, 2, 3))], rel=0.01)
 
 
-def test_training_uses_instances_of_its_own_for_a_quarter_of_the_episodes():
-    tried = tries(LEARNERS["OptCMDP"](), 3)
-    planned = training_runs(WORLDS["random_dirichlet"](), NATURES["noisy"](), tried, 40)
-    assert list(planned) == tried
-    assert all(run.episodes == 10 for runs in planned.values() for run in runs)
-    assert all(tuple(run.seed for run in runs) == TRAINING_SEEDS for runs in planned.values())
+def test_points_near_the_best_fill_a_third_of_every_range_around_one():
+    rows = [halton(i, near=True) for i in range(1, 200)]
+    for role, (low, high) in RANGES.items():
+        found = np.log([row[role] for row in rows]) / math.log(high / low)
+        assert np.all(np.abs(found) <= 1 / 6)
+        assert np.ptp(found) > 0.3
 
 
-def summary(regret, violation):
-    return {"regret": regret, "regret_positive": max(regret, 0.0), "violation": violation}
+def best_at(setting, value):
+    """A world in which a learner loses by how far a setting is from a value, in logarithms, and instances differ."""
+    asked = []
+
+    def play(runs):
+        asked.extend(runs)
+        for run in runs:
+            loss = abs(math.log(getattr(run.learner, setting) / value)) + 0.001 * (run.seed % 7)
+            yield {"run": run.id, "episodes": run.episodes} | summary(100.0 * loss, 0.0)
+
+    return play, asked
+
+
+def run_of(name, episodes=40):
+    return RunSpec(WORLDS["random_dirichlet"](), NATURES["noisy"](), LEARNERS[name](), episodes, 0)
+
+
+def test_fewer_tries_go_on_after_every_stage_and_the_best_is_found_near_its_corner():
+    play, asked = best_at("transition_scale", 1.3e-4)
+    found = tuned([run_of("OptCMDP")], 27, play)
+    assert {run.episodes for run in asked} == {40}
+    tried = Counter(run.learner for run in asked)
+    assert sorted(Counter(tried.values()).items()) == [(3, 18), (6, 6), (12, 3)]
+    assert {run.seed for run in asked} == set(TRAINING_SEEDS)
+    assert abs(math.log(found.runs[0].learner.transition_scale / 1.3e-4)) < 0.3
+    (choice,) = found.choices
+    assert (choice.tries, choice.episodes) == (27, 40)
+    assert [line.chosen for line in found.tries].count(True) == 1
+    first = {run.learner for run in asked[: 18 * 3]}
+    assert set(tries(LEARNERS["OptCMDP"](), 18)) == first
+
+
+def test_a_learner_as_it_comes_plays_no_training():
+    found = tuned([run_of("OptCMDP"), run_of("Uniform")], 1, lambda runs: pytest.fail("nothing is to be played"))
+    assert [run.learner.label for run in found.runs] == ["OptCMDP", "Uniform"]
+    assert not found.tries
+
+
+def summary(regret, violation, lagrangian=None):
+    lagrangian = regret if lagrangian is None else lagrangian
+    positive = max(regret, 0.0)
+    return {"regret": regret, "regret_positive": positive, "violation": violation, "lagrangian_regret": lagrangian}
 
 
 def test_the_least_criterion_is_taken_and_the_frontier_kept():
     a, b, c = tries(LEARNERS["OptCMDP"](), 3)
     trials = judged(
         {
-            a: [summary(5.0, 9.0), summary(7.0, 1.0)],
-            b: [summary(8.0, 1.0), summary(4.0, 1.0)],
-            c: [summary(-4.0, 30.0), summary(-2.0, 20.0)],
+            a: [summary(5.0, 9.0, 6.0), summary(7.0, 1.0, 8.0)],
+            b: [summary(8.0, 1.0, 7.0), summary(4.0, 1.0, 3.0)],
+            c: [summary(-4.0, 30.0, 9.0), summary(-2.0, 20.0, 8.0)],
         }
     )
-    assert [trial.criterion for trial in trials] == [11.0, 7.0, 25.0]
-    assert best_trial(trials).learner == b
+    assert [trial.criterion for trial in trials] == [7.0, 5.0, 8.5]
     assert [trial.on_frontier for trial in trials] == [False, True, True]
+
+
+def test_who_promises_no_violation_is_tuned_for_regret_at_a_level_of_it():
+    told = {type(factory()).__name__ for factory in BUILDERS.values() if getattr(factory(), "needs", Needs()).safe}
+    assert told <= set(STRICT) <= {name.split(".")[0] for name in LEARNERS}
+    assert criterion("DOPE", [summary(9.0, 0.5, 1.0) | {"episodes": 20}]) == 9.0
+    assert criterion("DOPE", [summary(9.0, v, 1.0) | {"episodes": 20} for v in (1.5, 0.0)]) == pytest.approx(11.5)
+    assert criterion("OptCMDP", [summary(9.0, 0.75, 1.0)]) == 1.0
+    assert criterion("OptCMDP", [summary(9.0, 0.75) | {"lagrangian_regret": None}]) == 9.75

@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omdpd.cli.playing import Plan, Plugins, names_of, play_experiment, play_runs, plays, registry_of
+from omdpd.cli.playing import Plan, Plugins, names_of, place_of, play_experiment, play_runs, plays, registry_of
 from omdpd.cli.screen import Screen, refuse_all
 from omdpd.experiments.dry_run import forecast
 from omdpd.experiments.experiment import paper_experiment
@@ -26,7 +26,7 @@ from omdpd.experiments.schema import experiment_schema
 from omdpd.experiments.spec import Experiment, RunSpec, shard_of
 from omdpd.play.rows import COLUMNS
 from omdpd.play.units import Units, in_user_units
-from omdpd.problem.arrays import InvalidInputError, shown
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.markup import printable
 from omdpd.report.canvas import drawn
 from omdpd.report.curves import load_curves
@@ -39,8 +39,6 @@ from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
 QUICK_EPISODES, QUICK_SEEDS = 500, 2
-# No i/n is longer.
-MAX_SHARD = 20
 
 
 @plays()
@@ -96,7 +94,7 @@ def run(
     """
     experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem
-    runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *_shard(shard))
+    runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *place_of(shard))
     if dry_run:
         _print_forecast(Screen(), experiment, runs, folder, plan)
         return
@@ -219,14 +217,6 @@ def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Pl
         "up, and so does the same command without --shard.",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
-
-
-def _shard(text: str) -> tuple[int, int]:
-    """The place and the number of shards that i/n says."""
-    place, slash, n = text.partition("/")
-    if len(text) > MAX_SHARD or not (slash and place.isascii() and place.isdigit() and n.isascii() and n.isdigit()):
-        raise InvalidInputError(f"--shard is {shown(text)}, but must be i/n, as in 3/30")
-    return int(place), int(n)
 
 
 def _print_forecast(

@@ -17,6 +17,7 @@ from omdpd.cli.playing import (
     Plan,
     Plugins,
     names_of,
+    place_of,
     play_alone,
     play_experiment,
     plays,
@@ -28,6 +29,8 @@ from omdpd.experiments.comparing import (
     YARDSTICK,
     comparison_grids,
     longer_runs,
+    names_to_show,
+    share_of,
     suite_grid,
     without_slow,
     yardstick,
@@ -101,6 +104,13 @@ def compare(
     quick: Annotated[
         bool, typer.Option("--quick", help="A small comparison of one family: minutes, not half an hour.")
     ] = False,
+    highlight: Annotated[
+        str, typer.Option(help="Learners or classes that the figure names; a plugin's, or the unbeaten ones, if empty.")
+    ] = "",
+    shard: Annotated[
+        str | None,
+        typer.Option(help="i/n: tune and play the i-th of n shares of the learners; a call without it sums up."),
+    ] = None,
     long: Annotated[bool, typer.Option(help="Play the leaders for other numbers of episodes too.")] = True,
     out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/compare"),
     plugin: Plugins = None,
@@ -115,16 +125,23 @@ def compare(
     if quick:
         episodes, seeds, n_tries, long = min(episodes, 300), min(seeds, 3), min(n_tries, 4), False
     console, names = Screen(), (names_of(worlds), names_of(natures), names_of(learners))
-    runs = suitable(console, comparison_grids(registry_of(plugin), *names, episodes, seeds, quick))
-    against = yardstick(runs, against)
+    registry = registry_of(plugin)
+    runs = suitable(console, comparison_grids(registry, *names, episodes, seeds, quick))
+    against, shown = yardstick(runs, against), names_to_show(registry, runs, names_of(highlight))
+    if shard is not None:
+        runs = share_of(runs, *place_of(shard))
     found = tuned(runs, n_tries, lambda wanted: play_alone(console, wanted, out / "training", plan))
+    if shard is not None:
+        play_alone(console, found.runs, out, plan)
+        console.print(f"Shard {shard} is finished. When all are, the same command without --shard sums up.")
+        return
     write_tuning(found.tries, found.choices, out, plan.figures)
     records = play_experiment(console, found.experiment(episodes, seeds), out, plan, found.runs)
     plain = [{**record, "learner": record["learner"].split("(")[0]} for record in records]
     title = "each learner with its defaults" if n_tries == 1 else f"each learner at the best of up to {n_tries} tries"
     print_table(console, plain)
     drawn = None if not plan.figures else f"{title}: means and 95 % intervals"
-    console.print(_differences(write_comparison(plain, against, out, drawn), against))
+    console.print(_differences(write_comparison(plain, against, out, drawn, shown), against))
     console.print(f"{plan.drawn(out)}tables and numbers: {out}", highlight=False)
     if long:
         first = [record for record in records if record["world"] == runs[0].world.label]

@@ -24,7 +24,7 @@ from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.experiments.writer import commit_seconds
-from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.problem.arrays import InvalidInputError, named, shown
 from omdpd.report.canvas import can_draw, no_figures
 from omdpd.report.figures import METADATA, draw_experiment
 from omdpd.report.results import with_early
@@ -32,6 +32,8 @@ from omdpd.report.study import write_report
 from omdpd.storage.atomic import make_folder
 from omdpd.storage.run_folder import RunFolder
 
+# No i/n is longer.
+MAX_SHARD = 20
 Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
 Plugins = Annotated[
     list[Path] | None,
@@ -51,6 +53,18 @@ def names_of(text: str) -> list[str]:
     ['pool', 'noisy']
     """
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def place_of(shard: str) -> tuple[int, int]:
+    """The place and the number of shards that i/n says.
+
+    >>> place_of("3/30")
+    (3, 30)
+    """
+    place, slash, n = shard.partition("/")
+    if len(shard) > MAX_SHARD or not (slash and place.isascii() and place.isdigit() and n.isascii() and n.isdigit()):
+        raise InvalidInputError(f"--shard is {shown(shard)}, but must be i/n, as in 3/30")
+    return int(place), int(n)
 
 
 def suitable(console: Console, experiments: Sequence[Experiment]) -> list[RunSpec]:

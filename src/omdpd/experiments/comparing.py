@@ -97,6 +97,24 @@ def yardstick(runs: Sequence[RunSpec], against: str | None) -> str:
     return against
 
 
+def share_of(runs: Sequence[RunSpec], place: int, n_shards: int) -> list[RunSpec]:
+    """The runs of one of `n_shards` shares of the learners: whoever tunes a learner plays all of its runs."""
+    if not 1 <= place <= n_shards:
+        raise InvalidInputError(f"--shard is {place}/{n_shards}, but must be one of 1 to {n_shards}")
+    names = list(dict.fromkeys(each.learner for each in runs))
+    return [each for each in runs if names.index(each.learner) % n_shards == place - 1]
+
+
+def names_to_show(registry: Registry, runs: Sequence[RunSpec], wanted: Sequence[str]) -> list[str]:
+    """The learners that a figure names: those wanted, by name or class; else a plugin's; else none in particular."""
+    compared = dict.fromkeys(each.learner.name for each in runs)
+    for each in wanted:
+        if each not in {name for full in compared for name in (full, full.partition(".")[0])}:
+            raise InvalidInputError(f"--highlight names {each!r}, which is none of the learners that are compared")
+    ours = Registry.installed().complete("learners")
+    return list(wanted) or [name for name in compared if name not in ours]
+
+
 def longer_runs(runs: Sequence[RunSpec], leaders: Mapping[str, Sequence[str]]) -> list[RunSpec]:
     """Runs of the first world's leaders, which are named by nature, for other numbers of episodes."""
     world, seeds = runs[0].world, range(runs[0].seed, runs[0].seed + LONG_SEEDS)

@@ -121,6 +121,16 @@ def suitable_runs(experiment: Experiment) -> tuple[list[RunSpec], list[str]]:
     return kept, [why for why in refusals.values() if why is not None]
 
 
+def suiting(experiment: Experiment, source: str) -> Experiment:
+    """The experiment with those of its learners that suit every world and nature of it."""
+    once = msgspec.structs.replace(experiment, seeds=1)
+    refused = {run.learner for run in set(once.runs()) - set(suitable_runs(once)[0])}
+    kept = tuple(learner for learner in experiment.learners if learner not in refused)
+    if not kept:
+        raise InvalidInputError(f"{source}: no learner suits all of its worlds and natures")
+    return msgspec.structs.replace(experiment, learners=kept)
+
+
 def _refusal(spec: RunSpec) -> str | None:
     """Why a run's parts do not fit together, or None."""
     try:

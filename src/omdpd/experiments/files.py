@@ -80,8 +80,15 @@ def load_experiment(file: str | Path, plugins: Sequence[str | Path] = (), overri
     `overrides` replace settings of the file: ``"episodes=100"`` or ``"learners[0].z=1.0"`` (`experiments.overrides`).
     """
     file = Path(file)
-    content = overridden(_decoded(file), overrides)
-    experiment = parse_experiment(content, str(file), Registry.installed().with_plugins(plugins), file.parent)
+    content, registry = overridden(_decoded(file), overrides), Registry.installed().with_plugins(plugins)
+    everybody = content.get("learners") == "all"
+    if everybody:
+        content["learners"] = [{"name": name} for name in registry.complete("learners")]
+    experiment = parse_experiment(content, str(file), registry, file.parent)
+    if everybody:
+        from omdpd.experiments.experiment import suiting
+
+        experiment = suiting(experiment, str(file))
     _try(experiment, str(file))
     return experiment
 

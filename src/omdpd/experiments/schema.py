@@ -25,6 +25,7 @@ def experiment_schema(registry: Registry) -> dict[str, Any]:
         parts |= definitions
         choices = [{"$ref": f"#/$defs/{name}"} for name in definitions]
         properties[kind] = {"type": "array", "minItems": 1, "items": {"anyOf": choices}}
+    properties["learners"] = {"anyOf": [properties["learners"], {"const": "all"}]}
     (reference, *_), whole = msgspec.json.schema_components([Rest], ref_template="{name}")
     rest = whole[reference["$ref"]]
     return {

@@ -1,14 +1,17 @@
 """Fair tuning: one procedure and the same number of tries for every learner, ours included.
 
-A learner says which settings may be tuned, at most one for each role (`learners/factors.py`).  A try
-multiplies them; the first try is the learner as it comes, the others are points of one Halton sequence in the
-logarithms of the multiples, the same for everybody.  Every try is played on training instances that no comparison
-uses, for a quarter of its episodes, and the one with the least criterion
+A learner says which settings may be tuned, at most one for each role (`learners/factors.py`).  A try multiplies them.
+The first is the learner as it comes; two thirds are points of one Halton sequence in the logarithms of the multiples,
+the same for everybody; the last third are points of it in a third of the ranges, around the best so far.  All are
+played for as many episodes as the comparison has, on training instances that it does not use:
 
-    mean over the training instances of (positive regret + strong violation)
+    every try on 3 instances,   the best third on 3 more,   the best third of those on 6 more,   the best is taken
 
-is taken.  Because a criterion that adds the two picks winners, the tries that no other one beats in both numbers are
-kept beside it: the learner's frontier.
+What is best depends on what a method promises.  Those of `STRICT` promise no violation, or one that does not grow:
+theirs is positive regret, with `PENALTY` for every unit by which the mean of strong violation passes `ALLOWED` per
+episode.  That of all others is the Lagrangian regret, in which violation has the price that reward has for it.
+Because any such number picks winners, the tries that no other one beats in regret and violation are kept beside it: the
+learner's frontier.
 """
 
 from __future__ import annotations
@@ -28,10 +31,16 @@ from omdpd.learners.factors import Factor, Role, factors_of
 from omdpd.learners.settings import settings_of
 from omdpd.problem.arrays import InvalidInputError
 
-N_TRIES = 10
-TRAINING_SEEDS = (900_000, 900_001, 900_002)
-# Training lasts this share of the episodes of a comparison.
-TRAINING_SHARE = 4
+N_TRIES = 27
+TRAINING_SEEDS = tuple(range(900_000, 900_012))
+# The instances of the stages: of the first tries, of those near the best, of the best third, of the best third of it.
+STAGES, BEST_SHARE = (slice(0, 3), slice(0, 3), slice(3, 6), slice(6, 12)), 3
+# Methods that promise no violation, or one that does not grow with K; and what is allowed to them in every episode.
+STRICT = (
+    "AlwaysSafe", "CVOPS", "DOPE", "DOPEPlus", "EpisodeSafe", "FlexDOME", "OptPessLP", "OptPessPrimalDual", "SOPS",
+    "SafeStart",
+)  # fmt: skip
+ALLOWED, PENALTY = 0.025, 10.0
 # The least and the largest multiple of a setting, by its role.  Widths reach far down, since the defaults that all
 # learners share are wide for those that use them as a bonus; a step may be far off either way.
 RANGES: dict[Role, tuple[float, float]] = {
@@ -54,7 +63,7 @@ class Trial:
     regret: float | None
     violation: float
     criterion: float
-    on_frontier: bool = False
+    on_frontier: bool
 
 
 @dataclass(frozen=True)
@@ -104,29 +113,62 @@ class Tuned:
 Play = Callable[[Sequence[RunSpec]], Sequence[Mapping[str, Any]]]
 
 
+class Race:
+    """The tries of one learner at one place, of which fewer go on after every stage."""
+
+    def __init__(self, run: RunSpec, n_tries: int) -> None:
+        self.run, self.near = run, n_tries // 3
+        first = tries(run.learner, n_tries - self.near)
+        self.records: dict[LearnerSpec, list[Mapping[str, Any]]] = {each: [] for each in first if self._plays(each)}
+        self.left = list(self.records) if len(first) > 1 else []
+
+    def wanted(self, stage: int) -> list[RunSpec]:
+        """The runs of a stage; a try that the learner refuses is none."""
+        if stage == 1 and self.left:
+            found = tries(self.trials()[0].learner, 1 + self.near, near=True)
+            self.left = [each for each in found if each not in self.records and self._plays(each)]
+        elif stage > 1:
+            kept = [trial.learner for trial in self.trials() if len(self.records[trial.learner]) == STAGES[stage].start]
+            self.left = kept[: -(-len(kept) // BEST_SHARE)]
+        seeds = TRAINING_SEEDS[STAGES[stage]]
+        return [msgspec.structs.replace(self.run, learner=each, seed=seed) for each in self.left for seed in seeds]
+
+    def trials(self) -> list[Trial]:
+        """The tries, the best first of those that were played most."""
+        played = {learner: records for learner, records in self.records.items() if records}
+        return sorted(judged(played), key=lambda trial: (-len(played[trial.learner]), trial.criterion))
+
+    def _plays(self, learner: LearnerSpec) -> bool:
+        run = self.run
+        alone = Experiment((run.world,), (run.nature,), (learner,), run.episodes, 1, run.seed)
+        return bool(suitable_runs(alone)[0])
+
+
 def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
     """Tune every learner once for each kind of feedback, on the first place of that kind that it plays."""
     kinds = _kinds(runs)
     first: dict[tuple[LearnerSpec, str], RunSpec] = {}
     for run, kind in zip(runs, kinds, strict=True):
         first.setdefault((run.learner, kind), run)
-    wanted = {key: _training(run, n_tries) for key, run in first.items()}
-    flat = [run for tried in wanted.values() if len(tried) > 1 for each in tried.values() for run in each]
-    done = {record["run"]: record for record in play(flat)} if flat else {}
+    races = {key: Race(run, n_tries) for key, run in first.items()}
+    for stage in range(len(STAGES)):
+        wanted = {run.id: (race, run) for race in races.values() for run in race.wanted(stage)}
+        for record in play([run for _, run in wanted.values()]) if wanted else ():
+            race, run = wanted[record["run"]]
+            race.records.setdefault(run.learner, []).append(record)
     chosen, lines, choices = {key: run.learner for key, run in first.items()}, [], []
-    for key, tried in wanted.items():
-        if len(tried) > 1:
-            trials = judged({learner: [done[each.id] for each in played] for learner, played in tried.items()})
-            best, short = best_trial(trials), next(iter(tried.values()))[0].episodes
+    for key, race in races.items():
+        trials = race.trials()
+        if trials:
+            best, run = trials[0], race.run
             chosen[key] = best.learner
-            run = first[key]
             names = run.world.label, run.nature.label, run.learner.label
             lines += [
                 TryLine(*names, trial.learner.label, trial.regret, trial.violation, trial.criterion,
                         trial.on_frontier, trial is best)
                 for trial in trials
             ]  # fmt: skip
-            choices.append(Choice(*names, best.learner.label, len(tried), short, best.criterion))
+            choices.append(Choice(*names, best.learner.label, len(trials), run.episodes, best.criterion))
     best_of = [
         msgspec.structs.replace(run, learner=chosen[run.learner, kind]) for run, kind in zip(runs, kinds, strict=True)
     ]  # fmt: skip
@@ -142,31 +184,20 @@ def _kinds(runs: Sequence[RunSpec]) -> list[str]:
     return [known[run.world, run.nature] for run in runs]
 
 
-def _training(run: RunSpec, n_tries: int) -> dict[LearnerSpec, list[RunSpec]]:
-    """The training runs of a learner's tries; a try that it refuses is none."""
-    tried = tries(run.learner, n_tries)
-    planned = training_runs(run.world, run.nature, tried, run.episodes)
-    return {learner: runs for learner, runs in planned.items() if _plays(runs[0])}
+def halton(i: int, near: bool = False) -> dict[Role, float]:
+    """The multiples of the i-th point of the sequence, by role: in their ranges, or in a third of these around one.
 
-
-def _plays(run: RunSpec) -> bool:
-    alone = Experiment((run.world,), (run.nature,), (run.learner,), run.episodes, 1, run.seed)
-    return bool(suitable_runs(alone)[0])
-
-
-def halton(i: int) -> dict[Role, float]:
-    """The multiples of the i-th point of the sequence, by role.
-
-    >>> [round(halton(i)["step"], 2) for i in (1, 2)]
-    [0.23, 0.51]
+    >>> [round(halton(i)["step"], 2) for i in (1, 2)], round(halton(1, near=True)["step"], 2)
+    ([0.23, 0.51], 0.51)
     """
-    return {
-        role: float(low * (high / low) ** _radical_inverse(i, base))
-        for (role, (low, high)), base in zip(RANGES.items(), BASES, strict=True)
-    }
+    found: dict[Role, float] = {}
+    for (role, (low, high)), base in zip(RANGES.items(), BASES, strict=True):
+        share = _radical_inverse(i, base)
+        found[role] = float((high / low) ** ((share - 0.5) / 3.0) if near else low * (high / low) ** share)
+    return found
 
 
-def tries(learner: LearnerSpec, n: int = N_TRIES) -> list[LearnerSpec]:
+def tries(learner: LearnerSpec, n: int = N_TRIES, near: bool = False) -> list[LearnerSpec]:
     """The learner as it comes and n - 1 others; one alone where nothing may be tuned.
 
     >>> from omdpd.experiments.registry import Registry
@@ -174,11 +205,9 @@ def tries(learner: LearnerSpec, n: int = N_TRIES) -> list[LearnerSpec]:
     [0.02, 0.00871, 0.0152, 0.0264]
     """
     factors = factors_for(learner)
-    if not factors:
-        return [learner]
     found, i = {learner: None}, 1
-    while len(found) < n:
-        row = halton(i)
+    while factors and len(found) < n:
+        row = halton(i, near)
         values = {factor.setting: multiplied(learner, factor, row[factor.role]) for factor in factors}
         found[msgspec.structs.replace(learner, **values)] = None
         i += 1
@@ -213,44 +242,31 @@ def _around(learner: LearnerSpec, factor: Factor) -> float:
     return factor.base
 
 
-def training_runs(
-    world: WorldSpec, nature: NatureSpec, tried: Sequence[LearnerSpec], episodes: int
-) -> dict[LearnerSpec, list[RunSpec]]:
-    """Each try's runs on the training instances of a comparison of `episodes`."""
-    short = max(episodes // TRAINING_SHARE, 1)
-    return {
-        learner: [RunSpec(world, nature, learner, short, seed) for seed in TRAINING_SEEDS] for learner in tried
-    }  # fmt: skip
-
-
 def judged(trained: Mapping[LearnerSpec, Sequence[Mapping[str, Any]]]) -> list[Trial]:
     """Every try with its means on the training instances, and whether another one beats it in both numbers."""
-    trials = []
-    for learner, summaries in trained.items():
-        regrets = [summary["regret"] for summary in summaries]
-        regret = None if None in regrets else float(np.mean(regrets))
-        violation = float(np.mean([summary["violation"] for summary in summaries]))
-        loss = float(np.mean([(s["regret_positive"] or 0.0) + s["violation"] for s in summaries]))
-        trials.append(Trial(learner, regret, violation, loss))
-    return [_on_frontier(trial, trials) for trial in trials]
+    trials, points = [], [
+        (np.mean([each["regret"] or 0.0 for each in played]), np.mean([each["violation"] for each in played]))
+        for played in trained.values()
+    ]  # fmt: skip
+    for (learner, played), (regret, violation) in zip(trained.items(), points, strict=True):
+        beaten = any(x <= regret and y <= violation and (x, y) != (regret, violation) for x, y in points)
+        known = None if None in [each["regret"] for each in played] else float(regret)
+        trials.append(Trial(learner, known, float(violation), criterion(learner.name, played), not beaten))
+    return trials
 
 
-def best_trial(trials: Sequence[Trial]) -> Trial:
-    """The try with the least criterion (the first on ties)."""
-    return min(trials, key=lambda trial: trial.criterion)
+def criterion(name: str, played: Sequence[Mapping[str, Any]]) -> float:
+    """What a method is tuned for; where a run has no shadow prices, what it lost and violated.
 
-
-def _on_frontier(trial: Trial, trials: Sequence[Trial]) -> Trial:
-    """The trial, marked if no other one has less of one number and no more of the other."""
-    mine = _point(trial)
-    beaten = any(
-        other != mine and other[0] <= mine[0] and other[1] <= mine[1] for other in (_point(each) for each in trials)
-    )
-    return Trial(trial.learner, trial.regret, trial.violation, trial.criterion, not beaten)
-
-
-def _point(trial: Trial) -> tuple[float, float]:
-    return (0.0 if trial.regret is None else trial.regret), trial.violation
+    >>> criterion("DOPE", [{"episodes": 1000, "regret_positive": 5.0, "violation": 27.0}])
+    25.0
+    """
+    regret = float(np.mean([each["regret_positive"] or 0.0 for each in played]))
+    violation = float(np.mean([each["violation"] for each in played]))
+    if name in STRICT:
+        return regret + PENALTY * max(violation - ALLOWED * played[0]["episodes"], 0.0)
+    lagrangian = [each["lagrangian_regret"] for each in played]
+    return regret + violation if None in lagrangian else float(np.mean(lagrangian))
 
 
 def _radical_inverse(i: int, base: int) -> float:

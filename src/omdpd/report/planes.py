@@ -1,11 +1,13 @@
 """Regret against violation: the figures of a comparison and its files.  Everybody wants to be in the lower left corner.
 
 A plane has a point for every learner; a frontier is a line through those tries of one that no other try of it beats.
+Where there are more learners than an eye can tell apart, some have a colour, a number and a name, presets of one class
+the same colour, and the rest is grey.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +33,14 @@ AROUND = [
 REST = "#bbbbbb"
 
 
-def draw_plane(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
-    """A panel per world and nature, a point per learner: final regret and final strong violation with 95 % bars."""
+def draw_plane(records: Sequence[Mapping[str, Any]], title: str, highlight: Collection[str] = ()) -> Figure:
+    """A panel per world and nature, a point per learner: final regret and final strong violation with 95 % bars.
+
+    `highlight` names learners or classes of them; without it those are that no other one beats somewhere.
+    """
     groups = grouped(records)
     places = list(dict.fromkeys(key[:2] for key in groups))
-    number = {name: 1 + i for i, name in enumerate(dict.fromkeys(key[2] for key in groups))}
+    number = {name: 1 + i for i, name in enumerate(highlighted(groups, highlight))}
     columns = min(len(places), 2)
     rows = -(-len(places) // columns)
     with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
@@ -50,10 +55,30 @@ def draw_plane(records: Sequence[Mapping[str, Any]], title: str) -> Figure:
             _plane(axes, {key[2]: group for key, group in groups.items() if key[:2] == place}, number)
             axes.set_title(place[1] if len({world for world, _ in places}) == 1 else ", ".join(place))
         key = [f"{i:2d}  {name}" for name, i in number.items()]
+        key += ["grey: all others"] if {name for _, _, name in groups} - set(number) else []
         for part in range(3):  # columns of names, below
             figure.text(part / 3, 0.0, "\n".join(key[part::3]), va="top", ha="left")
         figure.suptitle(title)
     return figure
+
+
+def highlighted(groups: Mapping[tuple[str, ...], Any], wanted: Collection[str]) -> list[str]:
+    """The learners that have a name: those wanted; without a wish all, or if these are too many, the unbeaten ones."""
+    names = list(dict.fromkeys(name for _, _, name in groups))
+    if wanted:
+        return [name for name in names if {name, name.partition(".")[0]} & set(wanted)]
+    points: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    for (world, nature, name), group in groups.items():
+        regret, violation = mean_of(group, "regret"), mean_of(group, "violation")
+        if regret is not None and violation is not None:
+            points.setdefault((world, nature), {})[name] = regret.mean, violation.mean
+    best = {
+        name
+        for found in points.values()
+        for name, (x, y) in found.items()
+        if not any(u <= x and v <= y and (u, v) != (x, y) for u, v in found.values())
+    }
+    return names if len(names) <= 2 * len(STYLES) else [name for name in names if name in best]
 
 
 def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number: Mapping[str, int]) -> None:
@@ -61,12 +86,15 @@ def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number
     axes.set(xlabel="regret", ylabel="strong violation")
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_yscale("symlog", linthresh=10.0)
-    points, style = [], styles_by_name(number)
+    points, style = [], styles_by_name(name.partition(".")[0] for name in number)
     for name, group in groups.items():
         regret, violation = mean_of(group, "regret"), mean_of(group, "violation")
         if regret is None or violation is None:
             continue
-        colour, _, marker = style[name]
+        if name not in number:
+            axes.plot(regret.mean, violation.mean, color=REST, marker=".", markersize=4, zorder=1)
+            continue
+        colour, _, marker = style[name.partition(".")[0]]
         axes.errorbar(
             regret.mean, violation.mean, xerr=regret.half, yerr=violation.half, color=colour, marker=marker,
             markersize=5, linewidth=0.6,
@@ -141,7 +169,7 @@ def write_tuning(tries: Sequence[Any], choices: Sequence[Any], out: Path, figure
 
 
 def write_comparison(
-    records: Sequence[Mapping[str, Any]], against: str, out: Path, title: str | None
+    records: Sequence[Mapping[str, Any]], against: str, out: Path, title: str | None, highlight: Collection[str] = ()
 ) -> list[Difference]:
     """Write tables, paired differences and ranks in the user's units, and a figure if it has a title.
 
@@ -154,5 +182,5 @@ def write_comparison(
     write_atomically(out / "differences.csv", tidy_csv(found).encode())
     write_atomically(out / "ranks.csv", tidy_csv(ranks(records)).encode())
     if title is not None:
-        save(draw_plane(shown, title), out, "plane")
+        save(draw_plane(shown, title, highlight), out, "plane")
     return found
