@@ -25,11 +25,13 @@ INFINITE: dict[str, Any] = {"error_model": "numpy"}
 # Without the code that unpacks Python objects a function compiles a tenth faster.
 UNREACHED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 RULE: Any = INFINITE | UNREACHED
+# Other threads run while Python waits for a function: a server answers while its learner learns.
+REACHED = {"nogil": True}
 
 
 def entry(function: Function) -> Any:
     """Compile a function that Python calls, and keep it."""
-    return _compiled(function, INFINITE, kept=True)
+    return _compiled(function, INFINITE | REACHED, kept=True)
 
 
 def typed_entry(signature: Any) -> Callable[[Function], Any]:
@@ -47,7 +49,7 @@ def typed_entry(signature: Any) -> Callable[[Function], Any]:
 
 def checked_entry(function: Function) -> Any:
     """Compile like `entry`, but a division by zero is an error, not an infinity."""
-    return _compiled(function, {}, kept=True)
+    return _compiled(function, REACHED, kept=True)
 
 
 def inner(function: Function) -> Any:
