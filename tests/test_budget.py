@@ -46,7 +46,7 @@ ABOVE = {
     ),
     ("beliefs",): (1910, "tables and graphs count and estimate apart"),
     ("learners",): (
-        5460,
+        5465,
         "safe learners, masks, four rivals and options that others published are new; a rival is more than its method",
     ),
     ("worlds", "natures"): (1980, "models that others wrote, with the names of their states, are new"),

@@ -30,8 +30,8 @@ print(*compiled)
 
 @pytest.mark.slow
 def test_the_first_run_compiles_little_that_is_not_its_own(tmp_path):
-    """Seconds depend on the machine; what they are spent on does not: 159 functions of ours, since every rule of the
-    default learner is one of its own, and 48 of Numba's (once 188 in all, with fewer of ours, and 47 for strings).
+    """Seconds depend on the machine; what they are spent on does not: 126 functions of ours, since rules of a line or
+    two are copied into their callers, and under 60 of Numba's (allocations and maxima, once per kind of argument).
 
     A slice that is assigned to, `x[:] = y`, brings Numba's message for shapes that do not fit, and its strings.
     """

@@ -60,6 +60,8 @@ from omdpd.storage.packing import WHERE_SET
 
 # sqrt(1 + D^2), where the values of a good plan differ by at most D = 1/2 between the states of a step.
 PERSISTENCE = math.sqrt(1.25)
+# What an estimator that shares nothing between steps says of margin and bonus.
+UNSHARED = SharingEstimator(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -290,7 +292,10 @@ class ProximalOMDPD:
 
     def _account(self, state: State | Learnt) -> Floats:
         """The numbers of a state, with its certificate."""
-        return state.parts.account if isinstance(state, Learnt) else self._loop(state.setting).certified(state)
+        if isinstance(state, Learnt):
+            return state.parts.account
+        known: Floats | None = vars(state).get("account")  # unless the state was stored meanwhile
+        return self._loop(state.setting).certified(state) if known is None else known
 
     def _loop(self, setting: Setting) -> Loop:
         return Loop(self.estimator, self.weighting, self._dials(setting))
@@ -298,7 +303,7 @@ class ProximalOMDPD:
     def _dials(self, setting: Setting) -> Dials:
         """What the six steps are told."""
         w, stepping = self.weighting, self.stepping
-        estimator = self.estimator if isinstance(self.estimator, SharingEstimator) else SharingEstimator(0.0, 0.0)
+        estimator = self.estimator if isinstance(self.estimator, SharingEstimator) else UNSHARED
         told = Dials(
             setting.feedback == "bandit", setting.n_episodes or 0.0, estimator.z, estimator.exploration,
             estimator.stationary, w.w0, w.gamma_scale, w.w_max, w.lagged, stepping.c_prime, stepping.patient,

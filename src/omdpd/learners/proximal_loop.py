@@ -94,12 +94,14 @@ class OpenState:
         m = Surrogate(
             self.reward, Hinges(self.tables, self.hinge_weights, self.start[:n].copy() if self.warm else None)
         )
-        return State(
+        state = State(
             self.setting, int(a[at.K]), self.counts, self.believed, self.margin, self.memory, self.weights, m,
             self.multipliers[:n].copy(), self.q, self.q_hat, self.V, a[at.ETA], a[at.REWARD_SUM], a[at.INEXACTNESS],
             SolveLog.of(a[at.LOG : at.LOG + at.N_LOG]), int(a[at.SATURATIONS]), bool(a[at.CAPPED]), a[at.IGNORED],
             told[at.DRIFT], self.evidence, None if self.evidence is None else self.caution, told[at.PLANNED],
         )  # fmt: skip
+        state.__dict__["account"] = a  # certified already; not stored
+        return state
 
 
 # ------------------------------------------------------------------------------------------ what the steps ask
@@ -256,7 +258,10 @@ class Loop:
 
     def _opened(self, state: State) -> OpenState:
         """A state to be changed; arrays that others may hold are copied, or replaced and never written to."""
-        a, n, hinges, plan = account_of(state), len(state.multipliers), state.predicted.hinges, np.zeros(state.q.shape)
+        a = vars(state)["account"].copy() if "account" in vars(state) else account_of(state)
+        if state.caution is None:
+            a[at.SHARE], a[at.NOVELTY] = 1.0, 0.0  # margins of these beliefs depend on neither
+        n, hinges, plan = len(state.multipliers), state.predicted.hinges, np.zeros(state.q.shape)
         if self.estimator.covers_truth and state.drift is None:
             a[at.DRIFT] = 0.0  # beliefs that hold the truth do not drift
         multipliers = np.zeros(max(n, self._most_hinges(state.setting)))
