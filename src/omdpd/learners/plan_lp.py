@@ -2,7 +2,7 @@
 
     max r~.q  subject to  d.q <= 0 for every believed or remembered table d with its margin,   q an occupancy of p~
 
-Shared estimates, bonus and margin are those of the default of version 0.2; only the mirror step is gone, and with it the
+Shared estimates, bonus and margin are those of the default of 0.2; only the mirror step is gone, and with it the
 penalty: the shadow prices of the program take the place of the multipliers in the bonus (uncut, where the standard
 learner cuts its own at w0 while all revealed tables are met).  Where no plan meets all tables the one whose largest
 excess is least is played, and every table has the price at which the standard learner starts.  A reference of ours, to
