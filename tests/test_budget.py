@@ -44,7 +44,7 @@ ABOVE = {
         1530,
         "entries of a session beside its episodes, and logs that are synced apart, are new; a run folder is one class",
     ),
-    ("beliefs",): (1910, "tables and graphs count and estimate apart"),
+    ("beliefs",): (1960, "tables and graphs count and estimate apart; the bonus of 0.2 can still be asked for"),
     ("learners",): (
         5465,
         "safe learners, masks, four rivals and options that others published are new; a rival is more than its method",

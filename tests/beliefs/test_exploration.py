@@ -81,6 +81,49 @@ def test_the_compiled_pass_is_the_formula(total, m):
     assert np.allclose(found, expected, rtol=0.0, atol=1e-12)
 
 
+def seldom(rng, n_costs):
+    """A long past in which every row had between no and two hundred of a thousand visits."""
+    past = plain.Past(H, S, A, n_costs)
+    past.visits[...] = rng.choice([0.0, 1.0, 3.0, 200.0], (H, S, A))
+    past.visits[0, 0, 0] += 4000.0 - past.visits[0].sum()
+    past.transitions[...] = past.visits[..., None] * random_kernel(rng, H, S, A)
+    past.reward_sum[...] = past.visits * rng.random((H, S, A))
+    past.cost_sum[...] = past.visits * rng.uniform(-1, 1, (n_costs, H, S, A))
+    return past
+
+
+@pytest.mark.parametrize("total", [0.0, 0.4, 7.0])
+@pytest.mark.parametrize("n_costs", [0, 1])
+@pytest.mark.parametrize("persistence", [1e-3, 1.0, 5.0])
+def test_the_bonus_that_grows_and_a_row_s_own_word_are_the_formula(total, n_costs, persistence):
+    rng = np.random.default_rng(2)
+    past, mean, coin = seldom(rng, n_costs), rng.random((H, S, A)), 0.6
+    reward = plain.Shared(mean, *rng.random((2, H, S, A)), coin * mean * (1 - mean))
+    costs = tuple(plain.Shared(rng.uniform(-1, 1, (H, S, A)), *rng.random((3, H, S, A))) for _ in range(n_costs))
+    beliefs = plain.Beliefs(random_kernel(rng, H, S, A), *rng.random((2, H, S, A)), reward, costs, 0.5, 0.8, 0.1)
+    prices, tables = total * rng.dirichlet(np.ones(1)), rng.normal(size=(1, H, S, A))
+    noise = sum((x**2 * d.noise / d.size for x, d in zip(prices, costs, strict=False)), np.zeros((H, S, A)))
+    found = reward_with_bonus(beliefs, coin, past.visits, noise, prices, tables, 0.7, past, persistence)
+    expected, without = (plain.bonus(beliefs, past.visits, prices, tables, own, persistence) for own in (past, None))
+    assert np.allclose(found, mean + 0.7 * expected, rtol=1e-11, atol=1e-11)
+    assert persistence < 1.0 or not np.allclose(expected, without)
+
+
+def test_a_bonus_grows_where_a_row_had_less_than_its_even_share():
+    """r = .5, N = 3, v = 1/4, c + .4 Var/n_p = .19, hope .9: sqrt((.64 + due) (.25/4 + .19)) + .4/3."""
+    for due in (0.0, 2.0):
+        found = plainly(rules.bonus)(0.5, 3.0, 0.25, 0.19, 0.9, 0.1, due)
+        assert found == pytest.approx(np.sqrt((0.64 + due) * 0.2525) + 0.4 / 3, rel=1e-12)
+    assert plainly(rules.bonus)(0.9, 0.0, 0.0, 0.0, 0.8, 0.41, 0.0) == pytest.approx(0.8 * np.sqrt(0.2), rel=1e-12)
+    assert plainly(rules.way_out)(0.5, 4.0, 1.0, 3.0) == 0.5 * 0.125 * 2.0
+    assert plainly(rules.way_out)(7.0, 0.1, 1.0, 3.0) == 2.0
+    assert plainly(rules.overdue)(1000.0, 10.0, 100.0) == 0.0
+    assert plainly(rules.overdue)(1000.0, 4.0, 100.0) == pytest.approx(np.log(2.5), rel=1e-12)
+    assert plainly(rules.overdue)(1000.0, 0.0, 100.0) == pytest.approx(np.log(20.0), rel=1e-12)
+    found = plainly(rules.own_bonus)(2.0, 0.3, 1.5, 6.0)
+    assert found == pytest.approx(2.0 * np.sqrt(1.25) * 0.8 * 0.5, rel=1e-12)
+
+
 def test_the_noise_of_costs_counts_at_the_square_of_their_price():
     assert plainly(rules.noise_at_price)(3.0, 0.8, 0.15, 0.05) == pytest.approx(9.0 * 0.8 / 5, rel=1e-12)
     assert plainly(rules.noise_at_price)(3.0, 0.8, 1.5, 0.5) == pytest.approx(9.0 * 0.8, rel=1e-12)  # at least one

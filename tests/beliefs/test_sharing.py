@@ -18,9 +18,9 @@ from omdpd.beliefs.rules import (
     best_pair,
     best_weight,
     cost_of_unit,
-    hope_and_floor,
     noise_share,
     overall_mean,
+    reward_levels,
     unit_cost,
 )
 from omdpd.beliefs.standard import Prices
@@ -244,22 +244,26 @@ def test_coins_are_all_noise_and_exact_numbers_have_none():
 
 def test_hope_starts_at_one_and_follows_the_rows_met():
     zero = np.zeros(H * S * A)
-    assert hope_and_floor(zero, zero, 1.0) == (1.0, 0.25)
+    assert reward_levels(zero, zero, 1.0) == (1.0, 1.0, 0.25)
     n = zero.copy()
     n[:8] = 4.0
-    hope, floor = hope_and_floor(n * 0.05, n, 0.5)
+    mean, hope, floor = reward_levels(n * 0.05, n, 0.5)
     rows = [0.05] * 8 + [1.0]
+    assert mean == pytest.approx(np.mean(rows), rel=1e-12)
     assert hope == pytest.approx(np.mean(rows) + 2.0 * np.std(rows), rel=1e-12)
     assert hope < 1.0
     assert floor == pytest.approx(0.5 * np.mean(rows) * (1 - np.mean(rows)), rel=1e-12)
     n[1:] = 0.0
-    assert hope_and_floor(n * 0.2, n, 0.5) == (1.0, 0.125)  # mean .6 and deviation .4; above one half, a coin's noise
-    assert hope_and_floor(n * 0.2, n, 0.0) == (1.0, 0.0)
+    assert reward_levels(n * 0.2, n, 0.5)[1:] == (
+        1.0,
+        0.125,
+    )  # mean .6 and deviation .4; above one half, a coin's noise
+    assert reward_levels(n * 0.2, n, 0.0) == (0.6, 1.0, 0.0)
 
 
 def test_a_reward_of_nothing_is_believed_to_be_a_little_noisy():
     n = np.full(10**5, 4.0)
-    _, floor = hope_and_floor(0.0 * n, n, 0.7)
+    *_, floor = reward_levels(0.0 * n, n, 0.7)
     assert floor == pytest.approx(0.7 * 1e-4, rel=1e-12)
 
 

@@ -76,7 +76,7 @@ def test_every_plan_minimises_the_surrogate_that_is_described(kind):
         state, before, last = opened(found), found, before
         if state.k < 9:
             continue
-        beliefs = past.beliefs(kind == "bandit")
+        beliefs = past.beliefs(kind == "bandit", persistence=1.0)
         weights = np.minimum(10.0 * np.exp(gamma * state.V), 1e6)
         z = 1.0 if kind == "bandit" else 1.5
         tables = [(i, cost.mean, cost) for i, cost in enumerate(beliefs.costs)]
@@ -217,7 +217,7 @@ def test_before_the_first_episode_there_is_no_margin():
 
 def test_the_preset_is_what_it_is_called():
     learner = ProximalOMDPD.standard()
-    assert learner.estimator == SharingEstimator(1.0, 1.0, False)
+    assert learner.estimator == SharingEstimator(1.0, 1.0, False, 1.0)
     assert learner.weighting == Weighting(10.0, 16.0, lagged=True)
     assert learner.stepping == Stepping(eta_bandit=0.1, patient=True)
     assert learner.memory == 8

@@ -40,8 +40,8 @@ def scenes() -> dict[str, Scene]:
     one = CMDP.from_arrays(transition, reward, cost[:1], 0.4 * H)
     two = CMDP.from_arrays(transition, reward, cost, np.full(2, 0.5 * H))
     met, revealed = Fixed(one, "two-point", "two-point"), Pool(two, 3, draw_pool(two, 3, 4))
-    found["bandit"] = Scene(one, met, ProximalOMDPD.standard(), EPISODES, {})
-    found["pool"] = Scene(two, revealed, ProximalOMDPD.standard(memory=2), EPISODES, {})
+    found["bandit"] = Scene(one, met, ProximalOMDPD.settling(), EPISODES, {})
+    found["pool"] = Scene(two, revealed, ProximalOMDPD.settling(memory=2), EPISODES, {})
     return found
 
 

@@ -34,9 +34,9 @@ def _variances(H, S, A, p, q, chosen, cost, noise, own, common, found):
 
 
 @njit
-def _reward(H, S, A, p, own, common, visits, mean, errors, numbers, cost_noise, prices, tables, out):
+def _reward(H, S, A, p, own, common, met, costs, moves, mean, errors, numbers, cost_noise, prices, tables, out):
     expected = rows.Expected(mean, errors[0], errors[1], numbers[0], numbers[1], numbers[2], numbers[3])
-    seen = rows.Own(visits, mean, tables[:0], rows.Tables(H, S, A, p), 0.0, 1.0, 0.0)  # that nobody asks
+    seen = rows.Own(met[0], met[1], costs, rows.Tables(H, S, A, moves), numbers[5], H * S * A, numbers[6])
     rows.write_reward(
         rows.Tables(H, S, A, p), rows.Errors(own, common), seen, expected, cost_noise, rows.Charged(prices, tables),
         numbers[4], out,
@@ -64,14 +64,16 @@ def variances(p, q, chosen, cost, noise, own, common):
     return found
 
 
-def reward_with_bonus(beliefs, coin, visits, cost_noise, prices, tables, exploration=1.0):
-    """r~ of `plain_beliefs.Beliefs` whose rewards have this share of a coin's noise."""
-    b, r, out = beliefs, beliefs.reward, np.empty(visits.size)
-    numbers = np.array([coin, b.m, b.hope, b.floor, exploration], dtype=float)
-    errors = np.array([r.own.ravel(), r.common.ravel()])
+def reward_with_bonus(beliefs, coin, visits, cost_noise, prices, tables, exploration=1.0, past=None, persistence=0.0):
+    """r~ of `plain_beliefs.Beliefs` whose rewards have this share of a coin's noise; `past` is what rows saw."""
+    b, r, out, E = beliefs, beliefs.reward, np.empty(visits.size), visits.size
+    numbers = np.array([coin, b.m, b.hope, b.floor, exploration, visits[0].sum(), persistence], dtype=float)
+    errors, p = np.array([r.own.ravel(), r.common.ravel()]), b.p.reshape(E, -1)
+    met, costs, moves = np.array([visits.ravel(), 0 * visits.ravel()]), np.zeros((0, E)), 0 * p
+    if past is not None:
+        met[1], costs, moves = past.reward_sum.ravel(), past.cost_sum.reshape(-1, E), past.transitions.reshape(E, -1)
     _reward(
-        *visits.shape, b.p.reshape(visits.size, -1), b.own.ravel(), b.common.ravel(), visits.ravel(), r.mean.ravel(),
-        errors, numbers, cost_noise.ravel(), np.asarray(prices, dtype=float),
-        tables.reshape(len(prices), visits.size), out,
+        *visits.shape, p, b.own.ravel(), b.common.ravel(), met, costs, moves, r.mean.ravel(), errors, numbers,
+        cost_noise.ravel(), np.asarray(prices, dtype=float), tables.reshape(len(prices), E), out,
     )  # fmt: skip
     return out.reshape(visits.shape)

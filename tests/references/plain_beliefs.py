@@ -87,14 +87,14 @@ class Past:
         """The mean of everything, with one observation of 1/2 more."""
         return (sums.sum() + 0.5) / (self.visits.sum() + 1)
 
-    def beliefs(self, bandit, stationary=False):
-        """Everything that is estimated from this past, without prices and margins."""
+    def beliefs(self, bandit, stationary=False, persistence=0.0):
+        """Everything that is estimated from this past, without prices and margins (0.2: no persistence)."""
         n, x = self.visits, self.reward_sum
         p, own, common = shared_kernel(self.transitions, n, ONE_STEP if stationary else best_weight(self.kernel_score))
         rows = np.array([1.0, *(x[n > 0] / n[n > 0])])
         mean, coin = rows.mean(), noise_share(x, self.reward_squares, n)
         hope, m = min(mean + 2 * rows.std(), 1), ONE_STEP if stationary else best_weight(self.reward_score[:, 0])
-        r, *errors = shared_table(x, n, m, hope, 1)
+        r, *errors = shared_table(x, n, m, mean if persistence > 0 else hope, 1)
         floor = coin * max(mean * (1 - mean) if mean < 0.5 else 0.25, 1e-4)
         costs = tuple(self._cost(i, stationary) for i in range(len(self.cost_sum) if bandit else 0))
         return Beliefs(p, own, common, Shared(r, *errors, coin * r * (1 - r)), costs, m, hope, floor)
@@ -143,35 +143,45 @@ def noise_share(sums, squares, n):
 
 
 def bonus(beliefs, n, prices, tables, past=None, persistence=0.0):
-    """The bonus on r - sum_j price_j d_j: on a row's own, and on what follows it as far as prices are high.
+    """The bonus on r - sum_j price_j d_j, on a row's own and on what follows it; with persistence one that grows.
 
-    With persistence at least what the row's own past says, with a bonus that grows where it is seldom visited.
+    Rows with less than a thirtieth of their even share have at least what their own `past` says, and a bonus on it.
     """
     r, hope, floor = beliefs.reward, beliefs.hope, beliefs.floor
     c = sum((x**2 * d.noise / d.size for x, d in zip(prices, beliefs.costs, strict=False)), np.zeros(n.shape))
-    known = 1 / (r.own + r.common)
-    n_x = np.maximum(n + beliefs.m / (beliefs.m + 10) * np.maximum(known - n, 0), 0.1)
-    n_r, n_p = np.maximum(known, 1), np.maximum(1 / (beliefs.own + beliefs.common), 1)
-    row = 0.8 * np.sqrt(np.maximum(r.noise, floor * 40 / (40 + n_x)) / np.maximum(n_x, 1) + c)
-    row = row + hope * np.minimum(0.5 / n_x, 1) + 0.75 * np.maximum(hope - r.mean, 0) / (n_x + 0.75)
-    variance = np.maximum(r.noise, floor * 40 / (40 + n_r)) / n_r + c
+    n_r, n_p = np.maximum(1 / (r.own + r.common), 1), np.maximum(1 / (beliefs.own + beliefs.common), 1)
     earned = r.mean - sum((x * d for x, d in zip(prices, tables, strict=True)), np.zeros(n.shape))
+    dear, even = min(1, sum(prices)), n[0].sum() / (n.size * np.maximum(n, 0.5))
+    row = None if persistence > 0 else settled_row(beliefs, n, c)
     b, V = np.empty(n.shape), np.zeros(n.shape[1])
     for h in reversed(range(len(n))):
         p = beliefs.p[h] if h + 1 < len(n) else 0 * beliefs.p[h]
         mean = p @ V
         spread = np.maximum(p @ V**2 - mean**2, 0) / n_p[h]
-        value = 0.5 * np.sqrt(variance[h] + spread) + hope * np.minimum(0.5 / n_r[h], 1)
-        value = value + np.minimum(0.5 / n_p[h], 1) * (V.max() - mean)
-        b[h] = row[h] + min(1, sum(prices)) * np.maximum(value - row[h], 0)
-        if persistence > 0:
-            due = np.log(np.maximum(n[0].sum() / (2 * n.size * np.maximum(n[h], 0.5)), 1))
-            extra = (
-                persistence * (1 + 2 * sum(prices if beliefs.costs else ())) / 2 * np.sqrt(due / np.maximum(n[h], 0.5))
-            )
-            b[h] = np.where(due > 0, np.maximum(b[h], own_word(beliefs, past, h, V, prices, tables) + extra), b[h])
+        reach = np.minimum(0.5 / n_p[h], 1) * (V.max() - mean)
+        own = np.maximum(r.noise[h], floor * 40 / (40 + n_r[h]))
+        if row is not None:
+            value = 0.5 * np.sqrt(own / n_r[h] + c[h] + spread) + hope * np.minimum(0.5 / n_r[h], 1) + reach
+            b[h] = row[h] + dear * np.maximum(value - row[h], 0)
+        else:
+            due = persistence**2 * np.log(np.maximum(even[h], 1))
+            b[h] = np.sqrt((0.64 + due) * (own / (n_r[h] + 1) + c[h] + 0.4 * spread))
+            b[h] += np.maximum(hope - r.mean[h], 0) / n_r[h] + dear * reach
+            due = np.log(np.maximum(even[h] / 30, 1))
+            extra = persistence * math.sqrt(5) / 2 * (0.5 + sum(prices if beliefs.costs else ()))
+            if past is not None:
+                word = own_word(beliefs, past, h, V, prices, tables) + extra * np.sqrt(due / np.maximum(n[h], 0.5))
+                b[h] = np.where(due > 0, np.maximum(b[h], word), b[h])
         V = (earned[h] + b[h] + mean).max(-1)
     return b
+
+
+def settled_row(beliefs, n, c):
+    """What version 0.2 adds to every row by itself."""
+    r, hope = beliefs.reward, beliefs.hope
+    n_x = np.maximum(n + beliefs.m / (beliefs.m + 10) * np.maximum(1 / (r.own + r.common) - n, 0), 0.1)
+    row = 0.8 * np.sqrt(np.maximum(r.noise, beliefs.floor * 40 / (40 + n_x)) / np.maximum(n_x, 1) + c)
+    return row + hope * np.minimum(0.5 / n_x, 1) + 0.75 * np.maximum(hope - r.mean, 0) / (n_x + 0.75)
 
 
 def own_word(beliefs, past, h, V, prices, tables):

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import overload
 
-from omdpd.beliefs.rules import cost_of_unit, noise_at_price, overdue, own_bonus, row_bonus, value_bonus
+from omdpd.beliefs import rules
+from omdpd.beliefs.rules import cost_of_unit, noise_at_price, row_bonus, value_bonus
 from omdpd.jit.decorators import RULE, entry, rule
 from omdpd.jit.pointers import assume_distinct
 from omdpd.problem.arrays import Floats, Integers
@@ -120,7 +121,7 @@ class Errors(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """Mean rewards (E,), the two parts of their error, the share of a coin's noise, m, and `rules.hope_and_floor`."""
+    """Mean rewards (E,), the two parts of their error, the share of a coin's noise, m, and `rules.reward_levels`."""
 
     mean: Floats
     own: Floats
@@ -148,7 +149,7 @@ class Own(NamedTuple):
     moves
         Counts of who followed, laid out as laws are.
     episodes, n_rows, persistence
-        Episodes counted, HSA, and the dial of `rules.own_bonus`.
+        Episodes counted, HSA, and the dial of `rules.overdue` (0: rows are left for good).
     """
 
     visits: Floats
@@ -264,35 +265,35 @@ def write_reward(
 
     With prices lam_j on the cost tables d_j a plan earns r - sum_j lam_j d_j, and what is not known of either is worth
     a try.  One optimistic pass backward, V_h = max_a (r - sum_j lam_j d_j + b + p.V_{h+1}), looks at what follows.
+    Without persistence the bonus is that of version 0.2, which settles.
     """
     E, (H, _, n_states), prices = own.visits.size, sizes(g), charged.prices
     work, ahead, price = np.empty((8, E)), np.zeros(n_states), 0.0
     row, variance, reach, size = work[0], work[1], work[2], work[3]
     lagrangian, mean, square, bonus = work[4], work[5], work[6], work[7]
-    write_row_bonuses(own.visits, r, cost_noise, row, variance, reach)
+    if own.persistence == 0.0:
+        write_row_bonuses(own.visits, r, cost_noise, row, variance, reach)
     for e in range(E):
         size[e], lagrangian[e] = max(1.0 / (errors.own[e] + errors.common[e]), 1.0), r.mean[e]
     for j in range(prices.size):
         price += prices[j]
         for e in range(E):
             lagrangian[e] -= prices[j] * charged.tables[j, e]
-    dear = min(1.0, price)
     for h in range(H - 1, -1, -1):
         first, last = layer(g, h + 1)
+        a, b = write_moments(g, h, ahead, mean, square)
         highest = ahead[first] if first < last else 0.0
         for i in range(first, last):
             highest = max(highest, ahead[i])
-        a, b = write_moments(g, h, ahead, mean, square)
-        write_value_bonuses(
-            row[a:b], variance[a:b], reach[a:b], size[a:b], mean[a:b], square[a:b], highest, dear, bonus[a:b]
-        )
-        if own.persistence > 0.0 and overdue(own.episodes, 0.0, own.n_rows) > 0.0:
-            for e in range(a, b):
-                due = overdue(own.episodes, own.visits[e], own.n_rows)
-                if due > 0.0:
-                    word = own_word(own, e, charged, r.mean[e], mean[e], ahead, layer(g, h + 1))
-                    word += own_bonus(own.persistence, price if len(own.costs) > 0 else 0.0, due, own.visits[e])
-                    bonus[e] = max(bonus[e], word - r.mean[e])
+        if own.persistence > 0.0:
+            write_bonuses(own, r, cost_noise, size, mean, square, a, b, highest, price, bonus)
+            if rules.overdue(rules.LATE * own.episodes, 0.0, own.n_rows) > 0.0:
+                raise_to_own_word(own, r.mean, charged, price, ahead, (first, last), mean, a, b, bonus)
+        else:
+            write_value_bonuses(
+                row[a:b], variance[a:b], reach[a:b], size[a:b], mean[a:b], square[a:b], highest, min(1.0, price),
+                bonus[a:b],
+            )  # fmt: skip
         first, last = layer(g, h)
         for i in range(first, last):
             here, there = rows_of(g, i)
@@ -302,6 +303,34 @@ def write_reward(
             ahead[i] = most
     for e in range(E):
         reward[e] = r.mean[e] + exploration * bonus[e]
+
+
+@rule
+def write_bonuses(
+    own: Own, r: Expected, cost_noise: Floats, size: Floats, mean: Floats, square: Floats, a: int, b: int,
+    highest: float, price: float, bonus: Floats,
+) -> None:  # fmt: skip
+    """`rules.bonus` and `rules.way_out` of the rows from a to b."""
+    for e in range(a, b):
+        follows = cost_noise[e] + rules.AHEAD * max(square[e] - mean[e] * mean[e], 0.0) / size[e]
+        due = own.persistence**2 * rules.overdue(own.episodes, own.visits[e], own.n_rows)
+        known, noise = 1.0 / (r.own[e] + r.common[e]), r.coin * r.mean[e] * (1.0 - r.mean[e])
+        bonus[e] = rules.bonus(r.mean[e], known, noise, follows, r.hope, r.floor, due)
+        bonus[e] += rules.way_out(price, size[e], mean[e], highest)
+
+
+@rule
+def raise_to_own_word(
+    own: Own, r: Floats, charged: Charged, price: float, ahead: Floats, following: tuple[int, int], mean: Floats,
+    a: int, b: int, bonus: Floats,
+) -> None:  # fmt: skip
+    """Raise the bonus of rows that were left for long to what they have seen themselves, and `rules.own_bonus`."""
+    for e in range(a, b):
+        due = rules.overdue(rules.LATE * own.episodes, own.visits[e], own.n_rows)
+        if due > 0.0:
+            word = own_word(own, e, charged, r[e], mean[e], ahead, following)
+            word += rules.own_bonus(own.persistence, price if len(own.costs) > 0 else 0.0, due, own.visits[e])
+            bonus[e] = max(bonus[e], word - r[e])
 
 
 @rule

@@ -120,8 +120,8 @@ def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
 
 
 @entry
-def hope_and_floor(sums: Floats, visits: Floats, coin: float) -> tuple[float, float]:
-    """The largest reward that is thought likely, and the variance of a reward of which little was seen.
+def reward_levels(sums: Floats, visits: Floats, coin: float) -> tuple[float, float, float]:
+    """The mean of all rows, the largest reward that is thought likely, the variance of one of which little was seen.
 
     From mean and standard deviation of the mean rewards of the rows met, with one more row of reward 1.
     """
@@ -134,7 +134,7 @@ def hope_and_floor(sums: Floats, visits: Floats, coin: float) -> tuple[float, fl
             second += x * x
     mean = first / n
     hope = min(mean + HOPE * math.sqrt(max(second / n - mean * mean, 0.0)), 1.0)
-    return hope, coin * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
+    return mean, hope, coin * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
 
 
 @rule
@@ -156,10 +156,60 @@ def noise_at_price(price: float, noise: float, own: float, common: float) -> flo
 
 
 # -------------------------------------------------------------------------------------------------------- bonus
-# Standard deviations of a row's own estimate and of what follows it, and what one observation is worth at first.
-ROW_SCALE, VALUE_SCALE, FIRST = 0.8, 0.5, 0.5
+# Variances of the Lagrangian that the bonus of a row always has, and what of the variance of what follows is in them.
+ALWAYS, AHEAD = 0.64, 0.4
+# What one observation of a row's law is worth at first.
+FIRST = 0.5
 # A row of which this many observations were made is believed to be as noisy as it looks, by half.
 FEW = 40.0
+# Even shares of k / HSA visits below which a row's own word counts, and the part of it that a span of 1/2 adds.
+LATE, SPAN = 1.0 / 30.0, math.sqrt(1.25)
+
+
+@glue
+def overdue(k: float, n: float, n_rows: float) -> float:
+    """ln+(k / (HSA n)): nothing at a row that had its even share of k episodes, else slowly more.
+
+    >>> overdue(750.0, 10.0, 75.0), round(overdue(7500.0, 10.0, 75.0), 3)
+    (0.0, 2.303)
+    """
+    return math.log(max(k / (n_rows * max(n, 0.5)), 1.0))
+
+
+@glue
+def bonus(r: float, size: float, noise: float, follows: float, hope: float, floor: float, due: float) -> float:
+    """sqrt((.64 + due) tau^2) + [hope - r]^+ / N, where tau^2 is the variance of the Lagrangian of a row:
+
+        tau^2 = max(v, floor 40/(40 + N)) / (N + 1) + c + .4 Var_p(V)/n_p
+
+    N = max(size, 1) observations of the row alone would tell as much about its reward r, v is the noise of one of them,
+    and `follows` the rest of tau^2: c of its costs at their prices, and that of what follows.  `due` is `overdue` at
+    its own visits.  The last term is one observation of reward `hope` more: a row with a bad start has a way back.
+    """
+    N = max(size, 1.0)
+    variance = max(noise, floor * FEW / (FEW + N)) / (N + 1.0) + follows
+    return math.sqrt((ALWAYS + due) * variance) + max(hope - r, 0.0) / N
+
+
+@glue
+def way_out(price: float, size: float, mean: float, highest: float) -> float:
+    """min(1, price) min(.5/n_p, 1) (max V - p.V): where costs are dear, a row little known may lead anywhere."""
+    return min(1.0, price) * min(FIRST / size, 1.0) * (highest - mean)
+
+
+@glue
+def own_bonus(persistence: float, price: float, due: float, n: float) -> float:
+    """persistence sqrt(5/4) (1 + 2 price)/2 sqrt(due / n), where all costs that are met on the way have this price.
+
+    (1 + 2 price)/2 is half the range of r - price d.  A row that was seldom visited hides more than this with a chance
+    that falls like sqrt(30 HSA n / k).
+    """
+    return persistence * SPAN * (0.5 + price) * math.sqrt(due / max(n, 0.5))
+
+
+# --------------------------------------------------------------------------------------------- bonus that settles
+# Standard deviations of a row's own estimate and of what follows it.
+ROW_SCALE, VALUE_SCALE = 0.8, 0.5
 # Rewards that share with m = 10 count half of what other steps have seen.
 HALF_SHARED = 10.0
 # Observations of a hoped-for reward that a row's own mean is judged with.
@@ -206,31 +256,6 @@ def value_bonus(
     value = VALUE_SCALE * math.sqrt(variance + spread) + reach
     value += min(FIRST / size, 1.0) * (highest - mean)
     return row + dear * max(value - row, 0.0)
-
-
-# ----------------------------------------------------------------------------------------------------- own word
-# The even share of a row is k / HSA visits; one that had this part of it is never asked again.
-EVEN = 0.5
-
-
-@glue
-def overdue(k: float, n: float, n_rows: float) -> float:
-    """ln+(k / (2 HSA n)): nothing at a row that had half of its even share of k episodes, else slowly more.
-
-    >>> overdue(1500.0, 10.0, 75.0), round(overdue(15000.0, 10.0, 75.0), 3)
-    (0.0, 2.303)
-    """
-    return math.log(max(EVEN * k / (n_rows * max(n, 0.5)), 1.0))
-
-
-@glue
-def own_bonus(persistence: float, price: float, due: float, n: float) -> float:
-    """persistence (1 + 2 price)/2 sqrt(due / n), where all costs that are met on the way have this price.
-
-    (1 + 2 price)/2 is half the range of r - price d.  A row that was seldom visited hides more than this with a chance
-    that falls like sqrt(2 HSA n / k).
-    """
-    return persistence * (0.5 + price) * math.sqrt(due / max(n, 0.5))
 
 
 # ------------------------------------------------------------------------------------------------------ margins

@@ -146,9 +146,11 @@ def believe_rows(
         for e in range(E):
             lifted[i, e] = cost[i, e] + lift
     coin = rules.noise_share(reward_sum, reward_squares, n)
-    hope, floor = rules.hope_and_floor(reward_sum, n, coin)
+    base, hope, floor = rules.reward_levels(reward_sum, n, coin)
     m = rules.best_weight(reward_score[:, 0], stationary)
-    share_rows(pairs, place, ends, reward_sum, n, m, hope, rules.TRUST, r, r_own, r_common)
+    if persistence == 0.0:
+        base = hope
+    share_rows(pairs, place, ends, reward_sum, n, m, base, rules.TRUST, r, r_own, r_common)
     expected = Expected(r, r_own, r_common, coin, m, hope, floor)
     own = Own(seen[0], seen[1], seen[2:], moves, n.sum() / H, n_rows, persistence)
     write_reward(g, errors, own, expected, cost_noise, charged, exploration, reward)

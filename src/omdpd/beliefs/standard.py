@@ -22,9 +22,9 @@ class Prices:
 class SharingEstimator:
     """p~, r~ and d~ shared between steps as far as the past supports it; `z` standard errors of safety on cost.
 
-    `exploration` multiplies the bonus; `stationary` pools the steps without asking the past; `persistence` scales the
-    bonus with which a row that is seldom visited is asked again (0: never, as in version 0.2); with `z_growth` z grows
-    as time passes, with `z_spending` it falls (`rules.errors_for`).
+    `exploration` multiplies the bonus; `stationary` pools the steps without asking the past; `persistence` scales what
+    the bonus of a row that is seldom visited grows by (0: the bonus of version 0.2, with which a row may be left for
+    good); with `z_growth` z grows as time passes, with `z_spending` it falls (`rules.errors_for`).
     """
 
     z: float = 1.0

@@ -89,7 +89,7 @@ MODULES = {
 
 # The names of the table, and those whose factory is not what they say.
 NAMES = (
-    "ProximalOMDPD.standard", "ProximalOMDPD.lasting", "ProximalOMDPD.cautious", "ProximalOMDPD.balanced",
+    "ProximalOMDPD.standard", "ProximalOMDPD.settling", "ProximalOMDPD.cautious", "ProximalOMDPD.balanced",
     "ProximalOMDPD.optimistic", "OMDPD.tuned", "OMDPD.theory", "UCPD", "Germano", "BVOPS", "BVOPS.unconstrained",
     "SOPS", "CVOPS", "WCOPS",
     "OptPessLP", "DOPE", "DOPEPlus", "OptPessPrimalDual", "EpisodeSafe", "SafeStart", "GhoshZhouShroff.average",

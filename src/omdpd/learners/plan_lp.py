@@ -1,8 +1,8 @@
-"""PlanLP: the beliefs of `ProximalOMDPD.standard`, planned with by a linear program.
+"""PlanLP: the beliefs of `ProximalOMDPD.settling`, planned with by a linear program.
 
     max r~.q  subject to  d.q <= 0 for every believed or remembered table d with its margin,   q an occupancy of p~
 
-Shared estimates, bonus and margin are those of the standard learner; only the mirror step is gone, and with it the
+Shared estimates, bonus and margin are those of the default of 0.2; only the mirror step is gone, and with it the
 penalty: the shadow prices of the program take the place of the multipliers in the bonus (uncut, where the standard
 learner cuts its own at w0 while all revealed tables are met).  Where no plan meets all tables the one whose largest
 excess is least is played, and every table has the price at which the standard learner starts.  A reference of ours, to
@@ -54,7 +54,7 @@ class State:
 
 @dataclass(frozen=True)
 class PlanLP:
-    """A linear program with the standard learner's beliefs; `z` standard errors of safety on every cost."""
+    """A linear program with the beliefs of `ProximalOMDPD.settling`; `z` standard errors of safety on every cost."""
 
     z: float = 1.0
     exploration: float = 1.0
@@ -71,7 +71,7 @@ class PlanLP:
     def card(self) -> Card:
         """The learner's line in the table of learners."""
         return Card(
-            "linear program with the estimates, the bonus and the margin of ProximalOMDPD.standard",
+            "linear program with the estimates, the bonus and the margin of ProximalOMDPD.settling",
             ("bandit", "full"),
             "none",
             "a reference",

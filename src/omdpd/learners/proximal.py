@@ -18,7 +18,6 @@ Units are raw: alpha of the paper is one, and V takes the place of lam.  What ca
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -58,8 +57,6 @@ from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.graph import Graph
 from omdpd.storage.packing import WHERE_SET
 
-# sqrt(1 + D^2), where the values of a good plan differ by at most D = 1/2 between the states of a step.
-PERSISTENCE = math.sqrt(1.25)
 # What an estimator that shares nothing between steps says of margin and bonus.
 UNSHARED = SharingEstimator(0.0, 0.0)
 
@@ -90,6 +87,7 @@ class ProximalOMDPD:
         w0: float = 10.0,
         gamma_scale: float = 16.0,
         stationary: bool = False,
+        persistence: float = 1.0,
         *,
         lagged: bool = True,
         patient: bool = True,
@@ -99,26 +97,24 @@ class ProximalOMDPD:
         layout: Representation | None = None,
         w_max: float = Weighting.w_max,
         c_prime: float = Stepping.c_prime,
-        persistence: float = 0.0,
         z_growth: float = 0.0,
         z_spending: float = 0.0,
     ) -> ProximalOMDPD:
         """Estimates shared between steps, exact hinges, `z` standard errors of safety on every cost.
 
-        It settles: a row that looks bad is left for good unless there is `persistence` (see `lasting`).
+        It never stops learning: rows that are seldom visited are asked again, ever more seldom (`persistence`).
         """
         estimator = SharingEstimator(z, exploration, stationary, persistence, z_growth, z_spending)
         stepping = Stepping(eta, c_prime, eta_bandit, patient)
         return ProximalOMDPD(estimator, Weighting(w0, gamma_scale, w_max, lagged), stepping, memory, layout)
 
     @staticmethod
-    def lasting(
+    def settling(
         z: float = 1.0,
         exploration: float = 1.0,
         w0: float = 10.0,
         gamma_scale: float = 16.0,
         stationary: bool = False,
-        persistence: float = PERSISTENCE,
         *,
         lagged: bool = True,
         patient: bool = True,
@@ -126,14 +122,11 @@ class ProximalOMDPD:
         eta_bandit: float = 0.1,
         memory: int = 8,
         layout: Representation | None = None,
-        z_growth: float = 0.0,
-        z_spending: float = 0.0,
     ) -> ProximalOMDPD:
-        """`standard` that never stops learning: rows that are seldom visited are asked again, ever more seldom."""
+        """The default of version 0.2, which settles: a row that looks bad is left for good."""
         return ProximalOMDPD.standard(
-            z, exploration, w0, gamma_scale, stationary, lagged=lagged, patient=patient, eta=eta,
-            eta_bandit=eta_bandit, memory=memory, layout=layout, persistence=persistence,
-            z_growth=z_growth, z_spending=z_spending,
+            z, exploration, w0, gamma_scale, stationary, 0.0, lagged=lagged, patient=patient, eta=eta,
+            eta_bandit=eta_bandit, memory=memory, layout=layout,
         )  # fmt: skip
 
     @staticmethod
@@ -218,7 +211,7 @@ class ProximalOMDPD:
         if isinstance(self.estimator, KnownModel | ModelToBeGiven):
             return "run-time certificate of regret and violation"
         if isinstance(self.estimator, SharingEstimator) and self.estimator.persistence > 0.0:
-            return "no rate with these bonuses alone: sqrt(K) and what steps lose to last prices (docs/theory.md, 11)"
+            return "sqrt(K), and what steps lose to last prices, where values have a small span (docs/theory.md, 11)"
         whose = "while the box holds the truth" if self.estimator.covers_truth else "as the beliefs see it"
         return f"no rate with these bonuses; run-time certificate of the plans, {whose} (docs/theory.md, 6 and 8)"
 

@@ -34,7 +34,7 @@ from omdpd.solvers.compiled.entries import sum_of_vector
 class Dials(NamedTuple):
     """What a user sets, whether costs are met on the way, and K (0 if it is not known).
 
-    With no `persistence` a row that looks bad is left for good, as in version 0.2.
+    With no `persistence` rewards and their bonus are those of version 0.2: a row that looks bad is left for good.
     """
 
     bandit: float
@@ -80,9 +80,11 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
         coin, price = rules.noise_share(sums, s.cost_squares[i], s.visits), prices[i] if i < prices.size else 0.0
         write_cost(u, own[i], common[i], coin, price, s.cost[i], noise[i], cost_noise)
     coin = rules.noise_share(s.reward_sum, s.reward_squares, s.visits)
-    hope, floor = rules.hope_and_floor(s.reward_sum, s.visits, coin)
+    base, hope, floor = rules.reward_levels(s.reward_sum, s.visits, coin)
     m = rules.best_weight(s.reward_score[:, 0], d.stationary)
-    share_table(s.reward_sum, s.visits, R, m, hope, rules.TRUST, r, r_own, r_common)
+    if d.persistence == 0.0:
+        base = hope
+    share_table(s.reward_sum, s.visits, R, m, base, rules.TRUST, r, r_own, r_common)
     write_reward(
         Tables(z.H, z.S, z.A, s.kernel), Errors(s.own, s.common),
         Own(

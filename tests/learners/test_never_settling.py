@@ -1,4 +1,4 @@
-"""The preset that does not settle: its rule, and the inequalities of docs/theory.md, 11."""
+"""The learner does not settle: its rule, and the inequalities of docs/theory.md, 11."""
 
 import math
 from itertools import pairwise
@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from omdpd import CMDP
-from omdpd.beliefs import rules
-from omdpd.learners.proximal import PERSISTENCE, ProximalOMDPD
+from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.problem.setting import BanditFeedback, Trajectory
 from omdpd.solvers.programs import best_policy
 from tests.references.instances import bandit, forward, random_cmdp
 
 H, S, A = 3, 2, 2
-K = 260
+K = 400
+# rho of the theorem, and the even shares below which a row's own word counts.
+RHO, LATE = math.sqrt(1.25), 30.0
 
 
 def run_of(learner, seed=0, n_constraints=1):
@@ -29,6 +30,18 @@ def run_of(learner, seed=0, n_constraints=1):
     for _ in range(K):
         states.append(learner.update(states[-1], bandit(rng, cmdp, learner.policy(states[-1]))))
     return cmdp, best, states
+
+
+def seldom(learner, n_constraints):
+    """States of a run in a world like that, of which another policy played 4000 episodes before."""
+    rng = np.random.default_rng((3, 4))
+    cmdp = random_cmdp(rng, H, S, A, n_constraints)
+    policy = np.tile([0.999, 0.001], (H, S, 1))
+    logged = [bandit(rng, cmdp, policy) for _ in range(4000)]
+    states = [learner.counted(learner.init(cmdp.setting(K, "bandit")), logged)]
+    for _ in range(20):
+        states.append(learner.update(states[-1], bandit(rng, cmdp, learner.policy(states[-1]))))
+    return states
 
 
 def paid(state):
@@ -66,8 +79,8 @@ def own_means(state):
 
 
 def overdue(n):
-    """ln+(k / (2 HSA n)) of every row."""
-    return np.log(np.maximum(n[0].sum() / (2.0 * n.size * np.maximum(n, 0.5)), 1.0))
+    """ln+(k / (30 HSA n)) of every row."""
+    return np.log(np.maximum(n[0].sum() / (LATE * n.size * np.maximum(n, 0.5)), 1.0))
 
 
 def own_worth(state, W, prices):
@@ -78,28 +91,27 @@ def own_worth(state, W, prices):
 
 @pytest.mark.parametrize("n_constraints", [1, 2])
 def test_a_row_that_is_seldom_visited_is_worth_what_it_saw_itself_and_more(n_constraints):
-    """(3): Q >= r^ - sum lam d^ + p^.W + beta in rows with ln+ > 0; `standard` does not keep it."""
+    """(3): Q >= r^ - sum lam d^ + p^.W + beta in rows with ln+ > 0; `settling` does not keep it."""
     kept = {}
-    for name, learner in (("lasting", ProximalOMDPD.lasting()), ("standard", ProximalOMDPD.standard())):
-        _, _, states = run_of(learner, 3, n_constraints)
-        least = np.inf
+    for name, learner in (("standard", ProximalOMDPD.standard()), ("settling", ProximalOMDPD.settling())):
+        states, least = seldom(learner, n_constraints), np.inf
         for before, state in pairwise(states):
             (prices, tables), (r, p) = paid(before), believed(state)
             Q, W = optimistic(r - np.tensordot(prices, tables, 1), p)
             worth, n = own_worth(state, W, prices)
             due = overdue(n)
-            beta = PERSISTENCE * (0.5 + prices.sum()) * np.sqrt(due / np.maximum(n, 0.5))
+            beta = RHO * (0.5 + prices.sum()) * np.sqrt(due / np.maximum(n, 0.5))
             asked = (due > 0.0) & (n > 0.0)
             least = min(least, (Q - worth - beta)[asked].min(initial=np.inf))
         kept[name] = least
-    assert -1e-9 <= kept["lasting"] < np.inf
-    assert kept["standard"] < -1e-3
+    assert -1e-9 <= kept["standard"] < np.inf
+    assert kept["settling"] < -1e-3
 
 
 @pytest.mark.parametrize("n_constraints", [1, 2])
 def test_optimistic_values_lack_no_more_than_the_deficiency(n_constraints):
     """Lemma 5, with deviations from the truth and what shared estimates hide, both exact."""
-    cmdp, best, states = run_of(ProximalOMDPD.lasting(), 1, n_constraints)
+    cmdp, best, states = run_of(ProximalOMDPD.standard(), 1, n_constraints)
     policy, V = best.policy, (cmdp.reward * best.occupancy).sum()
     Fr = values(cmdp.reward, cmdp.transition, policy)
     Fd = [values(d, cmdp.transition, policy) for d in cmdp.excess]
@@ -109,7 +121,7 @@ def test_optimistic_values_lack_no_more_than_the_deficiency(n_constraints):
         Q, W = optimistic(r - np.tensordot(prices, tables, 1), p)
         n, r_own, d_own, p_own = own_means(state)
         law = np.where((n > 0.0)[..., None], p_own, p)
-        width = PERSISTENCE * np.sqrt(overdue(n) / np.maximum(n, 0.5))
+        width = RHO * np.sqrt(overdue(n) / np.maximum(n, 0.5))
 
         def drawn(table, F, mine, law=law):
             return table + np.einsum("hsat,ht->hsa", cmdp.transition - law, F[1:]) - mine
@@ -134,7 +146,7 @@ def test_optimistic_values_lack_no_more_than_the_deficiency(n_constraints):
 @pytest.mark.parametrize("n_constraints", [1, 2])
 def test_a_step_is_worth_the_optimistic_values_but_for_its_prices(n_constraints):
     """r~.q - sum w [T'.q]^+ >= W_0 - P - H/eta, P the most that prices and tables of the step differ from the last."""
-    cmdp, _, states = run_of(ProximalOMDPD.lasting(), 2, n_constraints)
+    cmdp, _, states = run_of(ProximalOMDPD.standard(), 2, n_constraints)
     tight = np.inf
     for before, state in pairwise(states):
         (prices, tables), (own_prices, own_tables), (r, p) = paid(before), paid(state), believed(state)
@@ -178,24 +190,17 @@ def unlucky(n):
 
 
 @pytest.mark.parametrize("layout", ["dense", "graph"])
-def test_a_row_with_a_bad_start_is_left_for_good_by_standard_and_not_by_lasting(layout):
-    """From k = 4 * 20 e^(.25 * 20 / 4) = 280 on, 2 sqrt(ln(k / (4 n)) / n) is more than the 0.5 that it lacks."""
+def test_a_row_with_a_bad_start_is_left_for_good_by_settling_and_not_by_standard(layout):
+    """20 visits, none of which earned anything: variances of .008 are multiplied by .64 + 25 ln(k / 40)."""
     world, logged = unlucky(20)
     tried = []
-    for learner in (ProximalOMDPD.standard(layout=layout), ProximalOMDPD.lasting(persistence=4.0, layout=layout)):
+    for learner in (ProximalOMDPD.settling(layout=layout), ProximalOMDPD.standard(persistence=5.0, layout=layout)):
         state = learner.counted(learner.init(world.setting(400, "bandit")), logged)
         rng, actions = np.random.default_rng(1), []
         for _ in range(400):
             met = bandit(rng, world, learner.policy(state))
             actions.append(int(met.trajectory.actions[0]))
             state = learner.update(state, met)
-        tried.append((sum(actions[10:240]), sum(actions[300:])))
-    assert tried[0] == (0, 0)
-    assert tried[1][0] == 0
-    assert tried[1][1] > 10
-
-
-def test_nothing_is_overdue_that_had_half_its_even_share():
-    assert rules.overdue(1000.0, 5.0, 100.0) == 0.0
-    assert rules.overdue(1000.0, 4.0, 100.0) == pytest.approx(math.log(1.25))
-    assert rules.overdue(1000.0, 0.0, 100.0) == pytest.approx(math.log(10.0))
+        tried.append(sum(actions[100:]))
+    assert tried[0] == 0
+    assert tried[1] > 10
