@@ -1,4 +1,4 @@
-"""A pump whose model is known: the best plan, what more energy would earn, where it draws, and a problem without an end."""
+"""A pump whose model is known: the best plan, what more energy earns, where it draws, and a problem without an end."""
 
 import numpy as np
 
