@@ -32,8 +32,8 @@ from omdpd.worlds.card import natural_value
 
 # Rows that are printed, and shown in a notebook; the rest is counted.
 MAX_LINES = 40
-# A policy file of half a gigabyte; a larger one is refused unread.
-LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=5)
+# A policy file of four gigabytes (a quarter of one, if it is compressed); a larger one is refused unread.
+LIMITS = Limits(n_bytes=2**32, compressed_bytes=2**28, members=5)
 MAX_LABEL_BYTES = 2**24
 
 
