@@ -16,7 +16,7 @@ PUBLIC = {"omdpd", *(f"omdpd.{room}" for room in ("experiments", "gym", "learner
 def test_an_example_asks_for_public_names_alone(file):
     asked = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
     ours = [node for node in asked if (node.module or "").split(".")[0] == "omdpd"]
-    assert ours
+    assert ours or "omdpd serve" in file.read_text()  # or it talks to a server
     for node in ours:
         assert node.module in PUBLIC
         room = importlib.import_module(node.module)

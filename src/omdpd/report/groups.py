@@ -97,7 +97,7 @@ def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: st
 def at_a_glance(runs: Sequence[RunCurves]) -> dict[str, Any]:
     """What an episode of the last tenth exceeds its budget by, earns, and could earn safely: means over runs.
 
-    `since` has for each run the episode from which on none was over its budget, None if the last one was.
+    `since` has for each run the episode from which on none was over its budget, None if one of the last tenth was.
     """
     means = np.zeros(3)
     since: list[int | None] = []
@@ -108,7 +108,7 @@ def at_a_glance(runs: Sequence[RunCurves]) -> dict[str, Any]:
         means += np.array([_late(k, run.violation), earned, earned + lost]) / len(runs)
         above = k[run.burst > NEGLIGIBLE * units.horizon * (units.common_scale or 1.0)]
         last = int(above[-1]) if len(above) else 0
-        since.append(last + 1 if last < k[-1] else None)
+        since.append(last + 1 if last <= k[-1] - max(k[-1] // LATE_SHARE, 1) else None)
     return {**dict(zip(("over", "earned", "best"), rounded_for_json(means), strict=True)), "since": since}
 
 

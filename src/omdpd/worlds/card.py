@@ -139,6 +139,10 @@ class ProblemCard:
         return text
 
 
+# A cost of less than this per step is what taking a budget off and adding it again leaves of zero.
+ROUNDING = 1e-12
+
+
 def problem_card(cmdp: CMDP) -> ProblemCard:
     """Solve a problem and describe it; one that does not fit into this machine is refused before."""
     H, S, A = cmdp.shape
@@ -152,11 +156,13 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
         low, high = known.prices_of_one()
     span = cmdp.reward_range[1] - cmdp.reward_range[0]
     names = constraint_names(cmdp)
-    spent, free = ((excess + cmdp.budget) * scale for excess in (known.mixture.costs, known.free.costs))
+    least = np.array([known.least[i].costs[i] for i in range(cmdp.n_constraints)])
+    costs = [excess + cmdp.budget for excess in (known.mixture.costs, least, known.free.costs)]
+    spent, least, free = (np.where(np.abs(cost) < ROUNDING * H, 0.0, cost) * scale for cost in costs)
     constraints = tuple(
         ConstraintCard(
-            names[i], float(cmdp.limits[i]), float(scale[i]), span / float(scale[i]), float(spent[i]),
-            float((known.least[i].costs[i] + cmdp.budget[i]) * scale[i]), float(free[i]),
+            names[i], float(cmdp.limits[i]), float(scale[i]), span / float(scale[i]), float(spent[i]), float(least[i]),
+            float(free[i]),
             float(plan.prices[i]) if low is None else low, high,
         )
         for i in range(cmdp.n_constraints)

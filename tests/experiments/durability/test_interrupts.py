@@ -41,7 +41,7 @@ def test_ctrl_c_commits_stops_cleanly_and_says_how_to_go_on(tmp_path, jobs):
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     assert f"kept in {out}" in said
-    assert "same command goes on" in said
+    assert "same command resumes it" in said
     assert "Traceback" not in said
     after = episodes(out)
     assert len(after) == jobs
@@ -60,7 +60,7 @@ def test_sigterm_commits_stops_cleanly_and_says_how_to_go_on(tmp_path, jobs, who
     os.killpg(process.pid, signal.SIGTERM) if whole else process.terminate()
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, said
-    assert "same command goes on" in said
+    assert "same command resumes it" in said
     assert "Traceback" not in said
     after = episodes(out)
     assert all(after[name] > n for name, n in before.items())
@@ -79,7 +79,7 @@ def test_a_command_in_the_background_of_a_script_is_deaf_to_ctrl_c_but_not_to_si
     process.terminate()
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, said
-    assert "same command goes on" in said
+    assert "same command resumes it" in said
     assert "Traceback" not in said
 
 

@@ -17,9 +17,10 @@
         number(over, 3), percent(budget > 0 ? over / budget : null), number(earned, 4), number(best, 4), percent(best > 0 ? earned / best : null)];
     });
     if (!rows.length) return [omdpd.empty("No run has committed an episode yet.")];
-    const head = [...(several ? ["costs picked by"] : []), "learner", "within its budget", "over it, per episode", "of the budget", "earns per episode", "best safe policy", "share of that"];
-    const note = "Expected numbers under the true model: means over runs, of the last tenth of the episodes so far. An episode is over its budget if it is by more than a thousandth of the largest cost of an episode. A share above 100 % is earned by going over the budget.";
-    return [omdpd.table(head, rows, head.map((_, i) => i).slice(several ? 3 : 2), "is it safe, what does it earn, since when"), el("p", { class: "quiet", text: note })];
+    const heads = [...(several ? ["costs"] : []), "learner", "in budget", "over, per episode", "of the budget", "earns, per episode", "best safe policy", "share of that"];
+    const shown = heads.map((_, i) => i).filter((i) => rows.some((row) => row[i] !== "–")), head = shown.map((i) => heads[i]);
+    const note = "Expected numbers under the true model: means over runs, of the last tenth of the episodes so far. “In budget since” means that no later episode was over, and none of the last tenth. An episode is over its budget if it is by more than a thousandth of the largest cost of an episode. A share above 100 % is earned by going over the budget.";
+    return [omdpd.table(head, rows.map((row) => shown.map((i) => row[i])), head.map((_, i) => i).slice(several ? 3 : 2), "is it safe, what does it earn, since when"), el("p", { class: "quiet", text: note })];
   };
 
   omdpd.asked = (study, place) => {
