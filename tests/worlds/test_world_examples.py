@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 )
 def test_an_example_runs_and_leaves_a_figure(name, episodes, tmp_path, monkeypatch, capsys):
     code = (EXAMPLES / f"{name}.py").read_text()
-    short, n = re.subn(r"n_episodes=\d+", f"n_episodes={episodes}", code)
+    short, n = re.subn(r"n_episodes=\d\d+", f"n_episodes={episodes}", code)
     assert n == 1
     monkeypatch.chdir(tmp_path)
     exec(compile(short, name, "exec"), {"__name__": "example"})
