@@ -8,6 +8,7 @@ from hypothesis import settings
 
 from omdpd.experiments.first_use import compile_for, runs_of
 from omdpd.experiments.registry import Registry
+from tests.references.browser import browser, new_tab, tab  # noqa: F401  # fixtures
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=40)
 settings.load_profile("repeatable")

@@ -46,7 +46,7 @@ ABOVE = {
     ),
     ("beliefs",): (1940, "tables and graphs count and estimate apart; the bonus of 0.2 can still be asked for"),
     ("learners",): (
-        5460,
+        5470,
         "safe learners, masks, four rivals and options that others published are new; a rival is more than its method",
     ),
     ("worlds", "natures"): (1990, "models that others wrote, with the names of their states, are new"),

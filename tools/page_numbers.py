@@ -74,7 +74,8 @@ class Reduced:
         """What a test that passes says of the numbers that are kept."""
         parts = {"rows": self.rows, "columns": self.columns}
         named = " and ".join(f"its {what} {', '.join(names)}" for what, names in parts.items() if names)
-        return f"agrees with {named or 'it'} within {100 * self.tolerance:g} %"
+        whole = "what it printed last" if self.recorded else "it"
+        return f"agrees with {named or whole} within {100 * self.tolerance:g} %"
 
     def rerun(self, root: Path = ROOT, ran: dict[str, str] | None = None) -> str:
         """Run it, unless it is among what `ran` before, and give its table."""

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from omdpd.cli.main import app
-from tests.report.conftest import Tab
+from tests.references.browser import Tab
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from omdpd.serve.app import Application
@@ -16,8 +17,13 @@ class Asking:
     def __init__(self, desks, token=None, rate=1e9):
         self.app = Application(desks, token, ["127.0.0.1"], rate)
         self.runner = asyncio.Runner()
+        self.thread = ThreadPoolExecutor(1)  # a browser of another test has a loop in this one
         for desk in desks.values():
             desk.start(self.runner.get_loop())
+
+    def wait(self, work):
+        """What a coroutine answers."""
+        return self.thread.submit(self.runner.run, work).result()
 
     def raw(self, method, path, body=b"", headers=(), query=b"", pieces=None):
         """Status, headers and the bytes of an answer."""
@@ -38,7 +44,7 @@ class Asking:
             "type": "http", "method": method, "path": path, "query_string": query, "client": ("127.0.0.1", 1),
             "headers": [(name.encode(), value.encode()) for name, value in given.items()],
         }  # fmt: skip
-        self.runner.run(self.app(scope, receive, send))
+        self.wait(self.app(scope, receive, send))
         return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
 
     def __call__(self, method, path, said=None, **headers):
@@ -53,7 +59,7 @@ class Asking:
     def learnt(self, desk):
         """Wait until nothing is to be learnt from."""
         while desk.session.waiting:
-            self.runner.run(asyncio.sleep(0.001))
+            self.wait(asyncio.sleep(0.001))
 
 
 @contextmanager
@@ -67,4 +73,5 @@ def asking(*sessions, token=None, rate=1e9, drop_after=1e9):
     finally:
         for desk in desks.values():
             desk.stop()
-        made.runner.close()
+        made.thread.submit(made.runner.close).result()
+        made.thread.shutdown()

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("uvicorn", reason="the server is not tested: pip install uvicorn")
 
 from benchmarks.serving import Server, asked, drive, episodes, kills, made, order
-from tests.report.conftest import browser, new_tab  # noqa: F401  # fixtures
 
 pytestmark = pytest.mark.whole
 
@@ -57,7 +56,7 @@ def test_bytes_that_are_no_request_are_refused_and_a_slow_client_does_not_hold_o
         server.stop()
 
 
-def test_the_page_shows_what_is_played_and_that_the_server_is_gone(new_tab, tmp_path):  # noqa: F811
+def test_the_page_shows_what_is_played_and_that_the_server_is_gone(new_tab, tmp_path):
     import random
 
     server = Server(made(tmp_path / "shop"))

@@ -211,7 +211,10 @@ class ProximalOMDPD:
         if isinstance(self.estimator, KnownModel | ModelToBeGiven):
             return "run-time certificate of regret and violation"
         if isinstance(self.estimator, SharingEstimator) and self.estimator.persistence > 0.0:
-            return "sqrt(K), and what steps lose to last prices, where values have a small span (docs/theory.md, 11)"
+            return (
+                "no rate with these bonuses alone: sqrt(K), and what steps lose to last prices, where values have a "
+                "small span (docs/theory.md, 11)"
+            )
         whose = "while the box holds the truth" if self.estimator.covers_truth else "as the beliefs see it"
         return f"no rate with these bonuses; run-time certificate of the plans, {whose} (docs/theory.md, 6 and 8)"
 
