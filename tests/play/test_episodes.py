@@ -475,3 +475,14 @@ def test_a_law_of_first_states_holds_from_the_next_update_on_after_a_restart_too
         assert np.array_equal(whole.policy(), expected)
     with pytest.raises(InvalidInputError, match="does not keep its setting"):
         Session(Uniform(), SETTING).begin(initial=laws[0])
+
+
+def test_a_refusal_names_the_step_that_was_told(session):
+    episode = session.begin("a")
+    episode.act(0)
+    episode.act(1)
+    with pytest.raises(InvalidInputError, match=r"^step 1 of episode 'a': rewards\[0\] \(entry 0\) = 9 is outside"):
+        episode.tell(9.0, 0.1, step=1)
+    with pytest.raises(InvalidInputError, match=r"^step 1 of episode 'a': cost\[0, 0\] .* = 7 is outside"):
+        episode.tell(0.5, 7.0, step=1)
+    episode.tell(0.5, 0.1, step=1)  # nothing was told by what was refused

@@ -128,7 +128,8 @@ def to_tell(books: Books, setting: Setting, id: str, steps: Sequence[tuple[Any, 
         h = next(free, len(episode.states)) if step is None else whole_number("step", step, 0)
         if h >= len(episode.states):
             raise EpisodeConflictError(f"step {h} of episode {id!r} was not acted in, so nothing can have come of it")
-        met, costs = checked_steps(own, [reward], np.reshape(numbers("cost", cost), (-1, 1)))
+        paid, why = np.reshape(numbers("cost", cost), (-1, 1)), f"step {h} of episode {id!r}: "
+        met, costs = checked_steps(own, [reward], paid, why, "entry")
         if episode.rewards[h] is None:
             new.append([h, float(met[0]), costs[:, 0].tolist()])
         elif (episode.rewards[h], episode.costs[h]) != (float(met[0]), costs[:, 0].tolist()):

@@ -178,25 +178,28 @@ def checked_feedback(setting: Setting, feedback: Feedback) -> Feedback:
 
 
 def checked_steps(
-    setting: Setting, rewards: npt.ArrayLike, costs: npt.ArrayLike, why: str = ""
+    setting: Setting, rewards: npt.ArrayLike, costs: npt.ArrayLike, why: str = "", each: str = "step"
 ) -> tuple[Floats, Floats]:
-    """Rewards (n,) and costs (I, n) of some steps, as arrays; refused where a setting does not take them."""
-    met = as_table("reward", np.asarray(numbers("reward", rewards), dtype=np.float64), ["step"], [None])
-    paid = as_table("cost", costs, ["constraint", "step"], [setting.n_constraints, len(met)])
+    """Rewards (n,) and costs (I, n) of some steps, as arrays; refused where a setting does not take them.
+
+    A sentence of refusal begins with `why`, and calls what it counts `each`.
+    """
+    met = as_table("reward", np.asarray(numbers("reward", rewards), dtype=np.float64), [each], [None])
+    paid = as_table("cost", costs, ["constraint", each], [setting.n_constraints, len(met)])
     try:
-        _scaled_rewards(setting, met), _scaled_costs(setting, "cost", paid, ["constraint", "step"])
+        _scaled_rewards(setting, met, each), _scaled_costs(setting, "cost", paid, ["constraint", each])
     except InvalidInputError as error:
         raise InvalidInputError(f"{why}{error}") from None
     return met, paid
 
 
-def _scaled_rewards(setting: Setting, rewards: Floats) -> Floats:
+def _scaled_rewards(setting: Setting, rewards: Floats, each: str = "step") -> Floats:
     """Rewards on the scale [0, 1]; one outside the declared range is refused."""
     low, high = setting.reward_range or (0.0, 1.0)
     hint = "declare a wider reward_range in the setting" if setting.reward_range else (
         "rewards in other units need a reward_range in the setting"
     )  # fmt: skip
-    within("rewards", rewards, low, high, ["step"], hint)
+    within("rewards", rewards, low, high, [each], hint)
     return np.clip((rewards - low) / (high - low), 0.0, 1.0) if setting.reward_range else rewards
 
 
