@@ -128,19 +128,6 @@ def sentences() -> tuple[Sentence, ...]:
             as_they_come("pool adaptive", ["OptCMDP", "SinhaVaze", "OMDPD.tuned"], OURS, "violation"),
         ),
         Sentence(
-            "With default settings `SinhaVaze` and `OMDPD.tuned` have more regret than `standard` where an adversary "
-            "picks.",
-            as_they_come("adaptive", ["SinhaVaze", "OMDPD.tuned"], OURS, "regret"),
-        ),
-        Sentence(
-            "On `garnet` with a pool `cautious`, `CautiousLP`, `SinhaVaze.anytime` and `LekeufackJordan` have at least "
-            "twice the regret of `standard`.",
-            printed(
-                "pool", ["ProximalOMDPD.cautious", "CautiousLP", "SinhaVaze.anytime", "LekeufackJordan"], OURS,
-                "regret", world="garnet", factor=2.0,
-            ),
-        ),
-        Sentence(
             "By hand `OptPessPrimalDual` has at least 100 less regret than with what training chose.",
             (by_hand("OptPessPrimalDual", "regret", by=100.0),),
         ),
