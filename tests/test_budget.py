@@ -41,12 +41,12 @@ ABOVE = {
         "long-run averages and packed plans are new; steps on boxes, kernels and graphs share little of their Newton",
     ),
     ("storage",): (
-        1530,
+        1560,
         "entries of a session beside its episodes, and logs that are synced apart, are new; a run folder is one class",
     ),
     ("beliefs",): (1940, "tables and graphs count and estimate apart; the bonus of 0.2 can still be asked for"),
     ("learners",): (
-        5470,
+        5445,
         "safe learners, masks, four rivals and options that others published are new; a rival is more than its method",
     ),
     ("worlds", "natures"): (1990, "models that others wrote, with the names of their states, are new"),
@@ -72,6 +72,32 @@ GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 # Six equal lines are a rule that stands twice.
 EQUAL_LINES = 6
+# What a reader holds in mind: lines of a file, lines of code of a body, parameters.
+MOST_LINES, MOST_IN_A_BODY, MOST_PARAMETERS = 400, 50, 8
+# Longer files, each with its reason.
+LONG_FILES = {"play/session.py": "one class is all that somebody's own loop calls"}
+# Longer bodies.
+LONG_BODIES = {
+    "solvers/compiled/box_step/iterate.py": "one Newton iteration is one pass over slots that all of it names",
+    "solvers/compiled/box_step/solve.py": "the same of its start: calls that name a slot a line",
+    "experiments/many_runs.py": "one loop, which a signal may leave at one place alone",
+}
+# Compiled functions are handed the arrays that they change one by one: the compiler may then take them for distinct.
+COMPILED = {"entry", "typed_entry", "checked_entry", "inner", "checked_inner", "inline", "rule", "short_rule", "glue"}
+# Commands have a parameter for each of their options, because Typer reads them off; types say a form of a call again.
+DECLARING = {"plays", "overload"}
+# Functions with more parameters than that, each with its reason.
+WIDE = {
+    "problem/cmdp.py": {"from_arrays": "a public door: what one may say of a problem, each by its name"}
+    | {"from_functions": "a public door: what one may say of a problem, each by its name"},
+    "experiments/seeds.py": {"run": "a public door: what one may say of a run, each by its name"},
+    "gym/learning.py": {"learn": "a public door: what one may say of a run on an environment, each by its name"},
+    "learners/omdpd.py": dict.fromkeys(("tuned", "theory"), "a preset's parameters are its settings in a file"),
+    "learners/proximal.py": dict.fromkeys(
+        ("standard", "cautious", "optimistic"), "a preset's parameters are its settings in a file"
+    ),
+    "solvers/compiled/box_step/solve.py": {"solve_box": "the door of a kernel, which takes the same"},
+}
 
 
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef
@@ -180,3 +206,54 @@ def test_no_two_learners_have_six_equal_lines():
             places[run].add(file.name)
     pairs = {tuple(sorted(names)) for names in places.values() if len(names) > 1}
     assert not pairs
+
+
+def functions():
+    """Every function of the package: its file's name and text, and its node."""
+    for file in sorted(PACKAGE.rglob("*.py")):
+        text, name = file.read_text(), file.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                yield name, text, node
+
+
+def decorators(node):
+    """The names of a function's decorators."""
+    return {getattr(getattr(each, "func", each), "id", "") for each in node.decorator_list}
+
+
+def n_parameters(node):
+    """The parameters of a function, without the object that it belongs to."""
+    each = node.args
+    names = [
+        argument.arg
+        for argument in (*each.posonlyargs, *each.args, *each.kwonlyargs, each.vararg, each.kwarg)
+        if argument
+    ]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def test_a_file_is_not_too_long_to_be_read():
+    long = {
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        if len(file.read_text().splitlines()) > MOST_LINES
+    }
+    assert long == set(LONG_FILES), "split a file by its subjects; one that is short again needs no reason"
+
+
+def test_a_body_is_not_too_long_to_be_read():
+    long = set()
+    for file, text, node in functions():
+        held = [line for line in code_lines(text) if node.body[0].lineno <= line <= node.end_lineno]
+        if len(held) > MOST_IN_A_BODY:
+            long.add(file)
+    assert long == set(LONG_BODIES)
+
+
+def test_a_function_has_few_parameters():
+    wide = {}
+    for file, _, node in functions():
+        if n_parameters(node) > MOST_PARAMETERS and not decorators(node) & (COMPILED | DECLARING):
+            wide.setdefault(file, set()).add(node.name)
+    assert wide == {file: set(names) for file, names in WIDE.items()}, "what belongs together is one value"

@@ -123,9 +123,9 @@ class Believing:
     def check_past(self, state):
         """Counts, scores and tables remembered; scores are taken over, so that ties are broken alike."""
         for name, table in vars(self.past).items():
-            close(getattr(state.parts, name), table, name)
+            close(getattr(state.parts.past, name), table, name)
         for name in ("kernel_score", "reward_score", "cost_score"):
-            getattr(self.past, name)[...] = getattr(state.parts, name)
+            getattr(self.past, name)[...] = getattr(state.parts.past, name)
         assert state.parts.account[NOVELTY] == pytest.approx(self.novelty, rel=1e-12)
         for i, kept in enumerate(self.kept):
             mine = slice(i * state.room, i * state.room + len(kept))
@@ -303,4 +303,4 @@ def test_learning_changes_no_array_that_it_was_given():
         assert all(np.array_equal(array, copy) for array, copy in zip(arrays, before, strict=True))
         (counts, evidence), state = after, learnt
         for name, array in (vars(counts) | vars(evidence)).items():
-            assert np.array_equal(array.ravel(), getattr(state.parts, name).ravel()), name
+            assert np.array_equal(array.ravel(), getattr(state.parts.past, name).ravel()), name

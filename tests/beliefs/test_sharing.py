@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omdpd.beliefs.counts import Counts
+from omdpd.beliefs.drift import table_drift
 from omdpd.beliefs.evidence import Evidence, counted
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import TableMemory
-from omdpd.beliefs.rows import table_drift
 from omdpd.beliefs.rules import (
     COST_TRUSTS,
     POOLED,

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from omdpd import CMDP
-from omdpd.beliefs.rows import table_drift
+from omdpd.beliefs.drift import table_drift
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
 from omdpd.play.loop import play, start_of_run, stretches
@@ -93,7 +93,7 @@ def watch() -> None:
     for table in (cmdp.transition, cmdp.transition[1:2], cmdp.transition.copy()):
         with watching(truth) as (_, leaks):
             table_drift(table.reshape(-1, S), np.zeros((table.size // S, S)), len(table))
-        assert leaks[0] == "omdpd.beliefs.rows.table_drift is given the kernel as p"
+        assert leaks[0] == "omdpd.beliefs.drift.table_drift is given the kernel as p"
 
 
 def test_no_function_of_a_learner_is_ever_given_the_truth() -> None:

@@ -81,7 +81,7 @@ def test_logged_episodes_are_counted_with_all_that_is_kept_of_them():
     for feedback in logs(30):
         state = learner.update(state, feedback)
     for name in Past._fields:
-        one, other = getattr(warm._state.parts, name), getattr(state.parts, name)
+        one, other = getattr(warm._state.parts.past, name), getattr(state.parts.past, name)
         assert np.allclose(one, other, rtol=0.0, atol=1e-9), name
     assert warm._state.counts.visits.sum() == 30 * H
     assert warm._state.k == 1

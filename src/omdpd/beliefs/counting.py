@@ -144,9 +144,7 @@ def box_bounds(transitions: Floats, scale: float, Lp: float, lower: Floats, uppe
     for h in range(H):
         for s in range(S):
             for a in range(A):
-                n = 0.0
-                for t in range(S):
-                    n += transitions[h, s, a, t]
+                n = transitions[h, s, a].sum()
                 share = Lp / max(n, 1.0)
                 for t in range(S):
                     p = transitions[h, s, a, t] / max(n, 1.0)

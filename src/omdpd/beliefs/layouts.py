@@ -27,8 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omdpd.beliefs.drift import row_drift
 from omdpd.beliefs.row_layout import law_at, parents, row_policy, skeleton, successor_lists
-from omdpd.beliefs.rows import row_drift
 from omdpd.beliefs.visits import Seen, Visits
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.setting import Setting

@@ -27,7 +27,7 @@ def skeleton(
     layer.
     """
     H = begin.size
-    n_states, n_rows = 0, 0
+    n_states, n_rows, n, r = 0, 0, 0, 0
     for h in range(H):
         seen, others = end[h] - begin[h], start.size if h == 0 else kept.size
         n_states += S if plain else seen + others + 1
@@ -35,7 +35,6 @@ def skeleton(
     layers, rows, states = np.empty(H + 1, np.int64), np.empty(n_states + 1, np.int64), np.empty(n_states, np.int64)
     actions, visited, steps = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
     members, copies = np.empty(n_states), np.empty(n_rows)
-    n, r = 0, 0
     for h in range(H):
         layers[h] = n
         named = start if h == 0 else kept

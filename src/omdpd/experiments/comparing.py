@@ -221,7 +221,7 @@ def _play(
         stream = np.random.SeedSequence(seed, spawn_key=(4,))
         nature, rng = NATURES[asked.nature](cmdp, seed_of(stream)), np.random.default_rng(stream)
         before = Before(logged_by_a_safe_policy(cmdp, nature, asked.logged, rng), asked.start)
-        history = play_history(cmdp, player, asked.nature, asked.episodes, seed, name, None, Watched(), before)
+        history = play_history(cmdp, player, asked.nature, asked.episodes, seed, name, Watched(), before)
     except InvalidInputError as error:
         return f"left out: {name} on {label}, {asked.nature}: {error}"
     parts = {"world": label, "nature": asked.nature, "learner": name, "seed": seed, "episodes": asked.episodes}

@@ -114,8 +114,8 @@ def run(
     keep = snapshot_grid(n_episodes, cmdp.reward.size) if policies else frozenset[int]()
     if seeds is None:
         with progress_bar(label or type(learner).__name__, n_episodes, progress) as tell:
-            watched = Watched(callback, tell, keep)
-            return play_history(cmdp, learner, nature, n_episodes, seed, label, metrics, watched, before)
+            watched = Watched(callback, tell, keep, metrics)
+            return play_history(cmdp, learner, nature, n_episodes, seed, label, watched, before)
     if callback is not None:
         raise InvalidInputError("a callback goes with a single run: call run once for every seed instead of seeds")
     wanted = _seeds(seeds, seed)
@@ -124,12 +124,12 @@ def run(
     with progress_bar(title, len(wanted) * n_episodes, progress) as tell:
         if (workers := _workers(jobs, len(wanted))) == 1:
             return [
-                play_history(*given, s, label, metrics, Watched(None, _after(tell, i * n_episodes), keep), before)
+                play_history(*given, s, label, Watched(None, _after(tell, i * n_episodes), keep, metrics), before)
                 for i, s in enumerate(wanted)
             ]
         with executor("local", workers) as pool:
-            watched = Watched(None, None, keep)
-            waiting = [pool.submit(play_history, *given, s, label, metrics, watched, before) for s in wanted]
+            watched = Watched(None, None, keep, metrics)
+            waiting = [pool.submit(play_history, *given, s, label, watched, before) for s in wanted]
             for n_done, future in enumerate(as_completed(waiting), 1):
                 future.result()  # a failure is raised at once, not behind the others
                 tell(n_done * n_episodes)

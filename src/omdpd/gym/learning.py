@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,23 @@ from omdpd.play.logs import Log
 from omdpd.play.progress import progress_bar
 from omdpd.play.session import Session
 from omdpd.play.start import Start
-from omdpd.problem.arrays import InvalidInputError, positive_integer, shown, whole_number
+from omdpd.problem.arrays import InvalidInputError, named, positive_integer, shown, whole_number
 from omdpd.problem.setting import Feedback
 from omdpd.problem.strangers import strangers_code
+
+
+class TaskSettings(TypedDict, total=False):
+    """What may be said by name of an environment that is read as a task: see `Task`, which has what is usual."""
+
+    observation_cost: ObservationCost | None
+    initial: npt.ArrayLike | None
+    reward_range: tuple[float, float]
+    cost_scale: npt.ArrayLike
+    state_of: Callable[[Any], int] | None
+    n_states: int | None
+    max_entries: int | None
+    truncation: Truncation
+    allowed: npt.ArrayLike | None
 
 
 @dataclass(frozen=True)
@@ -44,20 +58,12 @@ def learn(
     cost: StepCost | str | None = None,
     seed: int = 0,
     *,
-    observation_cost: ObservationCost | None = None,
-    initial: npt.ArrayLike | None = None,
-    reward_range: tuple[float, float] = (0.0, 1.0),
-    cost_scale: npt.ArrayLike = 1.0,
-    state_of: Callable[[Any], int] | None = None,
-    n_states: int | None = None,
-    max_entries: int | None = MAX_ENTRIES,
-    truncation: Truncation = "refuse",
-    allowed: npt.ArrayLike | None = None,
     logged: Log | Sequence[Feedback] = (),
     start: Start = "safe",
     checkpoint: str | Path | None = None,
     callback: Callable[[EpisodeRow], None] | None = None,
     progress: bool | None = None,
+    **settings: Unpack[TaskSettings],
 ) -> Learned:
     """Let `learner` play `n_episodes` of an environment whose table is unknown.
 
@@ -65,9 +71,9 @@ def learn(
     ----------
     env
         An environment or its id (then `horizon` and `budget` are needed), or a `Task`, which says all of this itself.
-    cost, observation_cost, initial, reward_range, cost_scale, state_of, n_states, max_entries, truncation, allowed
-        As of `Task`.  Without `initial` the law of the first state is read from ``initial_state_distrib``, if the
-        environment publishes it.
+    cost, and observation_cost, initial, reward_range, cost_scale, state_of, n_states, max_entries, truncation, allowed
+        As of `Task`, by name.  Without `initial` the law of the first state is read from ``initial_state_distrib``, if
+        the environment publishes it.
     seed
         The same seed gives the same run.
     logged, start
@@ -82,12 +88,7 @@ def learn(
     progress
         Whether to show a bar; None: in a terminal or a notebook, if it takes more than a second.
     """
-    settings: dict[str, Any] = {
-        "cost": cost, "observation_cost": observation_cost, "initial": initial, "reward_range": reward_range,
-        "cost_scale": cost_scale, "state_of": state_of, "n_states": n_states, "max_entries": max_entries,
-        "truncation": truncation, "allowed": allowed,
-    }  # fmt: skip
-    task = _task(env, horizon, budget, settings, learner)
+    task = _task(env, learner, {"horizon": horizon, "budget": budget, "cost": cost, **settings})
     setting = task.setting(positive_integer("n_episodes", n_episodes))
     whole_number("seed", seed, 0)
     before = task.logged(logged) if isinstance(logged, Log) else logged
@@ -195,27 +196,24 @@ def _learned(task: Task, session: Session, returns: Sequence[Return]) -> Learned
     )
 
 
-def _task(
-    env: Any, horizon: int | None, budget: npt.ArrayLike | None, settings: dict[str, Any], learner: Learner[Any] | None
-) -> Task:
+def _task(env: Any, learner: Learner[Any] | None, settings: dict[str, Any]) -> Task:
     """The task that a call of `learn` means; its size is checked only for a learner that keeps tables of it."""
+    usual: dict[str, Any] = {field.name: field.default for field in fields(Task)} | {"horizon": None}
+    for name in settings:
+        named(usual, name, "setting of a task")
     if isinstance(env, Task):
-        defaults: dict[str, Any] = {field.name: field.default for field in fields(Task)} | {
-            "horizon": None,
-            "budget": None,
-        }
-        for name, value in {"horizon": horizon, "budget": budget, **settings}.items():
-            if not np.array_equal(value, defaults[name]):
+        for name, value in settings.items():
+            if not np.array_equal(value, usual[name]):
                 raise InvalidInputError(f"{name} is given beside a Task, which says it itself")
         return env
     env = opened(env)
-    if horizon is None or budget is None:
+    if settings["horizon"] is None or settings["budget"] is None:
         raise InvalidInputError("learn needs a horizon and a budget, unless it is given a Task")
-    published = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)
-    if settings["initial"] is None:
+    if settings.get("initial") is None:
+        published = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)
         settings = settings | {"initial": published}
-    task = Task(env, horizon, budget, **(settings | {"max_entries": None}))
-    return task if _keeps_none(learner, task) else replace(task, max_entries=settings["max_entries"])
+    task = Task(env, **(settings | {"max_entries": None}))
+    return task if _keeps_none(learner, task) else replace(task, max_entries=settings.get("max_entries", MAX_ENTRIES))
 
 
 def _keeps_none(learner: Learner[Any] | None, task: Task) -> bool:

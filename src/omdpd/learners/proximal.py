@@ -39,6 +39,7 @@ from omdpd.learners.needs import ModelToBeGiven
 from omdpd.learners.protocol import Card, Compiled, Report
 from omdpd.learners.proximal_loop import Loop, counted, policy, row_policy
 from omdpd.learners.proximal_state import State
+from omdpd.learners.settings import Preset
 from omdpd.learners.standard import verbs as standard
 from omdpd.learners.standard.believing import Dials
 from omdpd.learners.standard.state import BOUND, Learnt
@@ -108,26 +109,12 @@ class ProximalOMDPD:
         stepping = Stepping(eta, c_prime, eta_bandit, patient)
         return ProximalOMDPD(estimator, Weighting(w0, gamma_scale, w_max, lagged), stepping, memory, layout)
 
-    @staticmethod
-    def settling(
-        z: float = 1.0,
-        exploration: float = 1.0,
-        w0: float = 10.0,
-        gamma_scale: float = 16.0,
-        stationary: bool = False,
-        *,
-        lagged: bool = True,
-        patient: bool = True,
-        eta: float = 1.0,
-        eta_bandit: float = 0.1,
-        memory: int = 8,
-        layout: Representation | None = None,
-    ) -> ProximalOMDPD:
-        """The default of version 0.2, which settles: a row that looks bad is left for good."""
-        return ProximalOMDPD.standard(
-            z, exploration, w0, gamma_scale, stationary, 0.0, lagged=lagged, patient=patient, eta=eta,
-            eta_bandit=eta_bandit, memory=memory, layout=layout,
-        )  # fmt: skip
+    settling = Preset(
+        "The default of version 0.2, which settles: a row that looks bad is left for good.",
+        "z exploration w0 gamma_scale stationary * lagged patient eta eta_bandit memory layout",
+        of="standard",
+        persistence=0.0,
+    )
 
     @staticmethod
     def cautious(
@@ -149,23 +136,12 @@ class ProximalOMDPD:
         estimator = EmpiricalEstimator(kappa, reward_scale, one_over_n, pseudo_observations, stationary, delta)
         return ProximalOMDPD(estimator, Weighting(w0, gamma_scale, lagged=lagged), Stepping(eta), memory, layout)
 
-    @staticmethod
-    def balanced(
-        reward_scale: float = EmpiricalEstimator.reward_scale,
-        stationary: bool = False,
-        *,
-        w0: float = Weighting.w0,
-        gamma_scale: float = Weighting.gamma_scale,
-        lagged: bool = False,
-        eta: float = Stepping.eta_init,
-        memory: int = 8,
-        layout: Representation | None = None,
-    ) -> ProximalOMDPD:
-        """`cautious` without the margin."""
-        return ProximalOMDPD.cautious(
-            0.0, reward_scale, stationary, w0=w0, gamma_scale=gamma_scale, lagged=lagged, eta=eta, memory=memory,
-            layout=layout,
-        )  # fmt: skip
+    balanced = Preset(
+        "`cautious` without the margin.",
+        "reward_scale stationary * w0 gamma_scale lagged eta memory layout",
+        of="cautious",
+        kappa=0.0,
+    )
 
     @staticmethod
     def optimistic(

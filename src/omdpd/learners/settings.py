@@ -76,11 +76,11 @@ class Preset:
     """A factory of a class under a name of its own, with some of its settings fixed or with other defaults.
 
     `takes` names its settings in their order, later ones after a star; without it they are those of the class that
-    have no value here.
+    have no value here.  `of` names another factory of the class, whose settings they are then.
     """
 
-    def __init__(self, doc: str, takes: str | None = None, **values: Any) -> None:
-        self.doc, self.takes, self.values = doc, takes, values
+    def __init__(self, doc: str, takes: str | None = None, *, of: str | None = None, **values: Any) -> None:
+        self.doc, self.takes, self.of, self.values = doc, takes, of, values
         self.made: dict[type, Callable[..., Any]] = {}
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -92,11 +92,12 @@ class Preset:
         return self.made[owner]
 
     def _factory(self, owner: type[T]) -> Callable[..., T]:
-        types, taken = types_of(owner), self._parameters(owner)
+        made: Callable[..., T] = owner if self.of is None else getattr(owner, self.of)
+        types, taken = types_of(made), self._parameters(made)
         signature = inspect.Signature(taken)
 
         def factory(*args: Any, **kwargs: Any) -> T:
-            return owner(**self.values | signature.bind(*args, **kwargs).arguments)
+            return made(**self.values | signature.bind(*args, **kwargs).arguments)
 
         factory.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` reads
         factory.__annotations__ = {each.name: types[each.name] for each in taken}
@@ -104,10 +105,10 @@ class Preset:
         factory.__name__, factory.__qualname__ = self.name, f"{owner.__name__}.{self.name}"
         return factory
 
-    def _parameters(self, owner: type) -> list[inspect.Parameter]:
+    def _parameters(self, made: Callable[..., Any]) -> list[inspect.Parameter]:
         if self.takes is None:
-            return [each for name, each in settings_of(owner).items() if name not in self.values]
-        known = inspect.signature(owner).parameters
+            return [each for name, each in settings_of(made).items() if name not in self.values]
+        known = inspect.signature(made).parameters
         first, _, later = self.takes.partition("*")
         kinds = (first, inspect.Parameter.POSITIONAL_OR_KEYWORD), (later, inspect.Parameter.KEYWORD_ONLY)
         return [

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 from omdpd.beliefs.confidence import effective_episodes
+from omdpd.beliefs.drift import table_drift
 from omdpd.beliefs.layouts import row_move
 from omdpd.beliefs.memory import TableMemory
-from omdpd.beliefs.rows import table_drift
 from omdpd.learners.potential import Potential
 from omdpd.learners.standard import weights
 from omdpd.problem.arrays import Floats, Integers, check_settings

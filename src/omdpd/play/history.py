@@ -103,12 +103,13 @@ class Watched:
     """Who looks on while a run is played, and which of its policies are kept.
 
     `callback` gets every row in the user's units, `tell` the number of episodes played; `keep` says after how many
-    episodes the policy that is played next is kept.
+    episodes the policy that is played next is kept, `metrics` which numbers of the user stand in every row.
     """
 
     callback: Callable[[Row], None] | None = None
     tell: Callable[[int], None] | None = None
     keep: frozenset[int] = frozenset()
+    metrics: Mapping[str, Metric] | None = None
 
 
 def play_history(
@@ -118,12 +119,11 @@ def play_history(
     n_episodes: int,
     seed: int,
     label: str | None,
-    metrics: Mapping[str, Metric] | None,
     watched: Watched,
     before: Before = NOTHING_BEFORE,
 ) -> History:
     """Play one run in memory: `omdpd.run` says what the parameters are."""
-    name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed, metrics, before)
+    name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed, watched.metrics, before)
     units, learner = Units.of(cmdp), scene.learner
     label = label or type(learner).__name__
     end = start = start_of_run(scene)

@@ -16,7 +16,7 @@ from omdpd.play.logs import Log
 from omdpd.play.start import Before
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.storage.journal import NOTHING, Facts, Owner
+from omdpd.storage.owners import NOTHING, Facts, Owner
 from omdpd.storage.packing import in_words, pack
 
 

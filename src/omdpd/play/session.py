@@ -45,8 +45,10 @@ from omdpd.play.verdict import Verdict, verdict_from_logs
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting, Trajectory, checked_feedback
 from omdpd.storage.atomic import RecordError
-from omdpd.storage.journal import Journal, SessionWarning, Whole, logs_of_session
+from omdpd.storage.entries import Whole
+from omdpd.storage.journal import Journal, SessionWarning
 from omdpd.storage.locks import Turn
+from omdpd.storage.owners import logs_of_session
 
 
 class Session:

@@ -18,7 +18,8 @@ from omdpd.play.start import learnt_in_part, updated, with_next_start
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting, checked_feedback
 from omdpd.storage.atomic import RecordError
-from omdpd.storage.journal import Journal, Kept, SessionWarning, Whole
+from omdpd.storage.entries import Whole
+from omdpd.storage.journal import Journal, Kept, SessionWarning
 from omdpd.storage.packing import pack, unpack
 
 # What is waiting to be learnt: an episode that was told whole, one that was played here, or a law of first states.

@@ -259,12 +259,7 @@ class CMDP:
     def labelled(self, name: str, labels: Labels | None = None) -> CMDP:
         """The same problem with a name and labels; a list of the wrong length is refused."""
         labels = Labels() if labels is None else labels
-        _, S, A = self.shape
-        cells = sum(len(row) for row in labels.layout)
-        sizes = (("state", len(labels.states), S), ("action", len(labels.actions), A), ("map", cells, S))
-        for kind, given, wanted in (*sizes, ("constraint", len(labels.constraints), self.n_constraints)):
-            if given not in (0, wanted):
-                raise InvalidInputError(f"there are {given} {kind} labels, but {wanted} of that kind")
+        labels.check(*self.shape[1:], self.n_constraints)
         return replace(self, name=name, labels=labels)
 
     def with_budget(self, budget: Budget, rescale: bool = False) -> CMDP:

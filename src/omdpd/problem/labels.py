@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omdpd.problem.arrays import Floats
+from omdpd.problem.arrays import Floats, InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,13 @@ class Labels:
     actions: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     layout: tuple[str, ...] = ()
+
+    def check(self, n_states: int, n_actions: int, n_constraints: int) -> None:
+        """Refuse a list of the wrong length."""
+        cells = ("map", "".join(self.layout), n_states), ("constraint", self.constraints, n_constraints)
+        for kind, names, wanted in (("state", self.states, n_states), ("action", self.actions, n_actions), *cells):
+            if (given := len(names)) not in (0, wanted):
+                raise InvalidInputError(f"there are {given} {kind} labels, but {wanted} of that kind")
 
 
 @dataclass(frozen=True, eq=False)

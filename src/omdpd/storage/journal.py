@@ -20,22 +20,18 @@ acknowledged is lost: it is refused, never skipped.  Only the process that opene
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import secrets
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
-import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
-from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Trajectory
 from omdpd.storage import log as logs
 from omdpd.storage.atomic import (
     RecordError,
@@ -43,34 +39,30 @@ from omdpd.storage.atomic import (
     make_folder,
     read_bounded,
     read_json,
-    record_of,
     rename,
     sweep,
     write_atomically,
 )
+from omdpd.storage.entries import Entry, decoded, encoded, stacked, tells_an_episode
 from omdpd.storage.locks import Lock
 from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
+from omdpd.storage.owners import (
+    JOURNAL,
+    LOGGED,
+    NOTHING,
+    Claim,
+    Owner,
+    claim_of,
+    converted,
+    difference,
+    logs_of_session,
+)
 from omdpd.storage.packing import Tree
 from omdpd.storage.sealed import SEALED, read_sealed, sealed_json
 
 MADE = re.compile(r"(state-\d{9,}\.npz|journal-\d{9,}\.log)")
-# The layout of a journal: what is written, and what can still be read.
-JOURNAL, READABLE = 2, (1, 2)
 # Policies that are kept to go back to.
 MOST_POLICIES = 50
-# An entry that tells of a whole episode begins so; any other is JSON.
-NPZ_MARK = b"PK"
-
-
-class Whole(NamedTuple):
-    """A whole episode: its feedback, and the law of the next episode's first state if it was given."""
-
-    feedback: Feedback
-    initial: Floats | None
-
-
-# What one entry says: a whole episode, or an event of one (`play.books`).
-Entry = Whole | dict[str, Any]
 
 
 class Kept(NamedTuple):
@@ -83,24 +75,8 @@ class Kept(NamedTuple):
     arrays: Arrays
 
 
-# A learner and a setting in words: every entry by its name.
-Facts = Mapping[str, str]
-
-# The episodes that a session started from, and what its words say where there were none.
-LOGGED, NOTHING = "logged.npz", "nothing"
 # Where a session's owner may say its learner and setting (`omdpd serve`), and what only a session makes.
 DESCRIBED, OURS = "session.toml", re.compile(r"snapshot\.json$|(state|journal|history|policy)-\d{9,}\.")
-
-
-@dataclass(frozen=True)
-class Owner:
-    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, and its use."""
-
-    fingerprint: str
-    without_logs: str
-    facts: Facts
-    logged: Sequence[Feedback] = ()
-    start: str = ""
 
 
 class SessionLockedError(RecordError):
@@ -109,22 +85,6 @@ class SessionLockedError(RecordError):
 
 class SessionWarning(UserWarning):
     """What the owner of a session on disk should know, though nothing acknowledged is lost."""
-
-
-class _Claim(msgspec.Struct, forbid_unknown_fields=True):
-    run: str
-    fingerprint: str
-    facts: dict[str, str] = {}  # sessions up to 0.2 have none
-    journal: int = 1
-    without_logs: str = ""  # where there were logs; so is the checksum of their file, and what was done with them
-    logged_sha256: str = ""
-    start: str = ""
-
-    def __post_init__(self) -> None:
-        if self.journal not in READABLE:
-            raise ValueError(f"its journal is of layout {self.journal}: go on with the version that wrote it")
-        if not re.fullmatch("[0-9a-f]{32}", self.run):
-            raise ValueError("it does not name its session")
 
 
 class _Snapshot(msgspec.Struct, forbid_unknown_fields=True):
@@ -180,7 +140,7 @@ class Journal:
         elif owner.fingerprint not in (found.fingerprint, found.without_logs):
             # Logs that were not given again are those of the folder.
             kept = {"logged": found.facts["logged"]} if found.logged_sha256 and owner.facts["logged"] == NOTHING else {}
-            differs = _difference(found.facts, {**owner.facts, **kept})
+            differs = difference(found.facts, {**owner.facts, **kept})
             raise RecordError(f"{self.path} holds a session of another learner or setting: {differs}")
         elif found.journal < JOURNAL:
             self._write_claim(owner)
@@ -188,7 +148,7 @@ class Journal:
     def _write_claim(self, owner: Owner) -> None:
         content: dict[str, Any] = {"fingerprint": owner.fingerprint, "facts": owner.facts, "journal": JOURNAL}
         if owner.logged:
-            checksum = write_atomically(self.path / LOGGED, npz_of_arrays(_stacked(owner.logged)))
+            checksum = write_atomically(self.path / LOGGED, npz_of_arrays(stacked(owner.logged)))
             content |= {"without_logs": owner.without_logs, "logged_sha256": checksum, "start": owner.start}
         write_atomically(self.path / "session.json", sealed_json(self._session, content))
 
@@ -197,9 +157,9 @@ class Journal:
         """The name of the session that the folder holds."""
         return self._session
 
-    def identify(self) -> _Claim | None:
+    def identify(self) -> Claim | None:
         """Whose session the folder holds; None if it holds none."""
-        claim = _claim(self.path)
+        claim = claim_of(self.path)
         self._session = self._session if claim is None else claim.run
         return claim
 
@@ -211,7 +171,7 @@ class Journal:
             return None
         if content.pop("format", None) != SEALED:
             raise RecordError(f"{file} is damaged: its checksum is missing")
-        kept = _converted(content, _Snapshot, file)
+        kept = converted(content, _Snapshot, file)
         state = self.path / kept.file
         arrays = read_bounded(state)
         if hashlib.sha256(arrays).hexdigest() != kept.state_sha256:
@@ -223,7 +183,7 @@ class Journal:
         file = self.path / _log_name(first)
         self._refuse_later_logs(first)
         for n, (entry, end) in enumerate(logs.read(file, first, self._session), first):
-            yield _decoded(entry, f"{file}, entry {n}"), end
+            yield decoded(entry, f"{file}, entry {n}"), end
 
     def past(self) -> Iterator[Entry]:
         """Everything that was ever told, from the logs before the snapshot on; refused where they are not kept."""
@@ -232,7 +192,7 @@ class Journal:
             if file.name != _log_name(first, "history"):
                 break
             for entry, _ in logs.read(file, first, self._session):
-                yield _decoded(entry, f"{file}, entry {first}")
+                yield decoded(entry, f"{file}, entry {first}")
                 first += 1
         if not (self.path / _log_name(first)).exists():
             raise RecordError(
@@ -263,7 +223,7 @@ class Journal:
         if sync:
             self._lock.check()
         assert self._log is not None, "a journal is replayed before it is written"
-        self._log.append(number, _encoded(entry), sync)
+        self._log.append(number, encoded(entry), sync)
 
     def sync(self) -> None:
         """Make durable what was written."""
@@ -360,34 +320,6 @@ class Journal:
                 raise RecordError(f"{later} is there, but the snapshot that it goes on from is missing")
 
 
-def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any] | None:
-    """The episodes that a session started from, as its learner saw them, and how it did; None if from none."""
-    found = _claim(path)
-    if found is None or not found.logged_sha256:
-        return None
-    file = path / LOGGED
-    content = read_bounded(file)
-    if hashlib.sha256(content).hexdigest() != found.logged_sha256:
-        raise RecordError(f"{file} is damaged: its checksum is not the one that was written")
-    stored = arrays_of_npz(content, str(file))
-    rows = zip(*stored.values(), strict=True)
-    return tuple(_feedback(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start
-
-
-def _claim(path: Path) -> _Claim | None:
-    file = path / "session.json"
-    content = read_sealed(file)
-    if content is None:
-        return None
-    if content.get("format") != SEALED:
-        raise RecordError(
-            f"{file} has format {content.get('format')!r}, but this version reads format {SEALED}: go on with the "
-            "version that wrote it, or begin a session in a new folder"
-        )
-    claim: _Claim = _converted({key: value for key, value in content.items() if key != "format"}, _Claim, file)
-    return claim
-
-
 def verify_session(path: Path) -> int:
     """Refuse a session whose files are not what was written, without opening it; the number of its episodes."""
     journal = Journal(path)
@@ -402,67 +334,5 @@ def verify_session(path: Path) -> int:
         journal.close()
 
 
-def _difference(there: Facts, here: Facts) -> str:
-    """What two sessions do not have in common, in words."""
-    names = [name for name in [*there, *(here.keys() - there.keys())] if there.get(name) != here.get(name)]
-    if not there or not names:
-        return "the version that began it kept no words of what differs; compare learner, setting and what was `logged`"
-    told = [f"{name} is {there.get(name, 'not there')}, not {here.get(name, 'there')}" for name in sorted(names)]
-    return "; ".join(told[:3]) + (f"; and {len(told) - 3} more" if len(told) > 3 else "")
-
-
-def tells_an_episode(entry: Entry) -> bool:
-    """Whether an entry is the last one of an episode that is learnt from."""
-    return isinstance(entry, Whole) or entry.get("do") == "end"
-
-
 def _log_name(first: int, kind: str = "journal") -> str:
     return f"{kind}-{first:09d}.log"
-
-
-def _converted(content: dict[str, Any], kind: type[Any], file: Path) -> Any:
-    try:
-        return msgspec.convert(content, kind)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise RecordError(f"{file} is damaged: {error}") from None
-
-
-def _encoded(entry: Entry) -> bytes:
-    if not isinstance(entry, Whole):
-        return msgspec.json.encode(entry)
-    feedback, initial = entry
-    buffer = io.BytesIO()
-    start = {} if initial is None else {"initial": initial}
-    np.savez(buffer, allow_pickle=False, **_arrays(feedback), **start)
-    return buffer.getvalue()
-
-
-def _arrays(feedback: Feedback) -> Arrays:
-    """Feedback as named arrays."""
-    trajectory = feedback.trajectory
-    costs = {"costs": feedback.costs} if isinstance(feedback, BanditFeedback) else {"cost": feedback.cost}
-    return {"states": trajectory.states, "actions": trajectory.actions, "rewards": feedback.rewards} | costs
-
-
-def _stacked(logged: Sequence[Feedback]) -> Arrays:
-    """Whole episodes of one kind as arrays with an episode in every row."""
-    each = [_arrays(feedback) for feedback in logged]
-    return {name: np.array([arrays[name] for arrays in each]) for name in each[0]}
-
-
-def _decoded(entry: bytes, name: str) -> Entry:
-    if not entry.startswith(NPZ_MARK):
-        return record_of(Path(name), entry)
-    stored = arrays_of_npz(entry, name)
-    return Whole(_feedback(stored, name), stored.get("initial"))
-
-
-def _feedback(stored: Arrays, name: str) -> Feedback:
-    """Feedback from its arrays."""
-    try:
-        trajectory = Trajectory(stored["states"], stored["actions"])
-        if "cost" in stored:
-            return FullFeedback(trajectory, stored["rewards"], stored["cost"])
-        return BanditFeedback(trajectory, stored["rewards"], stored["costs"])
-    except KeyError as error:
-        raise RecordError(f"{name} holds no {error.args[0]}, so it is no feedback") from None

@@ -65,31 +65,32 @@ def dials_of(given: Floats) -> Dials:
 @rule
 def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     """Step 1: kernel, costs, rewards with their bonus, and hinges; whether old multipliers fit the hinges."""
-    E, R, n_costs = s.visits.size, z.S * z.A, z.I if d.bandit else 0
+    past, E, R, n_costs = s.past, s.past.visits.size, z.S * z.A, z.I if d.bandit else 0
     errors, work = np.empty((3, n_costs, E)), np.zeros((4, E))
     noise, own, common = errors[0], errors[1], errors[2]
     r, r_own, r_common, cost_noise = work[0], work[1], work[2], work[3]
-    share_kernel(s.transitions, s.visits, R, rules.best_weight(s.kernel_score, d.stationary), s.kernel, s.own, s.common)
+    m = rules.best_weight(past.kernel_score, d.stationary)
+    share_kernel(past.transitions, past.visits, R, m, s.kernel, s.own, s.common)
     for i in range(n_costs):
         sums, u = r, r_own  # written anew below
         for e in range(E):
-            sums[e] = rules.unit_cost(s.cost_sum[i, e], s.visits[e])
-        m, trust = rules.best_pair(s.cost_score[i], d.stationary)
-        base = rules.overall_mean(sum_of_vector(sums), sum_of_vector(s.visits))
-        share_table(sums, s.visits, R, m, base, trust, u, own[i], common[i])
-        coin, price = rules.noise_share(sums, s.cost_squares[i], s.visits), prices[i] if i < prices.size else 0.0
+            sums[e] = rules.unit_cost(past.cost_sum[i, e], past.visits[e])
+        m, trust = rules.best_pair(past.cost_score[i], d.stationary)
+        base = rules.overall_mean(sum_of_vector(sums), sum_of_vector(past.visits))
+        share_table(sums, past.visits, R, m, base, trust, u, own[i], common[i])
+        coin, price = rules.noise_share(sums, past.cost_squares[i], past.visits), prices[i] if i < prices.size else 0.0
         write_cost(u, own[i], common[i], coin, price, s.cost[i], noise[i], cost_noise)
-    coin = rules.noise_share(s.reward_sum, s.reward_squares, s.visits)
-    base, hope, floor = rules.reward_levels(s.reward_sum, s.visits, coin)
-    m = rules.best_weight(s.reward_score[:, 0], d.stationary)
+    coin = rules.noise_share(past.reward_sum, past.reward_squares, past.visits)
+    base, hope, floor = rules.reward_levels(past.reward_sum, past.visits, coin)
+    m = rules.best_weight(past.reward_score[:, 0], d.stationary)
     if d.persistence == 0.0:
         base = hope
-    share_table(s.reward_sum, s.visits, R, m, base, rules.TRUST, r, r_own, r_common)
+    share_table(past.reward_sum, past.visits, R, m, base, rules.TRUST, r, r_own, r_common)
     write_reward(
         Tables(z.H, z.S, z.A, s.kernel), Errors(s.own, s.common),
         Own(
-            s.visits, s.reward_sum, s.cost_sum[:n_costs], Tables(z.H, z.S, z.A, s.transitions),
-            sum_of_vector(s.visits) / z.H, E, d.persistence,
+            past.visits, past.reward_sum, past.cost_sum[:n_costs], Tables(z.H, z.S, z.A, past.transitions),
+            sum_of_vector(past.visits) / z.H, E, d.persistence,
         ),
         Expected(r, r_own, r_common, coin, m, hope, floor), cost_noise, Charged(prices, s.tables), d.exploration,
         s.reward,
@@ -103,7 +104,7 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
 @glue
 def errors_now(d: Dials, z: Sizes, s: Parts) -> float:
     """The standard errors of safety after all episodes that were counted."""
-    return errors_for(d.z, d.z_power, sum_of_vector(s.visits) / z.H)
+    return errors_for(d.z, d.z_power, sum_of_vector(s.past.visits) / z.H)
 
 
 @rule

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from omdpd.beliefs.drift import table_drift
 from omdpd.beliefs.evidence import add_episode
 from omdpd.beliefs.memory import KEPT, meet
-from omdpd.beliefs.rows import table_drift
 from omdpd.beliefs.rules import is_exceeded
 from omdpd.jit.decorators import glue, rule
 from omdpd.learners.standard.believing import Dials, write_revealed_hinges
-from omdpd.learners.standard.state import HINGES, Parts, Sizes, kept_of, past_of
+from omdpd.learners.standard.state import HINGES, Parts, Sizes, kept_of
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.entries import copy_vector
 from omdpd.solvers.compiled.flow import write_policy
@@ -93,7 +93,7 @@ def mirror_step(
 @glue
 def count(z: Sizes, s: Parts, met: Met) -> None:
     """Add an episode to counts and evidence."""
-    add_episode(past_of(s), z.S, z.A, met.states, met.actions, met.rewards, met.costs)
+    add_episode(s.past, z.S, z.A, met.states, met.actions, met.rewards, met.costs)
 
 
 @glue

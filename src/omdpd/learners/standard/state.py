@@ -46,7 +46,7 @@ class Sizes(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The parts of a state, in their order.
+    """The parts of a state, in their order; those of the past lie one after another.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class Parts(NamedTuple):
         Sums and dials that move; violation and weight of every constraint; the law of the first state.
     policy, q, q_hat, plan : (E,)
         What is played next and its believed occupancy, where the next step starts, and the last plan played.
-    visits, transitions, reward_sum, cost_sum, reward_squares, cost_squares, kernel_score, reward_score, cost_score
-        The past: counts, and the evidence beside them.
+    past
+        Counts, and the evidence beside them.
     reward, cost, kernel, own, common
         Beliefs: r~ with its bonus, d without its margin, p~ (E, S) and the two parts of its error.
     tables, hinge_weights, multipliers, start
@@ -72,15 +72,7 @@ class Parts(NamedTuple):
     q: Floats
     q_hat: Floats
     plan: Floats
-    visits: Floats
-    transitions: Floats
-    reward_sum: Floats
-    cost_sum: Floats
-    reward_squares: Floats
-    cost_squares: Floats
-    kernel_score: Floats
-    reward_score: Floats
-    cost_score: Floats
+    past: Past
     reward: Floats
     cost: Floats
     kernel: Floats
@@ -95,9 +87,6 @@ class Parts(NamedTuple):
     kept_label: Floats
     kept_met: Floats
     tally: Floats
-
-
-POLICY = Parts._fields.index("policy")
 
 
 def shapes(z: Sizes) -> dict[str, tuple[int, ...]]:
@@ -117,6 +106,10 @@ def shapes(z: Sizes) -> dict[str, tuple[int, ...]]:
     return found
 
 
+NAMES = tuple(shapes(Sizes(1, 1, 1, 1, 1)))
+POLICY = NAMES.index("policy")
+
+
 @lru_cache(maxsize=32)
 def places(z: Sizes) -> Integers:
     """H, S, A, I, C, then where every part begins, and where the last one ends."""
@@ -127,9 +120,16 @@ def places(z: Sizes) -> Integers:
 
 def views(vector: Floats, z: Sizes) -> Parts:
     """The parts of a vector, for Python; they share its memory."""
-    begins = places(z)[len(z) :].tolist()
-    every = zip(begins, begins[1:], shapes(z).values(), strict=False)
-    return Parts(*(vector[first:last].reshape(shape) for first, last, shape in every))
+    found = by_name(vector, z)
+    past = Past(*(found.pop(name) for name in Past._fields))
+    return Parts(past=past, **found)
+
+
+def by_name(vector: Floats, z: Sizes) -> dict[str, Floats]:
+    """Every array in a vector, in their order; they share its memory."""
+    begins, wanted = places(z)[len(z) :].tolist(), shapes(z)
+    every = zip(wanted, begins, begins[1:], strict=False)
+    return {name: vector[first:last].reshape(wanted[name]) for name, first, last in every}
 
 
 @rule
@@ -150,23 +150,18 @@ def parts_of(x: Floats, at: Integers) -> Parts:
     E, n, J, b = at[0] * at[1] * at[2], at[3], at[3] * at[4], at[5:]
     return Parts(
         cut(x, b[0], b[1]), cut(x, b[1], b[2]), cut(x, b[2], b[3]), cut(x, b[3], b[4]), cut(x, b[4], b[5]),
-        cut(x, b[5], b[6]), cut(x, b[6], b[7]), cut(x, b[7], b[8]), cut(x, b[8], b[9]), cut_rows(x, b[9], b[10], E),
-        cut(x, b[10], b[11]), cut_rows(x, b[11], b[12], n), cut(x, b[12], b[13]), cut_rows(x, b[13], b[14], n),
-        cut(x, b[14], b[15]), cut_rows(x, b[15], b[16], WEIGHTS.size),
-        cut(x, b[16], b[17]).reshape((n, WEIGHTS.size, COST_TRUSTS.size)), cut(x, b[17], b[18]),
-        cut_rows(x, b[18], b[19], n), cut_rows(x, b[19], b[20], E), cut(x, b[20], b[21]), cut(x, b[21], b[22]),
+        cut(x, b[5], b[6]), cut(x, b[6], b[7]), cut(x, b[7], b[8]),
+        Past(
+            cut(x, b[8], b[9]), cut_rows(x, b[9], b[10], E), cut(x, b[10], b[11]), cut_rows(x, b[11], b[12], n),
+            cut(x, b[12], b[13]), cut_rows(x, b[13], b[14], n), cut(x, b[14], b[15]),
+            cut_rows(x, b[15], b[16], WEIGHTS.size),
+            cut(x, b[16], b[17]).reshape((n, WEIGHTS.size, COST_TRUSTS.size)),
+        ),
+        cut(x, b[17], b[18]), cut_rows(x, b[18], b[19], n), cut_rows(x, b[19], b[20], E),
+        cut(x, b[20], b[21]), cut(x, b[21], b[22]),
         cut_rows(x, b[22], b[23], J), cut(x, b[23], b[24]), cut(x, b[24], b[25]), cut(x, b[25], b[26]),
         cut_rows(x, b[26], b[27], J), cut(x, b[27], b[28]), cut(x, b[28], b[29]), cut(x, b[29], b[30]),
         cut_rows(x, b[30], b[31], n),
-    )  # fmt: skip
-
-
-@glue
-def past_of(s: Parts) -> Past:
-    """Counts and evidence."""
-    return Past(
-        s.visits, s.transitions, s.reward_sum, s.cost_sum, s.reward_squares, s.cost_squares,
-        s.kernel_score, s.reward_score, s.cost_score,
     )  # fmt: skip
 
 
@@ -197,7 +192,7 @@ class Learnt:
     def of(setting: Setting, room: int, vector: Floats) -> Learnt:
         """The state that a vector is."""
         ends = places(sizes_of(setting, room))[6:]
-        return Learnt(setting, room, Parts._fields, tuple(ends.tolist()), vector)
+        return Learnt(setting, room, NAMES, tuple(ends.tolist()), vector)
 
     def copy(self) -> Learnt:
         """The same with a vector of its own."""
@@ -208,7 +203,9 @@ class Learnt:
     def with_room(self, room: int) -> Learnt:
         """The same with room for more tables."""
         new = Learnt.of(self.setting, room, np.zeros(int(places(sizes_of(self.setting, room))[-1])))
-        for name, mine, grown in zip(Parts._fields, self.parts, new.parts, strict=True):
+        larger = by_name(new.vector, new.sizes)
+        for name, mine in by_name(self.vector, self.sizes).items():
+            grown = larger[name]
             if name.startswith("kept"):  # the tables of one constraint lie together
                 own = mine.reshape(self.setting.n_constraints, self.room, -1)
                 grown.reshape(self.setting.n_constraints, room, -1)[:, : self.room] = own
@@ -295,7 +292,7 @@ class Learnt:
     @property
     def counts(self) -> Counts:
         """What was counted."""
-        p, shape = self.parts, self.setting.shape
+        p, shape = self.parts.past, self.setting.shape
         return Counts(
             p.visits.reshape(shape), p.transitions.reshape(*shape, shape[1]), p.reward_sum.reshape(shape),
             p.cost_sum.reshape(-1, *shape),

@@ -18,7 +18,7 @@ from omdpd.learners.proximal_state import State, account_of
 from omdpd.learners.standard import state as at
 from omdpd.learners.standard.believing import Dials
 from omdpd.learners.standard.learn import beliefs_of, describe
-from omdpd.learners.standard.state import Learnt, places, sizes_of
+from omdpd.learners.standard.state import Learnt, by_name, places, sizes_of
 from omdpd.learners.standard.verbs import ROOM
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting
@@ -34,9 +34,9 @@ def from_stored(dials: Dials, old: State) -> Learnt:
     account[at.STARTED] = caution.plan is not None
     tables = {
         "V": old.V, "weights": old.weights, "q": old.q, "q_hat": old.q_hat, "reward": old.believed.reward,
-        "cost": old.believed.counted_cost,
+        "cost": old.believed.counted_cost, **vars(counts), **vars(evidence),
     }  # fmt: skip
-    state = _filled(dials, old.setting, counts, evidence, caution, old.memory, hinges.tables, account, tables)
+    state = _filled(dials, old.setting, caution, old.memory, hinges.tables, account, tables)
     n = len(old.multipliers)
     state.parts.hinge_weights[:n], state.parts.multipliers[:n] = hinges.weights, old.multipliers
     describe(np.array(dials, np.float64), state.at, state.vector)
@@ -51,14 +51,15 @@ def believed_by(
     account = np.zeros(at.N_ACCOUNT)
     account[at.ETA], account[at.SHARE], account[at.NOVELTY] = 1.0, caution.share, caution.novelty
     account[at.HINGES], account[at.STARTED] = len(prices.tables), caution.plan is not None
-    state = _filled(dials, setting, counts, evidence, caution, memory, prices.tables, account, {"policy": policy})
+    tables = {"policy": policy, **vars(counts), **vars(evidence)}
+    state = _filled(dials, setting, caution, memory, prices.tables, account, tables)
     n = beliefs_of(np.array(dials, np.float64), state.at, state.vector, prices.each)
     return state.believed, state.parts.tables[:n].reshape(n, *setting.shape).copy()
 
 
 def _filled(
-    dials: Dials, setting: Setting, counts: Counts, evidence: Evidence, caution: Caution,
-    memory: tuple[TableMemory, ...], hinges: Floats, account: Floats, tables: dict[str, Floats],
+    dials: Dials, setting: Setting, caution: Caution, memory: tuple[TableMemory, ...], hinges: Floats, account: Floats,
+    tables: dict[str, Floats],
 ) -> Learnt:  # fmt: skip
     """A state of these parts; the others are zero."""
     room = 1 if dials.bandit else max(ROOM, *(len(kept.tables) for kept in memory))
@@ -66,9 +67,10 @@ def _filled(
     state = Learnt.of(setting, room, np.zeros(int(places(sizes)[-1])))
     p, plan, n = state.parts, caution.plan, len(hinges)
     p.account[:] = account
-    tables |= {**vars(counts), **vars(evidence), "mu": setting.mu} | ({} if plan is None else {"plan": plan})
-    for name, table in tables.items():
-        getattr(p, name).reshape(-1)[:] = np.ravel(table)
+    given = tables | {"mu": setting.mu} | ({} if plan is None else {"plan": plan})
+    held = by_name(state.vector, sizes)
+    for name, table in given.items():
+        held[name].reshape(-1)[:] = np.ravel(table)
     p.tables[:n] = hinges.reshape(n, p.tables.shape[1])
     for i, kept in enumerate(memory):
         p.tally[i] = len(kept.tables), kept.n_labels, room

@@ -10,7 +10,7 @@ import numpy as np
 
 from omdpd.beliefs import memory
 from omdpd.beliefs.confidence import Estimate
-from omdpd.beliefs.evidence import Past, count_episode
+from omdpd.beliefs.evidence import count_episode
 from omdpd.learners.protocol import Certificate, Compiled, Promise, Report, Told
 from omdpd.learners.standard import state as at
 from omdpd.learners.standard.believing import Dials
@@ -55,9 +55,9 @@ def after(dials: Dials, state: Learnt, feedback: Feedback) -> Learnt:
 def counted(state: Learnt, logged: Iterable[Feedback]) -> Learnt:
     """The state with more counts and evidence, and nothing else learnt from these episodes."""
     new = state.copy()
-    past, (_, S, A) = Past(*(getattr(new.parts, name) for name in Past._fields)), new.setting.shape
+    _, S, A = new.setting.shape
     for feedback in logged:
-        count_episode(past, S, A, *episode_of(state.setting, feedback)[:4])
+        count_episode(new.parts.past, S, A, *episode_of(state.setting, feedback)[:4])
     return new
 
 

@@ -37,16 +37,12 @@ def means_within(sums: Floats, visits: Floats, means: Floats, L: float, rounding
 @entry
 def kernel_within(transitions: Floats, p: Floats, Lp: float, rounding: float) -> bool:
     """|p - p_hat| <= Bernstein's radius at every step but the last; stops at the first entry that is not."""
-    H, S, A, _ = p.shape
-    for h in range(H - 1):
-        for s in range(S):
-            for a in range(A):
-                n = 0.0
-                for t in range(S):
-                    n += transitions[h, s, a, t]
-                share = Lp / max(n, 1.0)
-                for t in range(S):
-                    mean = transitions[h, s, a, t] / n if n > 0.0 else 1.0 / S
-                    if abs(p[h, s, a, t] - mean) > half_width(mean, share) + rounding:
-                        return False
+    S = p.shape[3]
+    laws, counts = p[:-1].reshape((-1, S)), transitions[:-1].reshape((-1, S))
+    for e in range(len(laws)):
+        n = counts[e].sum()
+        for t in range(S):
+            mean = counts[e, t] / n if n > 0.0 else 1.0 / S
+            if abs(laws[e, t] - mean) > half_width(mean, Lp / max(n, 1.0)) + rounding:
+                return False
     return True

@@ -1,0 +1,102 @@
+"""Whose session a folder holds: its name, its learner and setting in words, and the episodes that it started from."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from omdpd.problem.setting import Feedback
+from omdpd.storage.atomic import RecordError, read_bounded
+from omdpd.storage.entries import feedback_of
+from omdpd.storage.npz import arrays_of_npz
+from omdpd.storage.sealed import SEALED, read_sealed
+
+# The layout of a journal: what is written, and what can still be read.
+JOURNAL, READABLE = 2, (1, 2)
+
+# A learner and a setting in words: every entry by its name.
+Facts = Mapping[str, str]
+
+# The episodes that a session started from, and what its words say where there were none.
+LOGGED, NOTHING = "logged.npz", "nothing"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, and its use."""
+
+    fingerprint: str
+    without_logs: str
+    facts: Facts
+    logged: Sequence[Feedback] = ()
+    start: str = ""
+
+
+class Claim(msgspec.Struct, forbid_unknown_fields=True):
+    """What session.json says."""
+
+    run: str
+    fingerprint: str
+    facts: dict[str, str] = {}  # sessions up to 0.2 have none
+    journal: int = 1
+    without_logs: str = ""  # where there were logs; so is the checksum of their file, and what was done with them
+    logged_sha256: str = ""
+    start: str = ""
+
+    def __post_init__(self) -> None:
+        if self.journal not in READABLE:
+            raise ValueError(f"its journal is of layout {self.journal}: go on with the version that wrote it")
+        if not re.fullmatch("[0-9a-f]{32}", self.run):
+            raise ValueError("it does not name its session")
+
+
+def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any] | None:
+    """The episodes that a session started from, as its learner saw them, and how it did; None if from none."""
+    found = claim_of(path)
+    if found is None or not found.logged_sha256:
+        return None
+    file = path / LOGGED
+    content = read_bounded(file)
+    if hashlib.sha256(content).hexdigest() != found.logged_sha256:
+        raise RecordError(f"{file} is damaged: its checksum is not the one that was written")
+    stored = arrays_of_npz(content, str(file))
+    rows = zip(*stored.values(), strict=True)
+    return tuple(feedback_of(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start
+
+
+def claim_of(path: Path) -> Claim | None:
+    """Whose session a folder holds; None if it holds none."""
+    file = path / "session.json"
+    content = read_sealed(file)
+    if content is None:
+        return None
+    if content.get("format") != SEALED:
+        raise RecordError(
+            f"{file} has format {content.get('format')!r}, but this version reads format {SEALED}: go on with the "
+            "version that wrote it, or begin a session in a new folder"
+        )
+    claim: Claim = converted({key: value for key, value in content.items() if key != "format"}, Claim, file)
+    return claim
+
+
+def difference(there: Facts, here: Facts) -> str:
+    """What two sessions do not have in common, in words."""
+    names = [name for name in [*there, *(here.keys() - there.keys())] if there.get(name) != here.get(name)]
+    if not there or not names:
+        return "the version that began it kept no words of what differs; compare learner, setting and what was `logged`"
+    told = [f"{name} is {there.get(name, 'not there')}, not {here.get(name, 'there')}" for name in sorted(names)]
+    return "; ".join(told[:3]) + (f"; and {len(told) - 3} more" if len(told) > 3 else "")
+
+
+def converted(content: dict[str, Any], kind: type[Any], file: Path) -> Any:
+    """A record of a file as what it must be."""
+    try:
+        return msgspec.convert(content, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RecordError(f"{file} is damaged: {error}") from None
