@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.fuzz import HINGES, draw_hinges, draw_initial
 from omdpd.solvers.compiled.graph_flow import flow_residual, occupancy_of_shares, shares_of_occupancy
-from omdpd.solvers.compiled.graph_step.solve import Solution, solve_graph
+from omdpd.solvers.compiled.graph_step.solve import GraphSolution, solve_graph
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.graph_step import arrays_of
 
@@ -110,7 +110,7 @@ def draw_reference(rng: np.random.Generator, graph: Graph) -> tuple[np.ndarray, 
     return occupancy_of_shares(arrays, shares_of_occupancy(arrays, weights / graph.copies)), kind
 
 
-def run_on_graph(problem: GraphProblem, tol: float) -> Solution:
+def run_on_graph(problem: GraphProblem, tol: float) -> GraphSolution:
     """Solve it."""
     return solve_graph(arrays_of(problem.graph), problem.c, problem.reference, problem.d, problem.W, tol, problem.start)
 
@@ -141,7 +141,7 @@ def gap_on_graph(problem: GraphProblem, q: np.ndarray, V: np.ndarray, xi: np.nda
     return float(rows.sum() + np.sum(np.where(u > 0, (problem.W - xi) * u, -xi * u)))
 
 
-def check_on_graph(problem: GraphProblem, found: Solution, tol: float) -> list[str]:
+def check_on_graph(problem: GraphProblem, found: GraphSolution, tol: float) -> list[str]:
     """What is wrong with a solution beyond what its status admits."""
     if not all(np.isfinite(x).all() for x in (found.q, found.V, found.xi, np.array([found.gap, found.scale]))):
         return ["not finite"]

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from omdpd.cli.main import sentences_for
-from omdpd.cli.playing import Plan, play_alone, plays
+from omdpd.cli.playing import PlayOptions, play_alone, plays
 from omdpd.cli.screen import Screen
 from omdpd.experiments.experiment import write_summaries
 from omdpd.problem.arrays import named
@@ -26,7 +26,7 @@ from .study import Study, Summary, summarised
 
 @plays("jobs", "on", "address", "fresh", "retry_failed", "no_shared_disk")
 def study(
-    plan: Plan,
+    plan: PlayOptions,
     name: Annotated[str | None, typer.Argument(help="Which study; without a name they are listed.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A tiny one: it shows that everything works.")] = False,
     seeds: Annotated[int | None, typer.Option(help="How many instances; each study has its own default.")] = None,
@@ -47,7 +47,7 @@ def study(
     console.print(f"Page: {page}; runs: {folder / 'runs'}", highlight=False, soft_wrap=True)
 
 
-def _played(console: Console, study: Study, quick: bool, seeds: int | None, folder: Path, plan: Plan) -> Summary:
+def _played(console: Console, study: Study, quick: bool, seeds: int | None, folder: Path, plan: PlayOptions) -> Summary:
     """Play what is not finished yet, and sum it up."""
     runs = study.runs(study.size(quick, seeds))
     records = play_alone(console, runs, folder, plan)

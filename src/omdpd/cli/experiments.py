@@ -15,7 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from omdpd.cli.playing import Plan, Plugins, names_of, place_of, play_experiment, play_runs, plays, registry_of
+from omdpd.cli.playing import PlayOptions, Plugins, names_of, place_of, play_experiment, play_runs, plays, registry_of
 from omdpd.cli.screen import Screen, refuse_all
 from omdpd.experiments.dry_run import forecast
 from omdpd.experiments.experiment import paper_experiment
@@ -43,7 +43,7 @@ QUICK_EPISODES, QUICK_SEEDS = 500, 2
 
 @plays()
 def paper(
-    plan: Plan,
+    plan: PlayOptions,
     episodes: Annotated[int | None, typer.Option(help="Episodes K per run (3000).")] = None,
     seeds: Annotated[int | None, typer.Option(help="How many seeds, each a world of its own (5).")] = None,
     first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
@@ -75,7 +75,7 @@ def paper(
 
 @plays()
 def run(
-    plan: Plan,
+    plan: PlayOptions,
     file: Annotated[Path, typer.Argument(help="An experiment in TOML; `omdpd new` writes a first one.")],
     out: Annotated[Path | None, typer.Option(help="Where results go (results/<name of the file>).")] = None,
     plugin: Plugins = None,
@@ -196,13 +196,15 @@ def plot(
         print(f"wrote {file}")
 
 
-def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan: Plan) -> None:
+def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan: PlayOptions) -> None:
     """Play an experiment and print its table."""
     print_table(console, play_experiment(console, experiment, folder, plan))
     console.print(f"{plan.drawn(folder)}numbers: {folder / 'summary.csv'}, summary.json", highlight=False)
 
 
-def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec]) -> None:
+def _play_shard(
+    console: Console, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec]
+) -> None:
     """Play a share of the runs.  Whoever ends last sums the experiment up, as a call without --shard would."""
     records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in experiment.runs()]
     check_sources(records)
@@ -220,7 +222,7 @@ def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Pl
 
 
 def _print_forecast(
-    console: Console, experiment: Experiment, runs: Sequence[RunSpec], folder: Path, plan: Plan
+    console: Console, experiment: Experiment, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions
 ) -> None:
     """Print what is left and what it will take; runs that would fail are counted in the error that it ends with."""
     found = forecast(

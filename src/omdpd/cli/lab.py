@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from omdpd.beliefs.confidence import DELTA
 from omdpd.cli.playing import (
     Names,
-    Plan,
+    PlayOptions,
     Plugins,
     names_of,
     place_of,
@@ -59,7 +59,7 @@ WORDS = ("inequality", "in", "verdict")
 
 @plays()
 def suite(
-    plan: Plan,
+    plan: PlayOptions,
     worlds: Names = "",
     natures: Annotated[str, typer.Option(help="Comma-separated names; those that suit the suite if empty.")] = "",
     learners: Annotated[str, typer.Option(help="Comma-separated names; our presets and Uniform if empty.")] = "",
@@ -91,7 +91,7 @@ def suite(
 
 @plays()
 def compare(
-    plan: Plan,
+    plan: PlayOptions,
     worlds: Places = "",
     natures: Places = "",
     learners: Names = "",

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from omdpd.cli.progress import Watch
+from omdpd.cli.progress import LiveView
 from omdpd.experiments.executors import Place, executor
 from omdpd.experiments.experiment import forget, run_experiment, suitable_runs, write_experiment
 from omdpd.experiments.first_use import compile_for
@@ -81,7 +81,7 @@ def suitable(console: Console, experiments: Sequence[Experiment]) -> list[RunSpe
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlayOptions:
     """Where runs go and what of earlier calls is kept, as the options of these names say it."""
 
     jobs: int = 0
@@ -140,11 +140,11 @@ def plays(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]
     """Give a command these options, all if none is named, and let it have them as its argument `plan`."""
 
     def parsing(command: Callable[..., None]) -> Callable[..., None]:
-        names, usual = options or tuple(OPTIONS), Plan()
+        names, usual = options or tuple(OPTIONS), PlayOptions()
 
         @wraps(command)
         def parsed(**words: Any) -> None:
-            command(plan=Plan(**{name: words.pop(name) for name in names}), **words)
+            command(plan=PlayOptions(**{name: words.pop(name) for name in names}), **words)
 
         signature, keyword = inspect.signature(command, eval_str=True), inspect.Parameter.KEYWORD_ONLY
         own = [each.replace(kind=keyword) for each in signature.parameters.values() if each.name != "plan"]
@@ -162,7 +162,7 @@ PLACES: dict[str, Place] = {"local": "local", "dask": "dask"}
 
 
 def play_experiment(
-    console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec] | None = None
+    console: Console, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec] | None = None
 ) -> list[dict[str, Any]]:
     """Play an experiment (or these of its runs), draw its figure and report, and return the summaries.
 
@@ -189,7 +189,7 @@ def _content(file: Path) -> bytes | None:
 
 
 def play_runs(
-    console: Console, experiment: Experiment, folder: Path, plan: Plan, runs: Sequence[RunSpec]
+    console: Console, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec]
 ) -> list[dict[str, Any]]:
     """Play some runs of an experiment into its folder, and sum nothing up: others may be playing the rest."""
     with playing(console, runs, folder, plan) as (workers, watch):
@@ -197,7 +197,7 @@ def play_runs(
         return run_all(runs, folder / "runs", workers, watch, None, not plan.no_shared_disk)
 
 
-def play_alone(console: Console, runs: Sequence[RunSpec], folder: Path, plan: Plan) -> list[dict[str, Any]]:
+def play_alone(console: Console, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions) -> list[dict[str, Any]]:
     """Play runs that are no experiment's into a folder; their summaries."""
     make_folder(folder)
     with playing(console, runs, folder, plan) as (workers, watch):
@@ -206,7 +206,7 @@ def play_alone(console: Console, runs: Sequence[RunSpec], folder: Path, plan: Pl
 
 @contextmanager
 def playing(
-    console: Console, runs: Sequence[RunSpec], folder: Path, plan: Plan
+    console: Console, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions
 ) -> Iterator[tuple[Executor, Callable[[Sequence[RunSpec]], None]]]:
     """Workers for some runs and a live view of them; Ctrl-C and SIGTERM end it with a sentence, and lose nothing."""
     with hearing_terminate() as stop:
@@ -215,7 +215,7 @@ def playing(
                 forget(runs, folder, failed_only=not plan.fresh)
             left = [run for run in runs if not RunFolder(folder / "runs" / run.id).finished]
             compile_for(left, lambda line: console.print(line, highlight=False, soft_wrap=True))
-            with plan.executor(max(len(left), 1)) as workers, Watch(console, runs, folder / "runs") as watch:
+            with plan.executor(max(len(left), 1)) as workers, LiveView(console, runs, folder / "runs") as watch:
                 yield workers, watch
         except KeyboardInterrupt:
             sentence = f"Stopped; what was done is kept in {folder}. The same command resumes it."

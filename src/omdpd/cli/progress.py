@@ -19,7 +19,7 @@ PLAIN_EVERY = 10.0
 MAX_LINES = 16
 
 
-class Watch:
+class LiveView:
     """One live line per active run plus the total with its time to go, from what the runs have committed."""
 
     def __init__(self, console: Console, specs: Sequence[RunSpec], folder: Path) -> None:
@@ -38,7 +38,7 @@ class Watch:
         self.total = self.progress.add_task(self._title(), total=max(self.episodes, 1))
         self.lines: dict[str, TaskID] = {}
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> LiveView:
         if self.reused:
             self.console.print(f"{self.reused} of {self.n_runs} runs are finished already", highlight=False)
         if self.console.is_terminal:

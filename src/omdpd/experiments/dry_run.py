@@ -31,7 +31,7 @@ TRIAL_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Forecast:
+class TimeEstimate:
     """The kinds of runs that are left, with their number and seconds a run (None: it fails), and what is refused."""
 
     kinds: tuple[tuple[tuple[str, ...], int, float | None], ...]
@@ -44,7 +44,7 @@ class Forecast:
 
 def forecast(
     experiment: Experiment, runs: Sequence[RunSpec], folder: Path, fresh: bool, retry_failed: bool, say: Say
-) -> Forecast:
+) -> TimeEstimate:
     """The runs that a call would play, and how long and large they will be; `say` is told what is compiled first."""
     done = {run.id for run in runs if not fresh and RunFolder(folder / "runs" / run.id).finished}
     left = [run for run in runs if run.id not in done]
@@ -65,7 +65,7 @@ def forecast(
         fails = all(run.id in refused for run in group)
         kinds.append((tuple(part.label for part in parts), len(group), None if fails else seconds))
     disk = len(left) * _bytes(experiment) / 1e6
-    return Forecast(tuple(kinds), len(left), len(done), total, disk, refused)
+    return TimeEstimate(tuple(kinds), len(left), len(done), total, disk, refused)
 
 
 def _bytes(experiment: Experiment) -> float:

@@ -50,7 +50,7 @@ OURS = re.compile(r"[0-9a-f]{20}-numba[0-9][0-9A-Za-z.+]*(-svml)?")
 MARK, MARKED = "CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n# Machine code that omdpd compiled.\n"
 
 
-class Kept(NamedTuple):
+class CacheFolder(NamedTuple):
     """The folder of this version's machine code; None where nothing is kept, and why."""
 
     folder: Path | None
@@ -77,7 +77,7 @@ def _sources(place: Path) -> Iterable[Path]:
 
 
 @cache
-def kept() -> Kept:
+def kept() -> CacheFolder:
     """Where this version's machine code is kept; the folder is made if need be."""
     # Intel's vectors of exponentials, where Numba found them: code that calls them runs nowhere else.
     svml = "-svml" if getattr(numba.config, "USING_SVML", False) else ""
@@ -89,8 +89,8 @@ def kept() -> Kept:
         os.utime(folder)
         forget_unused(folder)
     except OSError as error:
-        return Kept(None, f"{error.filename}: {error.strerror}" if error.strerror else str(error))
-    return Kept(folder, "")
+        return CacheFolder(None, f"{error.filename}: {error.strerror}" if error.strerror else str(error))
+    return CacheFolder(folder, "")
 
 
 def kernel_folder() -> Path | None:

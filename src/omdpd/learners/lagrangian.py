@@ -17,14 +17,14 @@ from omdpd.problem.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class LagrangianValues:
     """Q of the Lagrangian (H, S, A), and the truncated cost of every constraint (I,)."""
 
     gains: Floats
     costs: Floats
 
 
-def evaluate(policy: Floats, believed: Optimism, mu: Floats, lam: Floats, tau: float = 0.0) -> Evaluation:
+def evaluate(policy: Floats, believed: Optimism, mu: Floats, lam: Floats, tau: float = 0.0) -> LagrangianValues:
     """Q and V(d~) of a policy; `tau` weighs the entropy."""
     p, n_actions = believed.transition, policy.shape[-1]
     gains, _ = truncated_values(policy, p, believed.reward, tau, 0.0, 1.0 + tau * float(np.log(n_actions)))
@@ -33,7 +33,7 @@ def evaluate(policy: Floats, believed: Optimism, mu: Floats, lam: Floats, tau: f
         Q, V = truncated_values(policy, p, table, 0.0, -1.0, 1.0)
         gains -= lam[i] * Q
         costs[i] = mu @ V[0]
-    return Evaluation(gains, costs)
+    return LagrangianValues(gains, costs)
 
 
 def costs_of(policy: Floats, believed: Optimism, mu: Floats) -> Floats:

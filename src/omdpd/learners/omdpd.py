@@ -34,7 +34,7 @@ from omdpd.beliefs.counts import Counts
 from omdpd.learners.factors import WIDTHS, step
 from omdpd.learners.needs import ModelToBeGiven, episodes_of
 from omdpd.learners.potential import Potential, positive_part
-from omdpd.learners.protocol import Card, Certificate, Plan, Report
+from omdpd.learners.protocol import Card, Certificate, PlanInputs, Report
 from omdpd.learners.start import uniform_occupancy
 from omdpd.problem.arrays import Floats, check_settings, named, weighted_sum
 from omdpd.problem.records import fast_init
@@ -295,7 +295,7 @@ class OMDPD:
         believed = self._believed(state)
         return Report(
             state.log, state.eta, weight, saturations=state.saturations, certificate=self._certificate(state),
-            believed=believed, plan=Plan(believed.reward, believed.cost, state.q),
+            believed=believed, plan=PlanInputs(believed.reward, believed.cost, state.q),
         )  # fmt: skip
 
     def _certificate(self, state: State) -> Certificate | None:

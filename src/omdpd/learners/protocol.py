@@ -40,7 +40,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PlanInputs:
     """What the next policy was planned with: r~ (H, S, A), d~ (I, H, S, A) and the learner's own occupancy q."""
 
     reward: Floats
@@ -75,7 +75,7 @@ class Report:
     ignored: float = 0.0
     certificate: Certificate | None = None
     believed: Estimate[Region] | None = None
-    plan: Plan | None = None
+    plan: PlanInputs | None = None
     promise: Promise | None = None
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from omdpd.beliefs.confidence import COST_WIDTH, DELTA, log_term, log_term_transition
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.protocol import Plan, Promise, Report
+from omdpd.learners.protocol import PlanInputs, Promise, Report
 from omdpd.play.compiled.event import inverse_visits, kernel_within, means_within
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP, Round
@@ -51,7 +51,7 @@ class Ledger:
         return Ledger(Counts.empty(setting), 0.0, 0.0, 0.0, 0.0, True)
 
     def after(
-        self, cmdp: CMDP, setting: Setting, plan: Plan, round_: Round, occupancy: Floats, feedback: Feedback
+        self, cmdp: CMDP, setting: Setting, plan: PlanInputs, round_: Round, occupancy: Floats, feedback: Feedback
     ) -> Ledger:
         """One more episode, of this true occupancy, that was planned like this."""
         inverse, inverse_root = inverse_visits(occupancy, self.counts.visits)

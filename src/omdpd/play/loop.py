@@ -126,7 +126,7 @@ def play(
         yield judged.value, row, now
 
 
-class Played(NamedTuple):
+class PlayedBatch(NamedTuple):
     """Episodes played together: the true value of each, the rows that were wanted, and the progress after them."""
 
     values: Sequence[float]
@@ -140,7 +140,7 @@ def stretches(
     rng: np.random.Generator,
     recorded: Callable[[int], bool],
     stops: Collection[int] = (),
-) -> Iterator[Played]:
+) -> Iterator[PlayedBatch]:
     """The episodes of `play`, as many at a time as can be played together in a blink; a stretch ends at every stop.
 
     What comes out is the same whatever the lengths of stretches are.
@@ -150,7 +150,7 @@ def stretches(
     while now.k < scene.episodes:
         for value, row, after in islice(play(scene, now, rng, recorded), alone):
             now = after
-            yield Played([value], [] if row is None else [row], now)
+            yield PlayedBatch([value], [] if row is None else [row], now)
         if stage is None or now.k == scene.episodes:
             continue
         began = time.perf_counter()
@@ -166,7 +166,7 @@ def stretches(
         now = Progress(found.state, found.totals, keys, now.seconds + spent, None, weights)
         alone = 0 if len(found.values) >= alone else alone
         most = max(1, min(MAX_BATCH, int(len(found.values) * BATCH_SECONDS / spent)))
-        yield Played(found.values, found.rows, now)
+        yield PlayedBatch(found.values, found.rows, now)
 
 
 def _holds(cmdp: CMDP, believed: Estimate[Region], estimated: Floats | None) -> bool:

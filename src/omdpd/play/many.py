@@ -149,11 +149,11 @@ def _own(array: Floats) -> Floats:
 
 
 def _columns(totals: Totals, n: int, n_told: int) -> Any:
-    from omdpd.play.compiled.many import Columns
+    from omdpd.play.compiled.many import BatchColumns
 
     value_sum, violation_sum = np.empty(n + 1), np.empty(n + 1)
     value_sum[0], violation_sum[0] = totals.value, totals.violation
-    return Columns(
+    return BatchColumns(
         np.empty(n), np.empty((n, len(totals.excess))), np.empty((n, n_told)), np.empty(n, np.bool_), value_sum,
         violation_sum, totals.excess.copy(), totals.occupancy.copy(),
     )  # fmt: skip

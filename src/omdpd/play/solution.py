@@ -20,7 +20,7 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.tables import limit_name
 from omdpd.solvers.long_run import chain_of, closed_classes
-from omdpd.solvers.planning import Study
+from omdpd.solvers.planning import SolvedProblem
 from omdpd.worlds.card import ProblemCard, natural_value, problem_card
 
 
@@ -54,7 +54,7 @@ class Solution:
     least_costs: Floats
     constraints: tuple[str, ...]
     cmdp: CMDP
-    study: Study
+    study: SolvedProblem
 
     @cached_property
     def slater_gap(self) -> float:

@@ -37,7 +37,7 @@ MAX_SEEDS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class BuiltTruth:
     """A world with its nature and its card; or, where they cannot be built here, only `fault` says why."""
 
     cmdp: CMDP | None
@@ -66,10 +66,10 @@ class Truth:
 class Truths:
     """The truths of a study, each worked out when it is first asked for."""
 
-    known: dict[Any, Truth] = field(default_factory=dict)
+    known: dict[Any, BuiltTruth] = field(default_factory=dict)
     plans: dict[Any, Plan | None] = field(default_factory=dict)
 
-    def of(self, asked: RunLabel) -> Truth:
+    def of(self, asked: RunLabel) -> BuiltTruth:
         """The truth that a run is measured against."""
         key = (asked.world_spec or asked.world, asked.nature_spec or asked.nature, asked.seed)
         if key not in self.known:
@@ -89,19 +89,19 @@ class Truths:
         return self.plans[key]
 
 
-def _built(asked: RunLabel) -> Truth:
+def _built(asked: RunLabel) -> BuiltTruth:
     """Build a world and its nature, and solve it."""
     for name, spec in ((asked.world, asked.world_spec), (asked.nature, asked.nature_spec)):
         if spec is None:
-            return Truth(None, None, None, None, f"nobody here knows the name {name}")
+            return BuiltTruth(None, None, None, None, f"nobody here knows the name {name}")
     assert asked.world_spec is not None
     assert asked.nature_spec is not None
     try:
         cmdp = asked.world_spec.build(np.random.default_rng(asked.stream(0)))
         nature = asked.nature_spec.build(cmdp, seed_of(asked.stream(1)))
-        return Truth(cmdp, nature, problem_card(cmdp), nature.safety())
+        return BuiltTruth(cmdp, nature, problem_card(cmdp), nature.safety())
     except Exception as error:  # a stranger's world may raise anything, and a report is drawn without it
-        return Truth(None, None, None, None, f"{type(error).__name__}: {error}")
+        return BuiltTruth(None, None, None, None, f"{type(error).__name__}: {error}")
 
 
 def problem_values(asked: Sequence[RunLabel], truths: Truths) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def problem_values(asked: Sequence[RunLabel], truths: Truths) -> list[dict[str, 
     return values
 
 
-def _card(truth: Truth, card: ProblemCard) -> dict[str, Any]:
+def _card(truth: BuiltTruth, card: ProblemCard) -> dict[str, Any]:
     """The card of one drawn world, in the user's units."""
     cmdp = truth.cmdp
     assert cmdp is not None
@@ -159,7 +159,7 @@ def _seed(seed: int, card: ProblemCard) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _nature(label: str, truth: Truth) -> dict[str, Any]:
+def _nature(label: str, truth: BuiltTruth) -> dict[str, Any]:
     if truth.nature is None or truth.safety is None:
         return {"nature": label, "feedback": None, "safe": None, "why": truth.fault}
     return {"nature": label, "feedback": truth.nature.feedback, "safe": truth.safety.exists, "why": truth.safety.why}

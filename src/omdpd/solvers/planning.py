@@ -32,7 +32,7 @@ MAX_ENTRIES = 5_000
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class SolvedProblem:
     """A known problem, solved: its optimum, the best policy without tables, and for each table one of least d_j.q."""
 
     problem: PlayedProblem
@@ -62,11 +62,11 @@ class Study:
         return 0.0 - float((safest_mixture(self.problem, known=known, units=units).costs * units).max())
 
 
-def study(problem: PlayedProblem) -> Study:
+def study(problem: PlayedProblem) -> SolvedProblem:
     """Solve max r.q subject to d_j.q <= 0 for every table, and what is asked around it."""
     mixture = best_mixture(problem)
     least = tuple(problem.best(np.r_[0.0, -row])[0] for row in np.eye(len(problem.tables)))
-    return Study(problem, mixture, mixture.vertices[0], least)
+    return SolvedProblem(problem, mixture, mixture.vertices[0], least)
 
 
 def best_plan(laws: Laws, initial: Floats, reward: Floats, tables: Floats) -> Plan:

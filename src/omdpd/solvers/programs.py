@@ -84,7 +84,7 @@ class RowPlan(Generic[Row]):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SparseRows:
     """Sparse rows by (row, column, value), with bounds; columns are counted from zero."""
 
     row: Integers
@@ -179,7 +179,7 @@ def least_total_violation(transition: Floats, initial: Floats, tables: Floats, w
     return total * float(run_highs(full, cost, None, "ipm")[3])
 
 
-def _plan(rows: Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Plan:
+def _plan(rows: SparseRows, reward: Floats, tables: Floats, basis: Basis | None) -> Plan:
     """Maximise reward.q; if the tables cannot all hold, minimise the largest excess instead."""
     n = len(tables)
     cost = np.zeros(rows.n_columns)
@@ -197,11 +197,11 @@ def _plan(rows: Rows, reward: Floats, tables: Floats, basis: Basis | None) -> Pl
     return Plan(q, policy_of_occupancy(q), float(np.vdot(reward, q)), prices, feasible, violation, found)
 
 
-def _with_tables(rows: Rows, tables: Floats) -> Rows:
+def _with_tables(rows: SparseRows, tables: Floats) -> SparseRows:
     """Append d_j.q <= 0."""
     n, size = len(tables), int(np.prod(tables.shape[1:]))
     first = len(rows.lower)
-    return Rows(
+    return SparseRows(
         np.r_[rows.row, np.repeat(np.arange(first, first + n), size)],
         np.r_[rows.column, np.tile(np.arange(size), n)],
         np.r_[rows.value, tables.ravel()],
@@ -211,11 +211,11 @@ def _with_tables(rows: Rows, tables: Floats) -> Rows:
     )
 
 
-def _with_slacks(rows: Rows, tables: Floats, slack: Integers) -> Rows:
+def _with_slacks(rows: SparseRows, tables: Floats, slack: Integers) -> SparseRows:
     """Append d_j.q <= t_slack(j) with slacks t >= 0, counted from zero."""
     full = _with_tables(rows, tables)
     n, first = len(tables), len(rows.lower)
-    return Rows(
+    return SparseRows(
         np.r_[full.row, np.arange(first, first + n)],
         np.r_[full.column, rows.n_columns + slack],
         np.r_[full.value, -np.ones(n)],
@@ -225,7 +225,7 @@ def _with_slacks(rows: Rows, tables: Floats, slack: Integers) -> Rows:
     )
 
 
-def _kernel_rows(transition: Floats, initial: Floats) -> Rows:
+def _kernel_rows(transition: Floats, initial: Floats) -> SparseRows:
     """sum_a q_h(s,a) - sum p_{h-1}(s|.) q_{h-1} = 1[h=0] mu(s), columns q_h(s,a)."""
     H, S, A = transition.shape[:3]
     n = H * S * A
@@ -235,7 +235,7 @@ def _kernel_rows(transition: Floats, initial: Floats) -> Rows:
     row = np.r_[own // A, arrive.ravel()]
     value = np.r_[np.ones(n), -transition[:-1].ravel()]
     bounds = np.r_[initial, np.zeros((H - 1) * S)]
-    return Rows(row, np.r_[own, before], value, bounds, bounds, n)
+    return SparseRows(row, np.r_[own, before], value, bounds, bounds, n)
 
 
 @lru_cache(maxsize=8)
@@ -252,7 +252,7 @@ def _box_pattern(H: int, S: int, A: int) -> tuple[Integers, Integers]:
     return row, column
 
 
-def _box_rows(lower: Floats, upper: Floats, initial: Floats) -> Rows:
+def _box_rows(lower: Floats, upper: Floats, initial: Floats) -> SparseRows:
     """The flow in q and x, sum_t x = q, x - upper q <= 0 and x - lower q >= 0."""
     H, S, A = lower.shape[:3]
     n, n_before, n_x = H * S * A, (H - 1) * S * A, (H - 1) * S * A * S
@@ -262,11 +262,11 @@ def _box_rows(lower: Floats, upper: Floats, initial: Floats) -> Rows:
     flow = np.r_[initial, np.zeros((H - 1) * S), np.zeros(n_before)]
     nothing = np.full(n_x, np.inf)
     low, high = np.r_[flow, -nothing, np.zeros(n_x)], np.r_[flow, np.zeros(n_x), nothing]
-    return Rows(row, column, value, low, high, n + n_x)
+    return SparseRows(row, column, value, low, high, n + n_x)
 
 
 def run_highs(
-    rows: Rows, cost: Floats, basis: Basis | None, solver_name: str = "choose"
+    rows: SparseRows, cost: Floats, basis: Basis | None, solver_name: str = "choose"
 ) -> tuple[highspy.HighsModelStatus, Floats, Floats, float, Basis | None]:
     """Minimise cost.x over x >= 0 and the rows: status, x, row duals, objective, final basis."""
     order = np.argsort(rows.row, kind="stable")

@@ -28,7 +28,7 @@ class Commit:
     arrays: Arrays
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NamedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file that counts: its name, checksum and size."""
 
     file: str
@@ -54,16 +54,16 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     number: int
     episodes: int
     columns: tuple[str, ...]
-    rows: tuple[Part, ...]
-    values: tuple[Part, ...]
-    state: Part
+    rows: tuple[NamedFile, ...]
+    values: tuple[NamedFile, ...]
+    state: NamedFile
     tree: Any
-    policies: Part | None = None
+    policies: NamedFile | None = None
     run: str = ""
     format: int = FORMAT
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[NamedFile, ...]:
         """Everything that counts."""
         return (*self.rows, *self.values, self.state, *(() if self.policies is None else (self.policies,)))
 

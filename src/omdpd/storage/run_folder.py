@@ -41,7 +41,7 @@ from omdpd.storage.atomic import (
 )
 from omdpd.storage.columns import joined_columns, read_columns
 from omdpd.storage.locks import Lock
-from omdpd.storage.manifest import PART_NAME, Commit, Manifest, Part
+from omdpd.storage.manifest import PART_NAME, Commit, Manifest, NamedFile
 from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
 from omdpd.storage.provenance import provenance, with_resume
 from omdpd.storage.sealed import (
@@ -366,16 +366,16 @@ class RunFolder:
         file = self.path / "commit.json"
         return hashlib.sha256(read_bounded(file, MAX_JSON_BYTES)).hexdigest() if os.path.lexists(file) else None
 
-    def _part(self, kind: str, number: int, columns: Arrays) -> tuple[Part, ...]:
+    def _part(self, kind: str, number: int, columns: Arrays) -> tuple[NamedFile, ...]:
         """A part of the table; none for a table without rows."""
         if not any(map(len, columns.values())):
             return ()
         return (self._write(f"{kind}-{number:06d}.npz", npz_of_arrays(columns)),)
 
-    def _write(self, name: str, content: bytes) -> Part:
-        return Part(name, write_atomically(self.path / name, content), len(content))
+    def _write(self, name: str, content: bytes) -> NamedFile:
+        return NamedFile(name, write_atomically(self.path / name, content), len(content))
 
-    def _joined(self, parts: Sequence[Part], most_rows: int) -> Arrays:
+    def _joined(self, parts: Sequence[NamedFile], most_rows: int) -> Arrays:
         """The table that some parts make up."""
         tables = (read_columns(part.content(self.path), str(self.path / part.file), most_rows) for part in parts)
         return joined_columns(list(tables), str(self.path))

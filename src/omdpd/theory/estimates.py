@@ -16,7 +16,7 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.products import dots
 from omdpd.solvers.regions import Region
-from omdpd.theory.inequalities import NO_COMPARATOR, Episode, Inequality, Track, Truth, outside
+from omdpd.theory.inequalities import NO_COMPARATOR, HeldAgainst, Inequality, SeenEpisode, Track, outside
 
 # The equations of the event: with costs that are estimated, and with revealed ones.
 EVENT = {"bandit": "Lemma 5.6, Eq. 27", "full": "Lemma 5.6, Eq. 28"}
@@ -26,7 +26,7 @@ REVEALED = "costs are revealed: none is estimated"
 class GoodEvent:
     """F^p, F^r, F^d and both sums of F^N: the largest error as a share of its width, the sums beside their bounds."""
 
-    def __init__(self, truth: Truth) -> None:
+    def __init__(self, truth: HeldAgainst) -> None:
         self.truth, self._sums, where = truth, np.zeros(2), EVENT[truth.setting.feedback]
         self._reward = Track("good event, rewards (F^r)", where, "max |r - r_hat| / sqrt(L/n) <= 1", single=True)
         self._cost = Track("good event, costs (F^d)", where, "max |d - d_hat| / sqrt(2L/n) <= 1", single=True)
@@ -39,7 +39,7 @@ class GoodEvent:
             "sum_k <q^pi_k, 1/sqrt n> <= 6HSA + 2H sqrt(SAk) + 2HSA ln k + 5 ln(2Hk/delta')",
         )  # fmt: skip
 
-    def see(self, episode: Episode) -> None:
+    def see(self, episode: SeenEpisode) -> None:
         """One more episode."""
         counts, cmdp, setting = episode.before.counts, self.truth.cmdp, self.truth.setting
         self._reward.add(_share(*reward_errors(counts, cmdp, setting)), 1.0)
@@ -64,13 +64,13 @@ def _share(error: Floats, width: Floats) -> float:
     return float((error / (width + ROUNDING)).max())
 
 
-class Optimism:
+class OptimismChecks:
     """Whether beliefs are optimistic with the learner's own widths, and whether q* is in Q_k and believed safe.
 
     `covers` is whether the region is meant to hold the true kernel; one estimated kernel is not.
     """
 
-    def __init__(self, truth: Truth, covers: bool) -> None:
+    def __init__(self, truth: HeldAgainst, covers: bool) -> None:
         self.truth, self.covers = truth, covers
         self._reward = Track("optimistic rewards", "Eq. 15", "max (r - r~_k) <= 0", single=True)
         self._cost = Track("optimistic costs", "Eq. 16", "max (d~_{k,i} - d_i) <= 0", single=True)
@@ -113,7 +113,7 @@ class Split:
         )
         self._violation = self._bound = 0.0
 
-    def see(self, episode: Episode, planned: Floats, q: Floats) -> None:
+    def see(self, episode: SeenEpisode, planned: Floats, q: Floats) -> None:
         """One more episode, planned with cost tables `planned` (I, H, S, A) and the learner's occupancy q."""
         true, believed = dots(episode.cost, episode.occupancy), dots(planned, q)
         self._violation += max(float(true.max()), 0.0)

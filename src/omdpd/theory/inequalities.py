@@ -131,7 +131,7 @@ class Track:
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class HeldAgainst:
     """What a run is held against: the problem, and the best policy that is safe in every episode if there is one."""
 
     cmdp: CMDP
@@ -146,7 +146,7 @@ class Truth:
 
 
 @dataclass(frozen=True, eq=False)
-class Episode:
+class SeenEpisode:
     """One-based episode k: the learner's state before and after, the policy's true occupancy, and the cost tables.
 
     `revealed` is whether the learner was shown the tables (I, H, S, A); otherwise they are the means.

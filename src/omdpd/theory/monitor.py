@@ -26,7 +26,7 @@ from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer, wh
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import table_html
 from omdpd.solvers.sweeps import occupancy_under
-from omdpd.theory.inequalities import Episode, Inequality, Truth
+from omdpd.theory.inequalities import HeldAgainst, Inequality, SeenEpisode
 from omdpd.theory.omdpd import OMDPDWatch
 from omdpd.theory.proximal import ProximalWatch
 
@@ -151,7 +151,7 @@ def watch(scene: Scene, end: Progress, rng: np.random.Generator, label: str, nat
     return Monitor(label, nature, tuple(watching.done()), _losses(rows, truth.best), truth.best, rows)
 
 
-def _watching(learner: Learner[Any], truth: Truth) -> OMDPDWatch | ProximalWatch:
+def _watching(learner: Learner[Any], truth: HeldAgainst) -> OMDPDWatch | ProximalWatch:
     if isinstance(learner, OMDPD):
         return OMDPDWatch(learner, truth)
     assert isinstance(learner, ProximalOMDPD), "check_monitored refuses all others"
@@ -185,13 +185,13 @@ def line_of(inequality: Inequality) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _truth(scene: Scene, end: Progress) -> Truth:
+def _truth(scene: Scene, end: Progress) -> HeldAgainst:
     best, cmdp = met_comparator(scene, end), scene.cmdp
     occupancy = None if best.policy is None else occupancy_under(cmdp.laws, best.policy, cmdp.initial)
-    return Truth(cmdp, cmdp.setting(scene.episodes, scene.nature.feedback), best, occupancy)
+    return HeldAgainst(cmdp, cmdp.setting(scene.episodes, scene.nature.feedback), best, occupancy)
 
 
-def _episode(scene: Scene, before: Progress, after: Progress) -> Episode:
+def _episode(scene: Scene, before: Progress, after: Progress) -> SeenEpisode:
     """What happened between two moments of a run: a nature's draw can be asked for again."""
     cmdp, nature = scene.cmdp, scene.nature
     occupancy = occupancy_under(cmdp.laws, scene.learner.policy(before.learner_state), cmdp.initial)
@@ -199,7 +199,7 @@ def _episode(scene: Scene, before: Progress, after: Progress) -> Episode:
     seen = before.learner_state, after.learner_state
     if isinstance(scene.learner, ProximalOMDPD):  # laws are compared as tables
         seen = scene.learner.in_tables(seen[0]), scene.learner.in_tables(seen[1])
-    return Episode(after.k, *seen, occupancy, cost, nature.feedback == "full")
+    return SeenEpisode(after.k, *seen, occupancy, cost, nature.feedback == "full")
 
 
 def _losses(rows: Rows, best: Comparator) -> Losses:

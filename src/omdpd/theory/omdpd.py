@@ -19,13 +19,13 @@ import numpy as np
 from omdpd.beliefs.confidence import DELTA, BoxEstimator, KnownModel, log_term
 from omdpd.learners.omdpd import OMDPD, State, Surrogate, surrogate_bound
 from omdpd.learners.potential import positive_part
-from omdpd.learners.protocol import Plan
+from omdpd.learners.protocol import PlanInputs
 from omdpd.play.ledger import visit_bounds
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.products import dot, dots
 from omdpd.theory.bounds import theorem_terms, total
-from omdpd.theory.estimates import GoodEvent, Optimism, Split
-from omdpd.theory.inequalities import NO_COMPARATOR, Episode, Inequality, Track, Truth
+from omdpd.theory.estimates import GoodEvent, OptimismChecks, Split
+from omdpd.theory.inequalities import NO_COMPARATOR, HeldAgainst, Inequality, SeenEpisode, Track
 
 # Name, place and statement of what the two terms of the optimisation error are bounded by, and of the remark.
 OPTIMISATION = ("optimisation, Term 2", "Lemma 5.11", "sum_k r~_k.(q* - q_k) <= 2 (1 + sqrt L)(SAH + 4 sqrt C G)")
@@ -37,14 +37,14 @@ CONSTANT = ("constant regret", "Remark 5.2", "sum_k r.(q* - q_k) <= 2 (1 + sqrt 
 class OMDPDWatch:
     """Everything that is followed of a run of OMDPD."""
 
-    def __init__(self, learner: OMDPD, truth: Truth) -> None:
+    def __init__(self, learner: OMDPD, truth: HeldAgainst) -> None:
         self.learner = learner
         self._event, self._split = GoodEvent(truth), Split()
-        self._optimism = Optimism(truth, covers=True)
+        self._optimism = OptimismChecks(truth, covers=True)
         self._estimation, self._chain = Estimation(learner, truth), Chain(learner, truth)
-        self._plan: Plan | None = None
+        self._plan: PlanInputs | None = None
 
-    def see(self, episode: Episode) -> None:
+    def see(self, episode: SeenEpisode) -> None:
         """One more episode: the plan that was played is of the state before, the surrogate of the one after."""
         planned, now = self._plan or self.learner.report(episode.before).plan, self.learner.report(episode.after)
         assert planned is not None
@@ -67,7 +67,7 @@ class OMDPDWatch:
 class Estimation:
     """Lemma 5.10: what wrong tables cost under the true laws (its Term 2), and what a wrong kernel does (Term 1)."""
 
-    def __init__(self, learner: OMDPD, truth: Truth) -> None:
+    def __init__(self, learner: OMDPD, truth: HeldAgainst) -> None:
         self.truth, self._sums = truth, np.zeros(2)
         delta = learner.estimator.delta if isinstance(learner.estimator, BoxEstimator) else DELTA
         self._L = log_term(truth.setting, 0, delta)
@@ -81,7 +81,7 @@ class Estimation:
             "the paper gives the order alone: constants of one, no logarithms",
         )  # fmt: skip
 
-    def see(self, episode: Episode, planned: Plan) -> None:
+    def see(self, episode: SeenEpisode, planned: PlanInputs) -> None:
         """One more episode that was planned like this."""
         error = np.abs(planned.reward - self.truth.cmdp.reward)
         self._sums += dot(error, episode.occupancy), abs(dot(planned.reward, planned.occupancy - episode.occupancy))
@@ -96,7 +96,7 @@ class Estimation:
 class Chain:
     """Drift, key inequality, surrogate regret, gradient variation, and what the theorem makes of them."""
 
-    def __init__(self, learner: OMDPD, truth: Truth) -> None:
+    def __init__(self, learner: OMDPD, truth: HeldAgainst) -> None:
         self.learner, self.truth = learner, truth
         self._sums = np.zeros(5)  # r~.(q* - q), f(q) - f(q*), <grad, q - q*>, (r - r~).q*, V* - V^pi
         self._violation = 0.0
@@ -119,7 +119,7 @@ class Chain:
         )
         self._theorem = Theorem(learner, truth)
 
-    def see(self, episode: Episode, reward: Floats, cost: Floats) -> None:
+    def see(self, episode: SeenEpisode, reward: Floats, cost: Floats) -> None:
         """One more episode with the tables of its surrogate."""
         before, after, q = episode.before, episode.after, episode.before.q
         self._follow_potential(episode.k, before, after, positive_part(dots(cost, q)))
@@ -164,7 +164,7 @@ class Chain:
 class Theorem:
     """Lemmas 5.11 to 5.13, the remark and Theorem 5.1: sums so far beside the bounds at K."""
 
-    def __init__(self, learner: OMDPD, truth: Truth) -> None:
+    def __init__(self, learner: OMDPD, truth: HeldAgainst) -> None:
         delta = learner.estimator.delta if isinstance(learner.estimator, BoxEstimator) else DELTA
         terms = theorem_terms(truth.setting, delta, learner.init(truth.setting).diameter)
         at = {term.name: term.value for term in terms}
@@ -213,13 +213,13 @@ def value(f: Surrogate, q: Floats) -> float:
     return f.alpha * (float(f.weights @ positive_part(dots(f.cost, q))) - dot(f.reward, q))
 
 
-def trivial(right: float, truth: Truth) -> str:
+def trivial(right: float, truth: HeldAgainst) -> str:
     """The sentence that a bound says nothing, where it does not."""
     most = truth.most
     return f"trivial: no run exceeds HK = {most:.4g}" if right >= most else ""
 
 
-def _terms(truth: Truth, delta: float, diameter: float | None) -> dict[str, float]:
+def _terms(truth: HeldAgainst, delta: float, diameter: float | None) -> dict[str, float]:
     return {term.name: term.value for term in theorem_terms(truth.setting, delta, diameter)}
 
 

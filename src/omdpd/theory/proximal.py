@@ -24,8 +24,8 @@ from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.solvers.compiled.products import dot
 from omdpd.solvers.regions import Kernel, Region
-from omdpd.theory.estimates import GoodEvent, Optimism, Split
-from omdpd.theory.inequalities import NO_COMPARATOR, TOLERANCE, Episode, Inequality, Track, Truth
+from omdpd.theory.estimates import GoodEvent, OptimismChecks, Split
+from omdpd.theory.inequalities import NO_COMPARATOR, TOLERANCE, HeldAgainst, Inequality, SeenEpisode, Track
 
 BOX = "over a confidence box, or with a known model, the comparator does not move"
 CUT_OFF = "a weight was cut off, and is no longer the potential's slope"
@@ -37,13 +37,13 @@ THEOREM_A = (
 class ProximalWatch:
     """Everything that is followed of a run of ProximalOMDPD."""
 
-    def __init__(self, learner: ProximalOMDPD, truth: Truth) -> None:
+    def __init__(self, learner: ProximalOMDPD, truth: HeldAgainst) -> None:
         self.learner = learner
         self._event, self._split = GoodEvent(truth), Split()
-        self._optimism = Optimism(truth, learner.estimator.covers_truth)
-        self._potential, self._plans = Potential(learner, truth), Plans(learner, truth)
+        self._optimism = OptimismChecks(truth, learner.estimator.covers_truth)
+        self._potential, self._plans = PotentialChecks(learner, truth), Plans(learner, truth)
 
-    def see(self, episode: Episode) -> None:
+    def see(self, episode: SeenEpisode) -> None:
         """One more episode: beliefs, plan and surrogate are of the state before it."""
         believed = episode.before.believed
         cost = episode.cost if episode.revealed else believed.counted_cost
@@ -59,10 +59,10 @@ class ProximalWatch:
         return [each for part in parts for each in part.done()]
 
 
-class Potential:
+class PotentialChecks:
     """Lemma 2, and how much the beliefs of an unshared kernel can move."""
 
-    def __init__(self, learner: ProximalOMDPD, truth: Truth) -> None:
+    def __init__(self, learner: ProximalOMDPD, truth: HeldAgainst) -> None:
         self.learner, self.truth = learner, truth
         self._paid = self._moved = 0.0
         slack = "e^{gamma H} " if learner.weighting.lagged else ""
@@ -93,7 +93,7 @@ class Potential:
 class Plans:
     """What the comparator would have earned under the beliefs, beside what was planned."""
 
-    def __init__(self, learner: ProximalOMDPD, truth: Truth) -> None:
+    def __init__(self, learner: ProximalOMDPD, truth: HeldAgainst) -> None:
         self.learner, self.truth = learner, truth
         self._believes_kernel = not learner.estimator.covers_truth
         self._surrogate = self._gained = 0.0

@@ -24,7 +24,7 @@ from omdpd.problem.tables import limit_name, long_run_name
 from omdpd.solvers.columns import PlayedProblem, Problem
 from omdpd.solvers.long_run import LongRunProblem
 from omdpd.solvers.packed import MAX_HELD, code_type
-from omdpd.solvers.planning import Study, best_plan, room_under, study
+from omdpd.solvers.planning import SolvedProblem, best_plan, room_under, study
 from omdpd.solvers.programs import Plan
 from omdpd.solvers.sweeps import once
 from omdpd.worlds.facts import Facts
@@ -72,7 +72,7 @@ class ProblemCard:
     constraints: tuple[ConstraintCard, ...]
     scenarios: tuple[str, ...]
     scenario_value: float | None
-    study: Study
+    study: SolvedProblem
     discount: float | None = None
 
     @property

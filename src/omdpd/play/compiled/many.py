@@ -41,7 +41,7 @@ class Truth(NamedTuple):
     lawful: float
 
 
-class Columns(NamedTuple):
+class BatchColumns(NamedTuple):
     """What is told of every episode: value (B,), excess (B, I), the first numbers of the state (B, n), and optimism.
 
     Sums go on from those before: `value_sum` and `violation_sum` have B + 1 places.
@@ -59,13 +59,13 @@ class Columns(NamedTuple):
 
 _tuple: Any = types.NamedTuple
 TRUTH = _tuple((f4, f1, f3, f5, f4, yes, yes, yes, types.float64), Truth)
-COLUMNS = _tuple((f1, f2, f2, b1, f1, f1, f1, f3), Columns)
+COLUMNS = _tuple((f1, f2, f2, b1, f1, f1, f1, f3), BatchColumns)
 
 
 @typed_entry(types.int64(types.FunctionType(STEP), f1, i1, f1, i1, TRUTH, i1, f2, COLUMNS))
 def play_many(
     learn: Any, dials: Floats, at: Integers, vector: Floats, places: Integers, truth: Truth, choices: Integers,
-    uniforms: Floats, columns: Columns,
+    uniforms: Floats, columns: BatchColumns,
 ) -> int:  # fmt: skip
     """Play an episode per choice, or as many as can be learnt so; how many.  The state's vector is changed in place.
 

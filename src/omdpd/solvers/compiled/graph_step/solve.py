@@ -47,7 +47,7 @@ STEPS, STEPS_HEATED = 120, 40
 MAX_STEPS = 800
 
 
-class Solution(NamedTuple):
+class GraphSolution(NamedTuple):
     """What a solve returns: q (R,), V (N,), xi (m,), the certificate, Newton steps and gradient iterations, status."""
 
     q: Floats
@@ -61,7 +61,9 @@ class Solution(NamedTuple):
 
 
 @entry
-def solve_graph(g: Arrays, c: Floats, reference: Floats, d: Floats, W: Floats, tol: float, start: Floats) -> Solution:
+def solve_graph(
+    g: Arrays, c: Floats, reference: Floats, d: Floats, W: Floats, tol: float, start: Floats
+) -> GraphSolution:
     """Solve one step: c and reference (R,), d (m, R), W and the multipliers to start from (m,)."""
     rows, size, weight = scaled_hinges(d, W)
     target = GraphProblem(g=g, c=c, d=rows, W=W * size, weight=weight)
@@ -97,4 +99,4 @@ def solve_graph(g: Arrays, c: Floats, reference: Floats, d: Floats, W: Floats, t
         occupancy_of_slack(g, reference, q, mass)
     # Rounding may have ended the solve above its tolerance; what is claimed is what the gap says.
     status = SOLVED if gap <= tol * scale else ALMOST if gap <= ALMOST_TOLERANCES * tol * scale else FAILED
-    return Solution(q, V, best_xi / size, gap, scale, steps, gradients, status)
+    return GraphSolution(q, V, best_xi / size, gap, scale, steps, gradients, status)
