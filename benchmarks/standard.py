@@ -28,7 +28,7 @@ from omdpd.experiments.executors import executor as executor_of
 from omdpd.experiments.registry import Registry
 from omdpd.learners import PlanLP, ProximalOMDPD
 from omdpd.play.judging import scores
-from omdpd.play.loop import met_comparator, seed_of, start_of_run, stretches
+from omdpd.play.loop import batches, met_comparator, seed_of, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.storage.atomic import write_atomically
 
@@ -88,7 +88,7 @@ def played(job: Job) -> dict[str, float]:
     scene = Scene(cmdp, nature, LEARNER_OF[job.learner](), job.episodes, {})
     end = start = start_of_run(scene)
     values, began = [], process_time()
-    for told, _, now in stretches(scene, start, np.random.default_rng(spec.stream(2)), lambda k: False):
+    for told, _, now in batches(scene, start, np.random.default_rng(spec.stream(2)), lambda k: False):
         values.extend(told)
         end = now
     seconds = process_time() - began

@@ -147,9 +147,9 @@ class Believing:
             close(state.parts.cost, [d.mean for d in b.costs], "cost")
             raw, factor = [(d.mean, d) for d in b.costs], z * share
         else:
-            futile = (self.stored > MEMORY).any() and self.novelty > 0.25
+            useless = (self.stored > MEMORY).any() and self.novelty > 0.25
             kept = [state.parts.kept[i * state.room + j] for i, own in enumerate(self.kept) for j in range(len(own))]
-            raw, factor = [(d.reshape(plan.shape), None) for d in kept], 0.0 if futile else 1.5 * z * share
+            raw, factor = [(d.reshape(plan.shape), None) for d in kept], 0.0 if useless else 1.5 * z * share
         lifted = [d + factor / len(plan) * plain.standard_error(b, plan, d, observed) for d, observed in raw]
         close(hinges(state)[1], np.reshape(lifted, (-1, *plan.shape)), "lifted", UNDER_A_ROOT)
 

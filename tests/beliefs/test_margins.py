@@ -149,8 +149,8 @@ def test_a_margin_is_futile_only_once_new_tables_keep_coming_and_push_others_out
         table = rng.uniform(-1, 1, (H, S, A))
         caution, memory = caution.after_tables((memory,), table[None]), memory.meet(table)
         if k < 2:
-            assert not caution.futile((memory,))
-    assert caution.futile((memory,))
+            assert not caution.margin_is_useless((memory,))
+    assert caution.margin_is_useless((memory,))
     for _ in range(20):
         caution = caution.after_tables((memory,), memory.tables[0][None])
-    assert not caution.futile((memory,))
+    assert not caution.margin_is_useless((memory,))

@@ -158,6 +158,6 @@ def test_tables_are_lifted_by_nothing_before_a_plan_without_the_dial_and_where_t
         overflowed = overflowed.meet(table)
     assert np.array_equal(shared.lifted(estimator, Caution(), False, tables), tables)
     assert np.array_equal(shared.lifted(SharingEstimator(z=0.0), Caution(plan), False, tables), tables)
-    for caution, futile in ((Caution(plan, 1.0, 0.3), True), (Caution(plan, 1.0, 0.2), False)):
-        assert caution.futile((overflowed,)) == futile
-        assert np.all((shared.lifted(estimator, caution, futile, tables) > tables) != futile)
+    for caution, useless in ((Caution(plan, 1.0, 0.3), True), (Caution(plan, 1.0, 0.2), False)):
+        assert caution.margin_is_useless((overflowed,)) == useless
+        assert np.all((shared.lifted(estimator, caution, useless, tables) > tables) != useless)

@@ -11,7 +11,7 @@ from numba import njit
 from omdpd.beliefs.confidence import KnownModel
 from omdpd.beliefs.margins import Caution
 from omdpd.beliefs.memory import KEPT
-from omdpd.beliefs.rules import is_futile
+from omdpd.beliefs.rules import margin_is_useless
 from omdpd.beliefs.standard import SharingEstimator
 from omdpd.learners.protocol import stored_classes
 from omdpd.learners.proximal import ProximalOMDPD
@@ -61,7 +61,7 @@ def play_noting(learner, cmdp, kind, episodes, n_tables=3, n_episodes=60):
 def prices_and_futility(dials, sizes, parts, prices):
     """A door into two rules that only compiled code calls."""
     write_prices(dials, sizes, parts, parts.q, prices)
-    return is_futile(has_overflowed(dials, parts), parts.account[at.NOVELTY])
+    return margin_is_useless(has_overflowed(dials, parts), parts.account[at.NOVELTY])
 
 
 def dials_of(learner, state):

@@ -11,7 +11,7 @@ from omdpd.natures import fixed, independent, pool, scaled
 from omdpd.natures.pool import Drifting, Pool
 from omdpd.natures.rewards import ChangingRewards
 from omdpd.play.judging import Assessment, Comparator, Totals, assess, comparator, growth_exponent, scores
-from omdpd.play.loop import met_comparator, play, start_of_run, stretches
+from omdpd.play.loop import batches, met_comparator, play, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.worlds.card import slater_gap
@@ -214,7 +214,7 @@ def test_episodes_played_together_are_counted_one_by_one():
     found = []
     for nature in (fixed.make_noisy(cmdp, 0), Pool(cmdp, 3, tables_of(cmdp), "adaptive")):
         scene = Scene(cmdp, nature, ProximalOMDPD.standard(), K, {})
-        *_, end = stretches(scene, start_of_run(scene), np.random.default_rng(0), lambda k: False)
+        *_, end = batches(scene, start_of_run(scene), np.random.default_rng(0), lambda k: False)
         *_, (_, _, alone) = play(scene, start_of_run(scene), np.random.default_rng(0), lambda k: False)
         assert end.now.weights.sum() == alone.weights.sum() == K
         assert np.array_equal(end.now.weights, alone.weights)

@@ -29,7 +29,7 @@ from omdpd.natures import NATURES
 from omdpd.natures.fixed import Fixed
 from omdpd.natures.pool import Pool, draw_pool
 from omdpd.play import loop, many
-from omdpd.play.loop import Progress, play, start_of_run, stretches
+from omdpd.play.loop import Progress, batches, play, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.problem.cmdp import Round, Scenarios
 from omdpd.storage.packing import pack, unpack
@@ -135,7 +135,7 @@ def same(scene: Scene, stops: tuple[int, ...] = (), long: int = loop.MAX_BATCH) 
     other, told, more, kept, now = np.random.default_rng(SEED), [], [], [], start_of_run(scene)
     with a_machine(long) as by_verbs:
         for stop in sorted({*stops, scene.episodes}):
-            for played in stretches(scene, now, other, some, (stop,)):
+            for played in batches(scene, now, other, some, (stop,)):
                 told += played.values
                 more += played.rows
                 now = played.now
@@ -291,7 +291,7 @@ def test_a_step_that_cannot_learn_leaves_its_episodes_to_the_verbs_and_its_excep
     scene = scene_of(world(), "noisy", 40)
     scene = replace(scene, learner=Moody(**vars(scene.learner)))
     with a_machine() as by_verbs:
-        episodes = stretches(scene, start_of_run(scene), np.random.default_rng(SEED), some)
+        episodes = batches(scene, start_of_run(scene), np.random.default_rng(SEED), some)
         kept = [(now, packed(now)) for now in (next(episodes).now for _ in range(5))]
         with pytest.raises(ValueError, match="enough of this"):
             kept += [(played.now, packed(played.now)) for played in episodes]

@@ -22,7 +22,7 @@ from omdpd import CMDP
 from omdpd.beliefs.drift import table_drift
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
-from omdpd.play.loop import play, start_of_run, stretches
+from omdpd.play.loop import batches, play, start_of_run
 from omdpd.play.scene import Scene
 
 # Rooms that are closed to the truth.
@@ -82,7 +82,7 @@ def watch() -> None:
             hidden = dict(truth)
             if nature == "unrevealed":
                 hidden |= {f"table {k}": table for k, table in enumerate(scene.nature.tables)}
-            for way in (play, stretches):
+            for way in (play, batches):
                 with watching(hidden) as (calls, leaks):
                     list(islice(way(scene, start_of_run(scene), np.random.default_rng(1), bool), EPISODES))
                 assert not leaks, leaks[:5]

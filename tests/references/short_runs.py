@@ -6,7 +6,7 @@ import numpy as np
 
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
-from omdpd.play.loop import play, start_of_run, stretches
+from omdpd.play.loop import batches, play, start_of_run
 from omdpd.play.scene import Scene
 from tests.references.instances import random_cmdp
 
@@ -37,7 +37,7 @@ def by_verbs(name):
 def many_at_a_time(name):
     """The same, in batches where there are any."""
     scene = scene_of(name)
-    played = list(stretches(scene, start_of_run(scene), np.random.default_rng(23), lambda k: True))
+    played = list(batches(scene, start_of_run(scene), np.random.default_rng(23), lambda k: True))
     values = [value for each in played for value in each.values]
     return values, rows_of(row for each in played for row in each.rows), last_policy(scene, played[-1].now)
 

@@ -43,6 +43,6 @@ class Caution:
             return self
         return Caution(self.plan[parent], self.share, self.novelty)
 
-    def futile(self, memory: tuple[TableMemory, ...]) -> bool:
+    def margin_is_useless(self, memory: tuple[TableMemory, ...]) -> bool:
         """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""
-        return rules.is_futile(any(kept.overflowed for kept in memory), self.novelty)
+        return rules.margin_is_useless(any(kept.overflowed for kept in memory), self.novelty)

@@ -303,7 +303,7 @@ def novelty_after(novelty: float, distance: float) -> float:
 
 
 @short_rule
-def is_futile(overflowed: bool, novelty: float) -> bool:
+def margin_is_useless(overflowed: bool, novelty: float) -> bool:
     """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""
     return overflowed and novelty > NOVEL
 

@@ -49,9 +49,9 @@ class SharedRows:
     ends: Integers
     episodes: float
 
-    def lifted(self, estimator: SharingEstimator, caution: Caution, futile: bool, tables: Floats) -> Floats:
-        """Revealed tables (n, E), each raised by its margin under these beliefs, unless margins are futile."""
-        if caution.plan is None or estimator.z == 0.0 or futile:
+    def lifted(self, estimator: SharingEstimator, caution: Caution, useless: bool, tables: Floats) -> Floats:
+        """Revealed tables (n, E), each raised by its margin under these beliefs, unless margins are useless."""
+        if caution.plan is None or estimator.z == 0.0 or useless:
             return tables
         H = self.graph.layers.size - 1
         found = plan_variances(self.lists, self.errors, caution.plan, tables)

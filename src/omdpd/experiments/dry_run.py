@@ -15,7 +15,7 @@ from omdpd.experiments.first_use import compile_for
 from omdpd.experiments.one_run import scene_of
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.jit.announce import Say
-from omdpd.play.loop import record_grid, start_of_run, stretches
+from omdpd.play.loop import batches, record_grid, start_of_run
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.strangers import strangers_code
 from omdpd.storage.run_folder import RunFolder
@@ -84,7 +84,7 @@ def _trial(spec: RunSpec) -> float:
     n = min(TRIAL_EPISODES, spec.episodes)
     for _ in range(2):
         start, began = start_of_run(scene), time.process_time()
-        for _, _, now in stretches(scene, start, np.random.default_rng(0), lambda k: False, (n,)):
+        for _, _, now in batches(scene, start, np.random.default_rng(0), lambda k: False, (n,)):
             if now.k == n:
                 break
         seconds = time.process_time() - began

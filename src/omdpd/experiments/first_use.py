@@ -25,7 +25,7 @@ from omdpd.jit.decorators import COMPILED
 from omdpd.jit.shipped import shipped_code
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
-from omdpd.play.loop import Progress, met_comparator, play, start_of_run, stretches
+from omdpd.play.loop import Progress, batches, met_comparator, play, start_of_run
 from omdpd.play.many import Batches
 from omdpd.play.scene import Scene, with_known_facts
 from omdpd.problem.arrays import InvalidInputError
@@ -93,7 +93,7 @@ def _play(run: RunSpec) -> None:
     scene = Scene(cmdp, nature, with_known_facts(run.learner.build(), cmdp, nature.feedback), EPISODES, {})
     _play_out(play, scene)
     if Batches.of(scene) is not None:
-        _play_out(stretches, scene)
+        _play_out(batches, scene)
 
 
 def _play_out(way: Callable[..., Iterable[tuple[Any, Any, Progress]]], scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM between stretches of episodes: a run that is stopped commits what it has, and then stops."""
+"""Ctrl-C and SIGTERM between batches of episodes: a run that is stopped commits what it has, and then stops."""
 
 from __future__ import annotations
 

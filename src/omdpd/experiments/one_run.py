@@ -20,7 +20,7 @@ from omdpd.learners.protocol import Promise, check_storable
 from omdpd.natures.protocol import changes_of
 from omdpd.play.judging import Comparator, early_sums, scores
 from omdpd.play.ledger import promised
-from omdpd.play.loop import Progress, met_comparator, record_grid, seed_of, start_of_run, stretches
+from omdpd.play.loop import Progress, batches, met_comparator, record_grid, seed_of, start_of_run
 from omdpd.play.rows import Row, regret_curve
 from omdpd.play.scene import Metric, Scene, with_known_facts
 from omdpd.play.start import Before, logged_by_a_safe_policy, starting
@@ -129,7 +129,7 @@ def advance(
     began = time.perf_counter()
     with noting_interrupts() as stop:
         recorded, stops = record_grid(spec.episodes, spec.record == "all"), () if kept is None else kept.wanted
-        for values, rows, now in stretches(scene, start, rng, recorded, stops):
+        for values, rows, now in batches(scene, start, rng, recorded, stops):
             if callback is not None:  # before they are written: what is not written comes again
                 for row in rows:
                     callback(spec, row)

@@ -87,8 +87,8 @@ def glue(function: Function) -> Any:
 def short_rule(function: Function) -> Any:
     """Copy a rule of a line or two into its compiled callers, like `glue`; Python calls it too.
 
-    Numba copies a function that is named by itself, not one that is asked of a module: `slower(...)`, not
-    `weights.slower(...)`.
+    Numba copies a function that is named by itself, not one that is asked of a module: `slower_step(...)`, not
+    `weights.slower_step(...)`.
     """
     return _compiled(function, INFINITE | {"inline": "always"}, kept=True)
 

@@ -141,13 +141,13 @@ def remember(d: Dials, z: Sizes, s: OpenState, tables: Floats) -> bool:
     return not all(now.same_as(old) for now, old in zip(s.memory, before, strict=True))
 
 
-def hinges_met(d: Dials, z: Sizes, s: OpenState, futile: bool) -> tuple[Floats, Floats, bool]:
+def hinges_met(d: Dials, z: Sizes, s: OpenState, useless: bool) -> tuple[Floats, Floats, bool]:
     """The hinges of the surrogate that was met: tables, weights, and whether old multipliers fit."""
     if isinstance(s.loop.estimator, SharingEstimator):
         assert isinstance(s.counts, Visits)
         assert s.evidence is not None
         s.shared = shared_rows(s.loop.estimator, s.counts, s.evidence, Layout.of(s.setting, s.counts))
-    return _hinges(d, s, futile)
+    return _hinges(d, s, useless)
 
 
 def mirror_step(
@@ -177,7 +177,7 @@ def believe(d: Dials, z: Sizes, s: OpenState, prices: Floats) -> bool:
     )
     if s.shared is None and k > 0:
         s.margin = dot(s.believed.margin, flow(s.believed.region, s.q))
-    s.tables, s.hinge_weights, s.warm = _hinges(d, s, s.caution.futile(s.memory))
+    s.tables, s.hinge_weights, s.warm = _hinges(d, s, s.caution.margin_is_useless(s.memory))
     return s.warm
 
 
@@ -249,11 +249,11 @@ class Loop:
     def observed_surrogate(self, before: State, after: State) -> Surrogate:
         """f_k, the surrogate that the episode between two states turned out to have."""
         s, z, d = self._opened(before), sizes_of(before.setting, 1), self.dials
-        futile = s.caution.futile(before.memory)
+        useless = s.caution.margin_is_useless(before.memory)
         s.memory, s.V = after.memory, after.V
         if not d.lagged:
             STEPS.write_weights(s, potential_before(d, z, s, after.k))
-        tables, weights, _ = hinges_met(d, z, s, futile)
+        tables, weights, _ = hinges_met(d, z, s, useless)
         return Surrogate(before.believed.reward, Hinges(tables, weights))
 
     def _opened(self, state: State) -> OpenState:
@@ -315,7 +315,7 @@ def _beliefs(
     return shared_row_estimate(estimator, setting, counts, scores, layout, prices, caution)
 
 
-def _hinges(d: Dials, s: OpenState, futile: bool) -> tuple[Floats, Floats, bool]:
+def _hinges(d: Dials, s: OpenState, useless: bool) -> tuple[Floats, Floats, bool]:
     """One hinge per constraint (its estimate), or per remembered table (with its margin)."""
     before, kept = int(s.account[at.HINGES]), remembered_tables(s.weights, s.memory)
     if d.bandit:
@@ -323,15 +323,15 @@ def _hinges(d: Dials, s: OpenState, futile: bool) -> tuple[Floats, Floats, bool]
     elif kept is None:
         tables, weights = np.zeros((0, *s.q.shape)), np.zeros(0)
     else:
-        tables, weights = _lifted(s, futile, kept[0]), kept[1]
+        tables, weights = _lifted(s, useless, kept[0]), kept[1]
     s.account[at.HINGES] = len(weights)
     return tables, weights, len(weights) == before
 
 
-def _lifted(s: OpenState, futile: bool, tables: Floats) -> Floats:
+def _lifted(s: OpenState, useless: bool, tables: Floats) -> Floats:
     """Revealed tables with their margins, under these beliefs."""
     if s.shared is not None and isinstance(s.loop.estimator, SharingEstimator):
-        return s.shared.lifted(s.loop.estimator, s.caution, futile, tables)
+        return s.shared.lifted(s.loop.estimator, s.caution, useless, tables)
     scale = s.margin / s.setting.horizon
     if not scale > 0.0:
         return tables

@@ -12,7 +12,7 @@ from omdpd.learners.protocol import Learner, Report
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
 from omdpd.play.judging import Comparator, Scores, scores
-from omdpd.play.loop import met_comparator, seed_of, start_of_run, stretches
+from omdpd.play.loop import batches, met_comparator, seed_of, start_of_run
 from omdpd.play.policy import Policy
 from omdpd.play.rows import Row, Rows, regret_curve
 from omdpd.play.scene import Metric, Scene, with_known_facts
@@ -128,7 +128,7 @@ def play_history(
     label = label or type(learner).__name__
     end = start = start_of_run(scene)
     rows, kept, paid = Rows(), {}, 0.0
-    for _, fresh, now in stretches(scene, start, rollouts_of(seed), lambda k: True, watched.keep):
+    for _, fresh, now in batches(scene, start, rollouts_of(seed), lambda k: True, watched.keep):
         end = now
         if now.k in watched.keep:
             kept[now.k] = Policy(learner.policy(now.learner_state), cmdp.labels)

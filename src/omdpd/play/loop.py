@@ -40,7 +40,7 @@ FULL_RECORD = 10_000
 EVEN_POINTS = 1_000
 POINTS_PER_DECADE = 500
 # The most episodes of a stretch, which is as long as takes so many seconds: then a run listens to its user.  And the
-# most that are played one by one before stretches are tried again.
+# most that are played one by one before batches are tried again.
 MAX_BATCH, BATCH_SECONDS, MAX_SINGLE = 4096, 0.02, 64
 
 
@@ -134,7 +134,7 @@ class PlayedBatch(NamedTuple):
     now: Progress
 
 
-def stretches(
+def batches(
     scene: Scene,
     start: Progress,
     rng: np.random.Generator,
@@ -143,7 +143,7 @@ def stretches(
 ) -> Iterator[PlayedBatch]:
     """The episodes of `play`, as many at a time as can be played together in a blink; a stretch ends at every stop.
 
-    What comes out is the same whatever the lengths of stretches are.
+    What comes out is the same whatever the lengths of batches are.
     """
     stage, ends = Batches.of(scene), sorted({*stops, scene.episodes})
     now, most, alone = start, 1, 0 if stage is not None else scene.episodes

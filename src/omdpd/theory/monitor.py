@@ -19,7 +19,7 @@ from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures.protocol import Nature, changes_of
 from omdpd.play.history import rollouts_of, scene_in_memory
 from omdpd.play.judging import Comparator
-from omdpd.play.loop import Progress, met_comparator, play, start_of_run, stretches
+from omdpd.play.loop import Progress, batches, met_comparator, play, start_of_run
 from omdpd.play.rows import Rows, regret_curve
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer, whole_number
@@ -132,7 +132,7 @@ def monitor(
     whole_number("seed", seed, 0)
     name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed)
     check_monitored(scene)
-    ((_, _, end),) = deque(stretches(scene, start_of_run(scene), rollouts_of(seed), lambda k: False), maxlen=1)
+    ((_, _, end),) = deque(batches(scene, start_of_run(scene), rollouts_of(seed), lambda k: False), maxlen=1)
     return watch(scene, end, rollouts_of(seed), label or type(learner).__name__, name)
 
 

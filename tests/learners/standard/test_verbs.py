@@ -5,7 +5,7 @@ import pytest
 
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.natures import NATURES
-from omdpd.play.loop import start_of_run, stretches
+from omdpd.play.loop import batches, start_of_run
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
@@ -55,6 +55,6 @@ def test_settings_that_are_whole_numbers_are_those_that_are_not():
         learner = ProximalOMDPD.standard(**{name: number(value) for name, value in dials.items()})
         scene = Scene(cmdp, NATURES["pool"](cmdp, 0), learner, 30, {})
         found.append(
-            [v for part in stretches(scene, start_of_run(scene), np.random.default_rng(0), bool) for v in part.values]
+            [v for part in batches(scene, start_of_run(scene), np.random.default_rng(0), bool) for v in part.values]
         )
     assert found[0] == found[1]

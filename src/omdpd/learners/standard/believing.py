@@ -24,7 +24,7 @@ from omdpd.beliefs.rows import (
     write_cost,
     write_reward,
 )
-from omdpd.beliefs.rules import errors_for, is_futile, margin, novelty_after
+from omdpd.beliefs.rules import errors_for, margin, margin_is_useless, novelty_after
 from omdpd.jit.decorators import glue, rule
 from omdpd.learners.standard.state import HINGES, NOVELTY, SHARE, STARTED, Parts, Sizes, kept_of
 from omdpd.problem.arrays import Floats
@@ -97,8 +97,8 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     )  # fmt: skip
     if d.bandit:
         return write_estimated_hinges(d, z, s, noise, own, common)
-    futile = is_futile(has_overflowed(d, s), s.account[NOVELTY])
-    return write_revealed_hinges(d, z, s, futile, s.policy, s.tables, s.hinge_weights)
+    useless = margin_is_useless(has_overflowed(d, s), s.account[NOVELTY])
+    return write_revealed_hinges(d, z, s, useless, s.policy, s.tables, s.hinge_weights)
 
 
 @glue
@@ -127,7 +127,7 @@ def write_estimated_hinges(d: Dials, z: Sizes, s: Parts, noise: Floats, own: Flo
 
 @rule
 def write_revealed_hinges(
-    d: Dials, z: Sizes, s: Parts, futile: bool, chosen: Floats, tables: Floats, weights: Floats
+    d: Dials, z: Sizes, s: Parts, useless: bool, chosen: Floats, tables: Floats, weights: Floats
 ) -> bool:
     """One hinge per remembered table, raised by its margin; whether old multipliers fit.
 
@@ -137,7 +137,7 @@ def write_revealed_hinges(
     for i in range(z.I):
         for j in range(i * z.C, i * z.C + int(s.tally[i, KEPT])):
             lift = 0.0
-            if started and d.z > 0.0 and not futile:
+            if started and d.z > 0.0 and not useless:
                 variance = cost_variance(g, s.plan, chosen, s.kept[j], Errors(s.own, s.common))
                 lift = margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, True)
             for e in range(s.plan.size):

@@ -9,7 +9,7 @@ import numpy as np
 
 from omdpd.beliefs.memory import KEPT
 from omdpd.beliefs.pooling import share_kernel
-from omdpd.beliefs.rules import best_weight, is_futile
+from omdpd.beliefs.rules import best_weight, margin_is_useless
 from omdpd.jit.decorators import entry, glue
 from omdpd.jit.pointers import borrow, outlive
 from omdpd.learners.standard.believing import Dials, believe, dials_of
@@ -79,7 +79,7 @@ def met_hinges(given: Floats, at: Integers, vector: Floats, overflowed: bool) ->
     d, z, s = dials_of(given), Sizes(at[0], at[1], at[2], at[3], at[4]), parts_of(vector, at)
     if not d.lagged:
         write_weights(s, potential_before(d, z, s, s.account[K] + 1.0))
-    tables, weights, _ = hinges_met(d, z, s, is_futile(overflowed, s.account[NOVELTY]))
+    tables, weights, _ = hinges_met(d, z, s, margin_is_useless(overflowed, s.account[NOVELTY]))
     copy_matrix(tables, s.tables)
     copy_vector(weights, s.hinge_weights)
     return int(s.account[HINGES])

@@ -55,7 +55,7 @@ def remember(d: Dials, z: Sizes, s: Parts, tables: Floats) -> bool:
 
 
 @glue
-def hinges_met(d: Dials, z: Sizes, s: Parts, futile: bool) -> tuple[Floats, Floats, bool]:
+def hinges_met(d: Dials, z: Sizes, s: Parts, useless: bool) -> tuple[Floats, Floats, bool]:
     """The hinges of the surrogate that was met: tables, weights, and whether old multipliers fit."""
     tables, weights = np.empty(s.tables.shape), np.empty(s.hinge_weights.size)
     if d.bandit:  # only the weights are others
@@ -64,7 +64,7 @@ def hinges_met(d: Dials, z: Sizes, s: Parts, futile: bool) -> tuple[Floats, Floa
     else:
         chosen = np.empty(s.q.size)
         write_policy(s.plan.reshape((z.H, z.S, z.A)), chosen)
-        warm = write_revealed_hinges(d, z, s, futile, chosen, tables, weights)
+        warm = write_revealed_hinges(d, z, s, useless, chosen, tables, weights)
     return tables, weights, warm
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.beliefs.rules import episodes_for, is_exceeded, is_futile, margin_share
+from omdpd.beliefs.rules import episodes_for, is_exceeded, margin_is_useless, margin_share
 from omdpd.jit.decorators import glue, rule
 from omdpd.learners.standard.believing import Dials, believe, has_overflowed, novelty_with
 from omdpd.learners.standard.on_tables import (
@@ -60,14 +60,14 @@ from omdpd.learners.standard.weights import (
     add_violation,
     certified,
     fair_price,
-    forgiven,
     growth_rate,
     heaviest,
     inexactness,
+    margin_deficit,
     potential_at,
     slack,
     slope_of,
-    slower,
+    slower_step,
     surprise_of,
     surrogate_bound,
     weight_at,
@@ -83,7 +83,7 @@ def look_back(d: Dials, z: Sizes, s: Parts, met: Met, tables: Floats, prices: Fl
     """Steps 3 to 6: what the episode says of the plan, of the tables and of the step size; then counts and evidence."""
     a, n, x = s.account, int(s.account[HINGES]), flow_of(s, s.q)
     write_prices(d, z, s, x, prices)
-    futile, novelty, changed = is_futile(has_overflowed(d, s), a[NOVELTY]), a[NOVELTY], False
+    useless, novelty, changed = margin_is_useless(has_overflowed(d, s), a[NOVELTY]), a[NOVELTY], False
     share = margin_share(a[SHARE], is_exceeded(largest_dot(s.tables[:n], x), z.H), not d.bandit)
     if not d.bandit:  # step 3
         novelty = novelty_with(s, tables)
@@ -96,9 +96,9 @@ def look_back(d: Dials, z: Sizes, s: Parts, met: Met, tables: Floats, prices: Fl
     if not d.lagged:
         changed = write_weights(s, phi) or changed
     if changed:  # steps 5 and 6
-        be_surprised(d, z, s, futile, before, x)
+        be_surprised(d, z, s, useless, before, x)
     else:
-        a[DRIFT] += forgiven(a[SHARE], owed(s, before), penalty(s.tables, s.hinge_weights, n, x))
+        a[DRIFT] += margin_deficit(a[SHARE], charge(s, before), penalty(s.tables, s.hinge_weights, n, x))
         copy_vector(s.q, s.q_hat)
         copy_vector(s.multipliers, s.start)
     a[SATURATIONS] += reaches(s.V, phi.kink)
@@ -108,7 +108,7 @@ def look_back(d: Dials, z: Sizes, s: Parts, met: Met, tables: Floats, prices: Fl
 
 
 @glue
-def be_surprised(d: Dials, z: Sizes, s: Parts, futile: bool, before: Floats, x: Floats) -> None:
+def be_surprised(d: Dials, z: Sizes, s: Parts, useless: bool, before: Floats, x: Floats) -> None:
     """Steps 5 and 6: q_hat from the surrogate f that was met, and a smaller step where f was not the prediction m.
 
     With patience a surprise slows the steps only after more tables were revealed than are remembered: a finite pool
@@ -116,7 +116,7 @@ def be_surprised(d: Dials, z: Sizes, s: Parts, futile: bool, before: Floats, x: 
     """
     a, eta, m, q_hat = s.account, s.account[ETA], int(s.account[HINGES]), np.empty(s.q.shape)
     copy_vector(s.multipliers, s.start)
-    tables, weights, warm = hinges_met(d, z, s, futile)
+    tables, weights, warm = hinges_met(d, z, s, useless)
     gap, scale, steps, status, residual = mirror_step(z, s, eta, warm, tables, weights, q_hat)
     n, x_hat = int(a[HINGES]), flow_of(s, q_hat)
     paid = penalty(tables, weights, n, x)
@@ -125,9 +125,9 @@ def be_surprised(d: Dials, z: Sizes, s: Parts, futile: bool, before: Floats, x: 
     moved = distance_of(s, q_hat, s.q) + distance_of(s, s.q, s.q_hat)
     surprise = surprise_of(at_plan, at_best, moved, eta)
     charged = not d.patient or has_overflowed(d, s)
-    a[DRIFT] += forgiven(a[SHARE], owed(s, before), paid) + (0.0 if charged else surprise)
+    a[DRIFT] += margin_deficit(a[SHARE], charge(s, before), paid) + (0.0 if charged else surprise)
     a[INEXACTNESS] += inexactness(gap, z.H, eta)
-    a[ETA] = slower(eta, surprise if charged else 0.0, z.H, d.c_prime)
+    a[ETA] = slower_step(eta, surprise if charged else 0.0, z.H, d.c_prime)
     add_solve(a[LOG:], gap, scale, steps, status, residual)
     copy_vector(q_hat, s.q_hat)
     copy_vector(s.multipliers, s.start)
@@ -194,7 +194,7 @@ def write_weights(s: Parts, phi: Slope) -> bool:
 
 
 @glue
-def owed(s: Parts, before: Floats) -> float:
+def charge(s: Parts, before: Floats) -> float:
     """sum_i w_i x_i, where V grew by x."""
     total = 0.0
     for i in range(s.V.size):

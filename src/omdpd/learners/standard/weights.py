@@ -114,18 +114,18 @@ def surprise_of(at_plan: float, at_best: float, moved: float, eta: float) -> flo
 
 
 @short_rule
-def slower(eta: float, surprise: float, horizon: int, c_prime: float) -> float:
+def slower_step(eta: float, surprise: float, horizon: int, c_prime: float) -> float:
     """The next step size: 1 / eta' = 1 / eta + surprise / C', C' = H c'."""
     return 1.0 / (1.0 / eta + surprise / (horizon * c_prime))
 
 
 @short_rule
-def forgiven(share: float, owed: float, paid: float) -> float:
+def margin_deficit(share: float, charge: float, paid: float) -> float:
     """By how much the penalty `paid` at a plan is less than sum_i w_i x_i, where V grew by x.
 
     The certificate takes it for at least that, which it is unless the margins in its hinges are below zero.
     """
-    return max(owed - paid, 0.0) if share < 0.0 else 0.0
+    return max(charge - paid, 0.0) if share < 0.0 else 0.0
 
 
 @short_rule
