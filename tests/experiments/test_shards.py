@@ -186,6 +186,12 @@ def test_the_schema_refuses_what_the_reader_refuses(validator, tmp_path, before,
     assert validator.is_valid(tomllib.loads(text)) is not refused
 
 
+def test_the_schema_offers_no_setting_of_earlier_versions(validator):
+    properties = validator.schema["$defs"]["learners.ProximalOMDPD.standard"]["properties"]
+    assert "z" in properties
+    assert "layout" not in properties
+
+
 def test_the_command_prints_the_schema(tmp_path):
     said = subprocess.run([COMMAND, "schema"], capture_output=True, text=True, check=True)
     assert json.loads(said.stdout) == json.loads(json.dumps(experiment_schema(Registry.installed())))

@@ -11,6 +11,8 @@ from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import KINDS, Kind
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# Settings of earlier versions: files that have them are read, and nobody is offered them.
+NOT_OFFERED = {"layout"}
 
 
 def experiment_schema(registry: Registry) -> dict[str, Any]:
@@ -48,7 +50,9 @@ def _parts(registry: Registry, kind: Kind) -> dict[str, Any]:
         table = whole[reference["$ref"]]
         table["title"] = name
         table["properties"] = {
-            key: value if key == "name" else _or_grid(value) for key, value in table["properties"].items()
+            key: value if key == "name" else _or_grid(value)
+            for key, value in table["properties"].items()
+            if key not in NOT_OFFERED
         }
         found[f"{kind}.{name}"] = table
     return found
