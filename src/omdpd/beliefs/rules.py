@@ -260,14 +260,14 @@ def value_bonus(
 
 # ------------------------------------------------------------------------------------------------------ margins
 # A margin under which no plan exists falls by this factor per episode, and otherwise grows back by that one.
-FALL, GROWTH, LEAST = 0.8, 1.1, 0.05
+MARGIN_DECAY, MARGIN_GROWTH, MIN_SHARE = 0.8, 1.1, 0.05
 # Where tables are revealed and no plan meets them even so, the belief itself is wrong: it falls on by this much per
 # episode, down to as many standard errors below the estimate as it would be above, and comes back half as fast.
-DESCENT, LOWEST = 0.05, -1.0
+SHARE_STEP, SHARE_FLOOR = 0.05, -1.0
 # A lifted row that is exceeded by more than this share of H is not held.
 EXCEEDED = 1e-6
 # Tables that differ from all remembered ones by this share of their size, on average, never repeat.
-NOVEL, FORGET = 0.25, 0.125
+NOVELTY_LIMIT, NOVELTY_RATE = 0.25, 0.125
 # A revealed table is known exactly, and so is most of what a plan costs under it: the same dial buys more there.
 REVEALED = 1.5
 # Episodes after which standard errors of safety that change with time begin to.
@@ -288,24 +288,24 @@ def margin_share(share: float, exceeded: bool, revealed: bool) -> float:
     (0.8, 0.55, 0.0)
     """
     if exceeded:
-        if share > LEAST or not revealed:
-            return max(FALL * share, LEAST)
-        return max(share - DESCENT, LOWEST)
-    if share < LEAST:
-        return share + DESCENT / 2.0
-    return min(GROWTH * share, 1.0)
+        if share > MIN_SHARE or not revealed:
+            return max(MARGIN_DECAY * share, MIN_SHARE)
+        return max(share - SHARE_STEP, SHARE_FLOOR)
+    if share < MIN_SHARE:
+        return share + SHARE_STEP / 2.0
+    return min(MARGIN_GROWTH * share, 1.0)
 
 
 @short_rule
 def novelty_after(novelty: float, distance: float) -> float:
     """How far revealed tables have been from the remembered ones, with one more that was so far."""
-    return (1.0 - FORGET) * novelty + FORGET * distance
+    return (1.0 - NOVELTY_RATE) * novelty + NOVELTY_RATE * distance
 
 
 @short_rule
 def margin_is_useless(overflowed: bool, novelty: float) -> bool:
     """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""
-    return overflowed and novelty > NOVEL
+    return overflowed and novelty > NOVELTY_LIMIT
 
 
 @short_rule
