@@ -7,6 +7,7 @@ rule that reads it, and nowhere else.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -137,10 +138,12 @@ def reward_levels(sums: Floats, visits: Floats, coin: float) -> tuple[float, flo
     return mean, hope, coin * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
 
 
-@rule
-def unit_cost(d: float, n: float) -> float:
-    """A cost, or the sum of n of them, as if its range were [0, 1]: u = (d + n) / 2."""
+def units_of_cost(d: Any, n: Any) -> Any:
+    """A cost, or the sum of n of them, as if its range were [0, 1]: u = (d + n) / 2; of numbers or arrays."""
     return (d + n) / 2.0
+
+
+unit_cost = rule(units_of_cost)
 
 
 @glue

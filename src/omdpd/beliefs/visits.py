@@ -19,6 +19,7 @@ import numpy as np
 
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.keys import bounds, distinct, joined
+from omdpd.beliefs.rules import units_of_cost
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
@@ -59,7 +60,7 @@ class Visits:
         costs = np.zeros((len(self.cost_sum), row_keys.size))
         squares = costs
         if isinstance(feedback, BanditFeedback):
-            costs, squares = feedback.costs, ((feedback.costs + 1.0) / 2.0) ** 2
+            costs, squares = feedback.costs, units_of_cost(feedback.costs, 1.0) ** 2
         return Visits(
             self.order, self.shape, rows,
             _summed(self.visits, np.ones(row_keys.size), rows.size, place, at),
