@@ -55,14 +55,14 @@ class Lists(NamedTuple):
 Laid = Tables | Lists
 
 
-def either(of_tables: Callable[..., Any], of_lists: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of laid-out rows that is one or the other by their type, compiled or not."""
+def either(of_tables: Callable[..., Any], of_lists: Callable[..., Any], tables: type = Tables) -> Callable[..., Any]:
+    """A function of what lies in tables or in lists that is one or the other by its type, compiled or not."""
 
     def ask(g: Any, *rest: Any) -> Any:
-        return (of_tables if isinstance(g, Tables) else of_lists)(g, *rest)
+        return (of_tables if isinstance(g, tables) else of_lists)(g, *rest)
 
     def pick(g: Any, *rest: Any) -> Any:
-        return of_tables if g.instance_class is Tables else of_lists
+        return of_tables if g.instance_class is tables else of_lists
 
     overload(ask, jit_options=RULE, strict=False)(pick)
     return ask

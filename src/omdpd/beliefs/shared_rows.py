@@ -1,6 +1,7 @@
 """The beliefs of the standard learner by rows of the graph of what was visited.
 
-The rules are those of tables (`rules`, `rows`); only the linear algebra differs.  Counts come by pair (see `visits`).
+The rules are those of tables (`rules`, `rows`, `assembly`); only the linear algebra differs.  Counts come by pair: see
+`visits`.
 """
 
 from __future__ import annotations
@@ -11,24 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from omdpd.beliefs import rules
+from omdpd.beliefs.assembly import InLists, Sums, believe_cost, expected_reward, lift_of_estimate, price_of
 from omdpd.beliefs.confidence import Estimate
 from omdpd.beliefs.evidence import Scores
 from omdpd.beliefs.keys import bounds, distinct
 from omdpd.beliefs.layouts import Layout
 from omdpd.beliefs.margins import Caution
-from omdpd.beliefs.pooling import places, share_laws, share_rows
-from omdpd.beliefs.rows import (
-    Charged,
-    Errors,
-    Expected,
-    Lists,
-    Own,
-    cost_variance,
-    noise_variance,
-    write_cost,
-    write_reward,
-    write_shares_of,
-)
+from omdpd.beliefs.pooling import places, share_laws
+from omdpd.beliefs.rows import Charged, Errors, Lists, Own, cost_variance, write_reward, write_shares_of
 from omdpd.beliefs.standard import Prices, SharingEstimator
 from omdpd.beliefs.visits import Visits
 from omdpd.jit.decorators import entry
@@ -122,8 +113,8 @@ def believe_rows(
     reward_score, cost_score, stationary = scores
     z, share, exploration, persistence, n_rows = dials
     E, H = plan.size, g.layers.size - 1
-    r, r_own, r_common, cost_noise = np.empty(E), np.empty(E), np.empty(E), np.zeros(E)
-    chosen, sums, noise, seen = np.empty(E), np.empty(n.size), np.empty(E), np.zeros((2 + len(cost_sum), E))
+    chosen, work, cost_noise, seen = np.empty(E), np.empty((3, E)), np.zeros(E), np.zeros((2 + len(cost_sum), E))
+    noise, known, where = work[0], Errors(work[1], work[2]), InLists(pairs, place, ends)
     for e in range(E):
         if place[e] >= 0:
             seen[0, e], seen[1, e] = n[place[e]], reward_sum[place[e]]
@@ -131,27 +122,15 @@ def believe_rows(
                 seen[2 + i, e] = cost_sum[i, place[e]]
     write_shares_of(g, plan, chosen)
     for i in range(len(cost_sum)):
-        for k in range(n.size):
-            sums[k] = rules.unit_cost(cost_sum[i, k], n[k])
-        m, trust = rules.best_pair(cost_score[i], stationary)
-        share_rows(pairs, place, ends, sums, n, m, rules.overall_mean(sums.sum(), n.sum()), trust, r, r_own, r_common)
-        coin = rules.noise_share(sums, cost_squares[i], n)
-        price = charged.prices[i] if i < charged.prices.size else 0.0
-        write_cost(r, r_own, r_common, coin, price, cost[i], noise, cost_noise)
+        met = Sums(n, cost_sum[i], cost_squares[i], cost_score[i], stationary)
+        believe_cost(where, met, price_of(charged.prices, i), cost[i], noise, known, cost_noise)
         lift = 0.0
         if z > 0.0:
-            variance = cost_variance(g, plan, chosen, cost[i], errors)
-            variance += noise_variance(g, plan, noise, Errors(r_own, r_common), np.empty((2, E)))
-            lift = rules.margin(z, share, variance, H, False)
+            lift = lift_of_estimate(g, (plan, chosen), cost[i], noise, (errors, known), z, share)
         for e in range(E):
             lifted[i, e] = cost[i, e] + lift
-    coin = rules.noise_share(reward_sum, reward_squares, n)
-    base, hope, floor = rules.reward_levels(reward_sum, n, coin)
-    m = rules.best_weight(reward_score[:, 0], stationary)
-    if persistence == 0.0:
-        base = hope
-    share_rows(pairs, place, ends, reward_sum, n, m, base, rules.TRUST, r, r_own, r_common)
-    expected = Expected(r, r_own, r_common, coin, m, hope, floor)
+    met = Sums(n, reward_sum, reward_squares, reward_score, stationary)
+    expected = expected_reward(where, met, persistence, E)
     own = Own(seen[0], seen[1], seen[2:], moves, n.sum() / H, n_rows, persistence)
     write_reward(g, errors, own, expected, cost_noise, charged, exploration, reward)
 

@@ -11,19 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from omdpd.beliefs import rules
+from omdpd.beliefs.assembly import InTables, Sums, believe_cost, expected_reward, lift_of_estimate, price_of
 from omdpd.beliefs.memory import KEPT, LABELS, distance, overflowed
-from omdpd.beliefs.pooling import share_kernel, share_table
-from omdpd.beliefs.rows import (
-    Charged,
-    Errors,
-    Expected,
-    Own,
-    Tables,
-    cost_variance,
-    noise_variance,
-    write_cost,
-    write_reward,
-)
+from omdpd.beliefs.pooling import share_kernel
+from omdpd.beliefs.rows import Charged, Errors, Own, Tables, cost_variance, write_reward
 from omdpd.beliefs.rules import errors_for, margin, margin_is_useless, novelty_after
 from omdpd.jit.decorators import glue, rule
 from omdpd.learners.standard.state import HINGES, NOVELTY, SHARE, STARTED, Parts, Sizes, kept_of
@@ -66,34 +57,21 @@ def dials_of(given: Floats) -> Dials:
 def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     """Step 1: kernel, costs, rewards with their bonus, and hinges; whether old multipliers fit the hinges."""
     past, E, R, n_costs = s.past, s.past.visits.size, z.S * z.A, z.I if d.bandit else 0
-    errors, work = np.empty((3, n_costs, E)), np.zeros((4, E))
+    errors, cost_noise, where = np.empty((3, n_costs, E)), np.zeros(E), InTables(R)
     noise, own, common = errors[0], errors[1], errors[2]
-    r, r_own, r_common, cost_noise = work[0], work[1], work[2], work[3]
     m = rules.best_weight(past.kernel_score, d.stationary)
     share_kernel(past.transitions, past.visits, R, m, s.kernel, s.own, s.common)
     for i in range(n_costs):
-        sums, u = r, r_own  # written anew below
-        for e in range(E):
-            sums[e] = rules.unit_cost(past.cost_sum[i, e], past.visits[e])
-        m, trust = rules.best_pair(past.cost_score[i], d.stationary)
-        base = rules.overall_mean(sum_of_vector(sums), sum_of_vector(past.visits))
-        share_table(sums, past.visits, R, m, base, trust, u, own[i], common[i])
-        coin, price = rules.noise_share(sums, past.cost_squares[i], past.visits), prices[i] if i < prices.size else 0.0
-        write_cost(u, own[i], common[i], coin, price, s.cost[i], noise[i], cost_noise)
-    coin = rules.noise_share(past.reward_sum, past.reward_squares, past.visits)
-    base, hope, floor = rules.reward_levels(past.reward_sum, past.visits, coin)
-    m = rules.best_weight(past.reward_score[:, 0], d.stationary)
-    if d.persistence == 0.0:
-        base = hope
-    share_table(past.reward_sum, past.visits, R, m, base, rules.TRUST, r, r_own, r_common)
+        met = Sums(past.visits, past.cost_sum[i], past.cost_squares[i], past.cost_score[i], d.stationary)
+        believe_cost(where, met, price_of(prices, i), s.cost[i], noise[i], Errors(own[i], common[i]), cost_noise)
+    met = Sums(past.visits, past.reward_sum, past.reward_squares, past.reward_score, d.stationary)
     write_reward(
         Tables(z.H, z.S, z.A, s.kernel), Errors(s.own, s.common),
         Own(
             past.visits, past.reward_sum, past.cost_sum[:n_costs], Tables(z.H, z.S, z.A, past.transitions),
             sum_of_vector(past.visits) / z.H, E, d.persistence,
         ),
-        Expected(r, r_own, r_common, coin, m, hope, floor), cost_noise, Charged(prices, s.tables), d.exploration,
-        s.reward,
+        expected_reward(where, met, d.persistence, E), cost_noise, Charged(prices, s.tables), d.exploration, s.reward,
     )  # fmt: skip
     if d.bandit:
         return write_estimated_hinges(d, z, s, noise, own, common)
@@ -115,9 +93,9 @@ def write_estimated_hinges(d: Dials, z: Sizes, s: Parts, noise: Floats, own: Flo
         lift = 0.0
         if started and d.z > 0.0:
             # The policy in the state is still that of the last plan.
-            variance = cost_variance(g, s.plan, s.policy, s.cost[i], Errors(s.own, s.common))
-            variance += noise_variance(g, s.plan, noise[i], Errors(own[i], common[i]), np.empty((2, s.plan.size)))
-            lift = margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, False)
+            errors = Errors(s.own, s.common), Errors(own[i], common[i])
+            z_now = errors_now(d, z, s)
+            lift = lift_of_estimate(g, (s.plan, s.policy), s.cost[i], noise[i], errors, z_now, s.account[SHARE])
         for e in range(s.plan.size):
             s.tables[i, e] = s.cost[i, e] + lift
         s.hinge_weights[i] = s.weights[i]
