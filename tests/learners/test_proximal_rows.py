@@ -14,7 +14,7 @@ from omdpd.play.guards import check_footprint
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
-from omdpd.problem.memory import TooLargeError
+from omdpd.problem.machine_memory import TooLargeError
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.solvers import graph_step as graph_steps
 from omdpd.solvers.graph import Graph

@@ -5,7 +5,7 @@ import pytest
 
 from omdpd import CMDP, InvalidInputError
 from omdpd.play.simulate import trajectory_under
-from omdpd.problem.memory import TooLargeError
+from omdpd.problem.machine_memory import TooLargeError
 from omdpd.problem.spent import size_with_spent
 
 
@@ -109,7 +109,7 @@ def test_bad_levels_are_named_and_a_size_is_told_before_anything_is_built(monkey
     with pytest.raises(InvalidInputError, match=r"chance is 1\.5"):
         cmdp.with_spent(0, [0, 1], 1.5)
     assert size_with_spent(cmdp, range(9))[0] == 40
-    monkeypatch.setattr("omdpd.problem.memory.machine_bytes", lambda: 1000)
+    monkeypatch.setattr("omdpd.problem.machine_memory.machine_bytes", lambda: 1000)
     with pytest.raises(TooLargeError, match="a problem of 40 states needs about"):
         cmdp.with_spent(0, range(9))
 

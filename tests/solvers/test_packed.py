@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omdpd import CMDP, InvalidInputError, Policy
-from omdpd.problem.memory import TooLargeError
+from omdpd.problem.machine_memory import TooLargeError
 from omdpd.solvers import packed as packing
 from omdpd.solvers.packed import Packed, code_type, room_for
 from omdpd.solvers.sweeps import occupancy_under

@@ -212,10 +212,10 @@ def test_a_model_beyond_memory_is_refused_before_it_is_made(tmp_path, monkeypatc
         branch_to_probability_bin=np.ones(2 * n - 1, "<f8").tobytes(), state_is_initial_bin=bytes([255] * (n // 8)),
     )  # fmt: skip
     parts["index.json"] = b"{}"
-    monkeypatch.setattr("omdpd.problem.memory.machine_bytes", lambda: 10**9)
+    monkeypatch.setattr("omdpd.problem.machine_memory.machine_bytes", lambda: 10**9)
     with pytest.raises(InvalidInputError, match=r"20000 states with 20000 choices needs about 3\.2 GB"):
         read_umb(written(tmp_path, parts))
-    monkeypatch.setattr("omdpd.problem.memory.machine_bytes", lambda: 300)
+    monkeypatch.setattr("omdpd.problem.machine_memory.machine_bytes", lambda: 300)
     with pytest.raises(InvalidInputError, match="2 states with 2 choices needs about"):
         umb_problem(written(tmp_path, members()), "gold", ["steps"], 1.0, 2)
 

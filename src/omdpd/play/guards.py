@@ -19,7 +19,7 @@ import numpy as np
 from omdpd.learners.protocol import Learner
 from omdpd.play.compiled.episode import are_laws
 from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, InvalidInputError, as_policy
-from omdpd.problem.memory import GIGABYTE, refuse_beyond_memory
+from omdpd.problem.machine_memory import GIGABYTE, refuse_beyond_memory
 from omdpd.problem.setting import Setting
 from omdpd.solvers.regions import Box
 from omdpd.storage.packing import pack

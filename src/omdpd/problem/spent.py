@@ -14,7 +14,7 @@ import numpy.typing as npt
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_table, check_number, one_step
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.laws import SparseLaws
-from omdpd.problem.memory import refuse_beyond_memory
+from omdpd.problem.machine_memory import refuse_beyond_memory
 from omdpd.problem.tables import wide
 
 # Sums that differ from a level by less, relative to the last one, are equal to it.

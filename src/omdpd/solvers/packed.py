@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_policy
-from omdpd.problem.memory import TooLargeError, refuse_beyond_memory
+from omdpd.problem.machine_memory import TooLargeError, refuse_beyond_memory
 from omdpd.solvers.compiled.listed import Codes
 
 # Codes of more bytes than this are kept in a file without a name, which is gone with them.

@@ -18,8 +18,8 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.machine_memory import refuse_beyond_memory
 from omdpd.problem.markup import facts_html, table_html
-from omdpd.problem.memory import refuse_beyond_memory
 from omdpd.problem.tables import limit_name, long_run_name
 from omdpd.solvers.columns import PlayedProblem, Problem
 from omdpd.solvers.long_run import LongRunProblem

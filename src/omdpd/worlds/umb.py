@@ -35,7 +35,7 @@ import numpy.typing as npt
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError, positive_integer, shortened, shown
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.laws import laws_of_entries
-from omdpd.problem.memory import refuse_beyond_memory
+from omdpd.problem.machine_memory import refuse_beyond_memory
 from omdpd.problem.tables import ASKED_FOR, Budget
 from omdpd.storage.atomic import opened_plain
 from omdpd.worlds.files import LIMITS, check_digest
