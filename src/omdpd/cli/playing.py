@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from omdpd.cli.progress import LiveView
+from omdpd.cli.live_view import LiveView
 from omdpd.experiments.executors import Place, executor
 from omdpd.experiments.experiment import forget, run_experiment, suitable_runs, write_experiment
 from omdpd.experiments.first_use import compile_for

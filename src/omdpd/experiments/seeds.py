@@ -14,7 +14,7 @@ from omdpd.natures.protocol import Nature
 from omdpd.play.history import History, Watched, play_history
 from omdpd.play.identity import whole_episodes
 from omdpd.play.logs import Log
-from omdpd.play.progress import progress_bar
+from omdpd.play.progress_bar import progress_bar
 from omdpd.play.rows import Row
 from omdpd.play.scene import Metric
 from omdpd.play.start import Before, Start, setting_in_units

@@ -17,7 +17,7 @@ from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
 from omdpd.learners.protocol import Learner
 from omdpd.play.logs import Log
-from omdpd.play.progress import progress_bar
+from omdpd.play.progress_bar import progress_bar
 from omdpd.play.session import Session
 from omdpd.play.start import Start
 from omdpd.problem.arrays import InvalidInputError, named, positive_integer, shown, whole_number
