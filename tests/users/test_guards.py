@@ -31,7 +31,7 @@ from omdpd.learners.dope import DOPE
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.triple_q import TripleQ
 from omdpd.play import guards
-from omdpd.problem import memory
+from omdpd.problem import machine_memory
 
 H, S, A = 3, 2, 2
 
@@ -249,7 +249,7 @@ def test_what_does_not_fit_into_the_machine_is_refused_before_anything_large_is_
 
 
 def test_run_and_learn_ask_before_they_allocate(monkeypatch):
-    monkeypatch.setattr(memory, "machine_bytes", lambda: 10**7)
+    monkeypatch.setattr(machine_memory, "machine_bytes", lambda: 10**7)
     rng = np.random.default_rng(0)
     kernel = rng.dirichlet(np.ones(300), (300, 2))
     cmdp = CMDP.from_arrays(kernel, rng.random((300, 2)), rng.random((300, 2)), budget=5.0, horizon=20)
@@ -258,7 +258,7 @@ def test_run_and_learn_ask_before_they_allocate(monkeypatch):
     with pytest.raises(InvalidInputError, match="OMDPD on 501 states, 6 actions and 15 steps needs about"):
         learn("Taxi-v4", OMDPD.tuned(), 1, horizon=15, budget=9.0, cost=lambda s, a, t: float(a < 4))
     several = CMDP.from_arrays(kernel, cmdp.reward[0], rng.random((2, 300, 2)), budget=8.0, horizon=20)
-    monkeypatch.setattr(memory, "machine_bytes", lambda: 5 * 10**5)
+    monkeypatch.setattr(machine_memory, "machine_bytes", lambda: 5 * 10**5)
     with pytest.raises(InvalidInputError, match="solving a problem of 300 states, 2 actions and 20 steps needs about"):
         several.solve()
 

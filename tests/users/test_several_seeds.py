@@ -11,7 +11,7 @@ from omdpd.learners.dope import DOPE
 from omdpd.learners.opdop import OPDOP
 from omdpd.learners.oracle import Oracle
 from omdpd.learners.sops import SOPS
-from omdpd.play import progress
+from omdpd.play import progress_bar
 from tests.references.instances import random_cmdp
 from tests.references.real_commands import PATIENCE
 
@@ -125,8 +125,8 @@ def test_without_a_terminal_there_are_lines_if_they_are_wanted_and_only_then(cap
 def test_a_terminal_shows_a_bar_that_is_gone_at_the_end_even_of_work_that_failed(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "REFRESH", 0.0)
+    monkeypatch.setattr(progress_bar, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress_bar, "REFRESH", 0.0)
 
     def fail(cmdp, met, policy):
         raise ZeroDivisionError
