@@ -58,8 +58,11 @@ class Solution:
 
     @cached_property
     def slater_gap(self) -> float:
-        """max over policies of the least room below any budget; negative where the budgets are impossible."""
-        return self.study.room(self.cmdp.cost_scale)
+        """max over policies of the least room below any budget; negative where the budgets are impossible.
+
+        It is infinite where no constraint has a limit.
+        """
+        return self.study.room(self.cmdp.cost_scale, ~self.cmdp.unlimited)
 
     @property
     def occupancy(self) -> Floats:
@@ -118,7 +121,7 @@ class Solution:
         text = [] if self.feasible else [self.impossible]
         what = "best safe value" if self.feasible else "the nearest policy earns"
         text += [f"{what:<32} {found.value:.6f}", f"{'without constraints':<32} {self.free_value:.6f}"]
-        text.append(f"{'Slater gap':<32} {self.slater_gap:.6f}")
+        text += [f"{'Slater gap':<32} {self.slater_gap:.6f}"] if self.slater_gap < np.inf else []
         for i, name in enumerate(self.constraints):
             price = f"; one more unit of budget earns {self.shadow_prices[i]:.6g}" if self.feasible else ""
             least = f" (least possible {self.least_costs[i]:.6g})"
@@ -137,7 +140,7 @@ class Solution:
         found = self.evaluation
         facts = {
             "best safe value": self.impossible or f"{found.value:.6g}",
-            "without constraints": f"{self.free_value:.6g}", "Slater gap": f"{self.slater_gap:.6g}",
+            "without constraints": f"{self.free_value:.6g}", "Slater gap": limit_name(self.slater_gap),
         }  # fmt: skip
         head = ("constraint", "budget", "cost", "least possible", "one more unit of budget earns")
         columns = (found.costs, self.least_costs, self.shadow_prices)

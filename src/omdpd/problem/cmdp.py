@@ -162,13 +162,14 @@ class CMDP:
         """
         r, c = numbers("reward", reward), numbers("cost", cost)
         mask = as_mask(allowed, sizes(r, transition))
-        if mask is not None:
-            transition, r, c = mask.law(transition, axes), mask.instead(r), mask.instead(c)
         gamma = as_discount(discount, criterion, horizon)
-        laws, once = read_laws(transition, sizes(r, transition), horizon if gamma is None else 1, axes)
+        seen = None if mask is None else mask.allowed
+        laws, once = read_laws(transition, sizes(r, transition), horizon if gamma is None else 1, axes, seen)
         H, S, A = laws.shape
-        steps = long_run_steps(gamma, H)
+        steps, mask = long_run_steps(gamma, H), fitted(mask, H)
         r, c = with_steps(r, c, laws.shape, once)
+        if mask is not None:
+            laws, r, c = mask.laws(laws), mask.everywhere(r), mask.everywhere(c)
         r = as_table("reward", r, ["step", "state", "action"], [r.shape[0], S, A])
         low, high = as_range("reward_range", reward_range)
         within("reward", r, low, high, ["step", "state", "action"], "give the range of rewards as reward_range")
@@ -182,7 +183,7 @@ class CMDP:
         c = over_steps(c / wide(scale), H, 1)
         return CMDP(
             laws, mu, over_steps(r, H, 0), c, b / scale, scale, unlimited=free, reward_range=(low, high),
-            discount=gamma, mask=fitted(mask, H),
+            discount=gamma, mask=mask,
         )  # fmt: skip
 
     @staticmethod
@@ -211,13 +212,15 @@ class CMDP:
         H, *pair = (positive_integer(name, n) for name, n in zip(names, sizes, strict=True))
         S, A = pair
         mask = as_mask(allowed, (S, A))
-        place = np.broadcast_to(np.arange(A), (S, A)) if mask is None else mask.place[0]
+        ever = np.ones((S, A), bool) if mask is None else mask.ever
+        asked = np.where(ever, np.arange(A), ever.argmax(axis=1)[:, None])  # of others nothing is asked
         rewards, costs = (
-            filled_tables(lambda s, a, f=f: f(s, int(place[s, a])), (S, A), name)
+            filled_tables(lambda s, a, f=f: f(s, int(asked[s, a])), (S, A), name)
             for name, f in (("reward", reward), ("cost", cost))
         )
+        given = None if mask is None else mask.allowed
         return CMDP.from_arrays(
-            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=allowed
+            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=given
         )
 
     @property

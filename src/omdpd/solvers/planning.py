@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats
 from omdpd.problem.laws import Laws
 from omdpd.solvers.columns import (
+    ROUNDING,
     AnyProblem,
     Mixture,
     PlayedProblem,
@@ -54,10 +56,19 @@ class Study:
         """The least and the largest optimal multiplier of a single table that some policy meets (None: no largest)."""
         return price_range(self.problem, self.mixture, self.least[0])
 
-    def room(self, units: Floats) -> float:
-        """max_q min_j -u_j d_j.q: how far the safest policy stays below every budget; negative where none does."""
-        if len(units) == 1:
-            return 0.0 - float(units[0] * self.least[0].costs[0])
+    def room(self, units: Floats, limited: npt.NDArray[np.bool_]) -> float:
+        """max_q min_j -u_j d_j.q over the limited tables: the room of the safest policy; infinite if none is limited.
+
+        It is negative where no policy meets all budgets.  Tables without a limit have budgets far beyond their costs:
+        in units of their own they are never the largest.
+        """
+        if not limited.any():
+            return np.inf
+        least = np.array([vertex.costs[j] for j, vertex in enumerate(self.least)])
+        far = 2.0 * max(float(np.abs(units * least)[limited].max()), 1.0)
+        units = np.where(limited, units, far / np.maximum(np.abs(least), ROUNDING))
+        if limited.sum() == 1:
+            return 0.0 - float((units * least)[limited][0])
         known = (*self.mixture.vertices, *self.least)
         return 0.0 - float((safest_mixture(self.problem, known=known, units=units).costs * units).max())
 

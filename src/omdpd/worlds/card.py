@@ -82,8 +82,12 @@ class ProblemCard:
 
     @cached_property
     def slater_gap(self) -> float:
-        """max_q min_i -d_i.q, as learners see costs; negative where no policy meets every budget."""
-        return self.study.room(np.ones(len(self.constraints)))
+        """max_q min_i -d_i.q, as learners see costs; negative where no policy meets every budget.
+
+        Constraints without a limit do not count: it is infinite where there are no others.
+        """
+        limited = np.array([constraint.budget < np.inf for constraint in self.constraints])
+        return self.study.room(np.ones(len(self.constraints)), limited)
 
     def _repr_html_(self) -> str:
         """The card in a notebook."""
@@ -93,7 +97,7 @@ class ProblemCard:
         facts = {
             "states, actions, steps": f"{S}, {A}, {length}",
             "best safe value": none if self.value is None else f"{self.value:.6g}",
-            "without constraints": f"{self.free_value:.6g}", "Slater gap": f"{self.slater_gap:.6g}",
+            "without constraints": f"{self.free_value:.6g}", "Slater gap": limit_name(self.slater_gap),
         }  # fmt: skip
         head = ("constraint", "budget", "least possible", "reward-optimal", "one more unit of budget earns")
         rows = [
@@ -126,9 +130,9 @@ class ProblemCard:
         else:
             lost = self.free_value - self.value
             text.append(f"best safe value                  {self.value:.6f} (the constraints cost {lost:.6f})")
-        text.append(
-            f"Slater gap                       {self.slater_gap:.6f}{self._gap_units}{_gap_meaning(self.slater_gap)}"
-        )
+        if self.slater_gap < np.inf:
+            meaning = _gap_meaning(self.slater_gap)
+            text.append(f"Slater gap                       {self.slater_gap:.6f}{self._gap_units}{meaning}")
         for constraint in self.constraints:
             text += _constraint_lines(constraint, self.feasible)
         if self.scenarios:
