@@ -35,10 +35,10 @@ BUDGETS = {
 }
 # Rooms that are still above: lines of code, and why.
 ABOVE = {
-    ("problem",): (1350, "allowed actions, also for learners, and budgets that are spent are new"),
+    ("problem",): (1430, "allowed actions, also for learners, and budgets that are spent, also by chance, are new"),
     ("solvers",): (
-        6290,
-        "long-run averages and packed plans are new; steps on boxes, kernels and graphs share little of their Newton",
+        6370,
+        "long-run averages, packed plans and hard limits are new; steps on boxes, kernels and graphs share little",
     ),
     ("storage",): (
         1530,
@@ -51,22 +51,22 @@ ABOVE = {
     ),
     ("worlds", "natures"): (1990, "models that others wrote, with the names of their states, are new"),
     ("play",): (
-        3800,
+        3860,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (
-        2620,
+        2640,
         "names from files, packages and plugins are one registry; the tuner narrows down in stages",
     ),
     ("report",): (3030, "the page and the figures say the same things in two languages; figures by episode are new"),
     ("serve",): (780, "a look at a session that another process has open came on top"),
     ("gym", "cli", "testing"): (
-        2770,
+        2790,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 32_870
+IN_ALL = 33_130
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

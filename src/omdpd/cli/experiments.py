@@ -76,7 +76,7 @@ def paper(
 @plays()
 def run(
     plan: Plan,
-    file: Annotated[Path, typer.Argument(help="An experiment in TOML; `omdpd new` writes a first one.")],
+    file: Annotated[Path, typer.Argument(help="An experiment in TOML (`omdpd new` writes one), or a problem file.")],
     out: Annotated[Path | None, typer.Option(help="Where results go (results/<name of the file>).")] = None,
     plugin: Plugins = None,
     set_: Annotated[
@@ -90,7 +90,7 @@ def run(
 ) -> None:
     """Run an experiment from a file.
 
-    The same command again resumes it.
+    The same command again resumes it.  Of a problem file (.npz, or .umb with --set) the default learner plays it.
     """
     experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem

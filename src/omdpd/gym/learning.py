@@ -21,6 +21,7 @@ from omdpd.play.progress import progress_bar
 from omdpd.play.session import Session
 from omdpd.play.start import Start
 from omdpd.problem.arrays import InvalidInputError, positive_integer, shown, whole_number
+from omdpd.problem.masks import Allowed
 from omdpd.problem.setting import Feedback
 from omdpd.problem.strangers import strangers_code
 
@@ -52,7 +53,7 @@ def learn(
     n_states: int | None = None,
     max_entries: int | None = MAX_ENTRIES,
     truncation: Truncation = "refuse",
-    allowed: npt.ArrayLike | None = None,
+    allowed: Allowed = None,
     logged: Log | Sequence[Feedback] = (),
     start: Start = "safe",
     checkpoint: str | Path | None = None,

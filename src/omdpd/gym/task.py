@@ -41,6 +41,7 @@ from omdpd.problem.arrays import (
     positive_integer,
     shown,
 )
+from omdpd.problem.masks import Allowed, as_mask, fitted
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.problem.strangers import strangers_code
 
@@ -96,7 +97,8 @@ class Task:
     truncation
         What an episode is that the environment cuts short: refused, or (``"end"``) ended.
     allowed
-        Which actions exist, (S, A), if that is known in advance: a learner then has no number for the others.
+        Which actions exist, if that is known in advance: (S, A), (H, S, A), or a function of state and action.  A
+        learner then has no number for the others.
     """
 
     env: Any
@@ -111,7 +113,7 @@ class Task:
     max_entries: int | None = MAX_ENTRIES
     observation_cost: ObservationCost | None = None
     truncation: Truncation = "refuse"
-    allowed: npt.ArrayLike | None = None
+    allowed: Allowed = None
 
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
@@ -187,11 +189,12 @@ class Task:
             start = _start(self.env, "observation_space")
             for observation in np.flatnonzero(law > 0.0):
                 mu[self.state(start + int(observation))] += law[observation]
-        allowed = None
-        if self.allowed is not None:
-            known = as_table("allowed", self.allowed, ["state", "action"], [S, A])
+        mask, allowed = fitted(as_mask(self.allowed, (S, A)), self.horizon), None
+        if mask is not None:
             # In the added states one action is as good as another: they have the first alone.
-            allowed = np.concatenate([known, np.eye(1, A).repeat(1 + before, axis=0)])
+            added = np.eye(1, A, dtype=bool).repeat(1 + before, axis=0)
+            allowed = np.stack([np.concatenate([known, added]) for known in mask.allowed])
+            allowed = np.concatenate([allowed[:1], allowed]) if before and len(allowed) > 1 else allowed
         sizes = self.horizon + before, S + 1 + before, A, self.limits.size
         return Setting(*sizes, mu, n_episodes, "bandit", allowed=allowed)
 

@@ -162,13 +162,14 @@ class CMDP:
         """
         r, c = numbers("reward", reward), numbers("cost", cost)
         mask = as_mask(allowed, sizes(r, transition))
-        if mask is not None:
-            transition, r, c = mask.law(transition, axes), mask.instead(r), mask.instead(c)
         gamma = as_discount(discount, criterion, horizon)
-        laws, once = read_laws(transition, sizes(r, transition), horizon if gamma is None else 1, axes)
+        seen = None if mask is None else mask.allowed
+        laws, once = read_laws(transition, sizes(r, transition), horizon if gamma is None else 1, axes, seen)
         H, S, A = laws.shape
-        steps = long_run_steps(gamma, H)
+        steps, mask = long_run_steps(gamma, H), fitted(mask, H)
         r, c = with_steps(r, c, laws.shape, once)
+        if mask is not None:
+            laws, r, c = mask.laws(laws), mask.everywhere(r), mask.everywhere(c)
         r = as_table("reward", r, ["step", "state", "action"], [r.shape[0], S, A])
         low, high = as_range("reward_range", reward_range)
         within("reward", r, low, high, ["step", "state", "action"], "give the range of rewards as reward_range")
@@ -182,7 +183,7 @@ class CMDP:
         c = over_steps(c / wide(scale), H, 1)
         return CMDP(
             laws, mu, over_steps(r, H, 0), c, b / scale, scale, unlimited=free, reward_range=(low, high),
-            discount=gamma, mask=fitted(mask, H),
+            discount=gamma, mask=mask,
         )  # fmt: skip
 
     @staticmethod
@@ -211,13 +212,15 @@ class CMDP:
         H, *pair = (positive_integer(name, n) for name, n in zip(names, sizes, strict=True))
         S, A = pair
         mask = as_mask(allowed, (S, A))
-        place = np.broadcast_to(np.arange(A), (S, A)) if mask is None else mask.place[0]
+        ever = np.ones((S, A), bool) if mask is None else mask.ever
+        asked = np.where(ever, np.arange(A), ever.argmax(axis=1)[:, None])  # of others nothing is asked
         rewards, costs = (
-            filled_tables(lambda s, a, f=f: f(s, int(place[s, a])), (S, A), name)
+            filled_tables(lambda s, a, f=f: f(s, int(asked[s, a])), (S, A), name)
             for name, f in (("reward", reward), ("cost", cost))
         )
+        given = None if mask is None else mask.allowed
         return CMDP.from_arrays(
-            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=allowed
+            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=given
         )
 
     @property
@@ -293,15 +296,25 @@ class CMDP:
         return changed.with_scenarios(named)
 
     def with_spent(
-        self, constraint: int, levels: npt.ArrayLike, chance: float = 0.0, *, round_up: bool = False
+        self,
+        constraint: int,
+        levels: npt.ArrayLike,
+        chance: float = 0.0,
+        *,
+        round_up: bool = False,
+        outcomes: Any = None,
     ) -> CMDP:
         """The same problem with what a constraint has cost so far in its state, and a limit at the last level.
 
         It has one more constraint: the chance that an episode ever costs more than ``levels[-1]`` (in the user's
         units) is at most `chance`; 0 is a hard limit.  It is exact where every sum of costs up to there is a level;
-        with ``round_up=True`` sums between levels count as the upper one, which is safe.  Costs are the tables, without
-        noise.  State s after spending level i is state ``i S + s``; scenarios are left behind.  What does not fit into
-        this machine is refused before it is built; `omdpd.problem.spent.size_with_spent` says how large it would be.
+        with ``round_up=True`` sums between levels count as the upper one, which is safe.  State s after spending level
+        i is state ``i S + s``; scenarios are left behind.  What does not fit into this machine is refused before it is
+        built; `omdpd.problem.spent.size_with_spent` says how large it would be.
+
+        The cost table is taken for what is paid.  Where it is the mean of a random cost, such as the probability of an
+        event, sums of it are not what an episode spends: give ``outcomes[s][a] = [(probability, next state, cost),
+        ...]``, or a function of state and action that gives such a list.
 
         >>> two = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget=None, horizon=3)
         >>> round(two.with_spent(0, [0, 1, 2], chance=0.25).solve().value, 9)
@@ -309,7 +322,7 @@ class CMDP:
         """
         from omdpd.problem.spent import with_spent
 
-        return with_spent(self, constraint, levels, chance, round_up)
+        return with_spent(self, constraint, levels, chance, round_up, outcomes)
 
     def with_scenarios(self, costs: Mapping[str, npt.ArrayLike]) -> CMDP:
         """The same problem with other cost tables in the user's units, each of the shape that `from_arrays` takes.

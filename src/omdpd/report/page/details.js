@@ -39,7 +39,7 @@
     ];
     const varies = world.varies ? `Every seed is a world of its own; this is seed ${world.seeds[0].seed} of ${world.n_seeds}.` : "";
     const head = ["constraint", "budget", "least possible", "reward-optimal policy", "best safe policy", "one more unit of budget earns", "one less loses"];
-    const rows = world.constraints.map((c) => [c.name, number(c.budget), number(c.least), number(c.free), world.feasible ? number(c.cost) : "–", world.feasible ? (c.binds ? number(c.price) : "nothing: it does not bind") : "–", world.feasible && c.binds ? number(c.price_less) : "–"]);
+    const rows = world.constraints.map((c) => [c.name, c.budget === null ? "no limit" : number(c.budget), number(c.least), number(c.free), world.feasible ? number(c.cost) : "–", world.feasible ? (c.binds ? number(c.price) : "nothing: it does not bind") : "–", world.feasible && c.binds ? number(c.price_less) : "–"]);
     const seedHead = ["seed", "best safe value", "without constraints", gap, "budgets", "shadow prices"];
     const seedRows = world.seeds.map((s) => [String(s.seed), number(s.value), number(s.free_value), number(s.slater_gap), s.budgets.map((x) => number(x)).join(", "), s.prices.map((x) => number(x)).join(", ")]);
     return [
