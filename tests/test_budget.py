@@ -44,12 +44,15 @@ ABOVE = {
         1530,
         "entries of a session beside its episodes, and logs that are synced apart, are new; a run folder is one class",
     ),
-    ("beliefs",): (1940, "tables and graphs count and estimate apart; the bonus of 0.2 can still be asked for"),
-    ("learners",): (
-        5470,
-        "safe learners, masks, four rivals and options that others published are new; a rival is more than its method",
+    ("beliefs",): (
+        1980,
+        "tables and graphs count and estimate apart; the bonus of 0.2 can be asked for; a bound of loss is new",
     ),
-    ("worlds", "natures"): (1990, "models that others wrote, with the names of their states, are new"),
+    ("learners",): (
+        5530,
+        "safe learners, masks, four rivals, a reference and options that others published are new",
+    ),
+    ("worlds", "natures"): (2045, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
         3860,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",

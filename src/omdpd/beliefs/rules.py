@@ -207,6 +207,20 @@ def own_bonus(persistence: float, price: float, due: float, n: float) -> float:
     return persistence * SPAN * (0.5 + price) * math.sqrt(due / max(n, 0.5))
 
 
+# Episodes between two looks at what the policy in play can lose, once there were so many.
+LOOKS = 16.0
+
+
+@short_rule
+def is_asked(k: float) -> bool:
+    """Whether the policy after k episodes is asked what it can lose: the first sixteen are, then every sixteenth.
+
+    >>> is_asked(5.0), is_asked(20.0), is_asked(32.0)
+    (True, False, True)
+    """
+    return k < LOOKS or k % LOOKS == 0.0
+
+
 # --------------------------------------------------------------------------------------------- bonus that settles
 # Standard deviations of a row's own estimate and of what follows it.
 ROW_SCALE, VALUE_SCALE = 0.8, 0.5

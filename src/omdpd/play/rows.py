@@ -51,6 +51,7 @@ _SETS = (
     "its set of kernels holds the true one and its tables are optimistic; never so for a learner that plans in one "
     "empirical kernel"
 )
+_LOSS = "What a policy can lose per episode, at most"
 _EVENT = "every estimate within the theorem's width so far, and both sums of visits below their bounds"
 
 
@@ -77,6 +78,10 @@ class Row(NamedTuple):
     ] = None
     planned_value_sum: Annotated[Maybe, Column("what plans promised: sum of values", unit="rewards", since=3)] = None
     planned_violation_sum: Annotated[Maybe, Column("what plans promised: violation", unit="costs", since=3)] = None
+    loss_bound: Annotated[
+        Maybe,
+        Column("what its next policy can lose at most, as the data see it", unit="rewards", since=4, title=_LOSS),
+    ] = None
 
 
 # The columns of rows in their order; metrics of the user's own come after them.

@@ -50,7 +50,10 @@ class Bell(msgspec.Struct):
 
 
 class Status(msgspec.Struct):
-    """A session as it stands, in the user's units; sums are over all ended episodes."""
+    """A session as it stands, in the user's units; sums are over all ended episodes.
+
+    `loss` is what an episode of the learner's policy can lose at most, as the data see it.
+    """
 
     learner: str
     policy: str
@@ -66,6 +69,7 @@ class Status(msgspec.Struct):
     violation: float
     budget: list[float]
     weight: float | None
+    loss: float | None
     failures: int
     unsure: str
     kept: list[int]
@@ -77,7 +81,8 @@ class Status(msgspec.Struct):
 def status_of(session: Session, belief: Belief | None = None) -> Status:
     """The status of a session, with what was believed lately or is now."""
     books, mind = session.books, session.mind
-    totals, base = books.totals, session.base_budget().tolist()
+    totals, base, told = books.totals, session.base_budget().tolist(), session.report()
+    low, high = session.setting.reward_range or (0.0, 1.0)
     recent = [
         Played(each.id, each.at, each.how, float(sum(each.rewards)), np.sum(each.costs, axis=0).tolist(),
                base if each.budget is None else each.budget)
@@ -86,7 +91,8 @@ def status_of(session: Session, belief: Belief | None = None) -> Status:
     return Status(
         type(session.learner).__name__, session.playing, totals.begun, session.episodes, len(books.open),
         totals.dropped, totals.cut, session.waiting, totals.reward, totals.spent, totals.allowed, totals.violation,
-        base, session.report().weight, mind.failures, mind.unsure, list(session.kept_policies),
+        base, told.weight, None if told.loss is None else (high - low) * told.loss, mind.failures, mind.unsure,
+        list(session.kept_policies),
         [Bell(each.name, each.rings, each.words) for each in session.alarms()], recent, belief or believed(session),
     )  # fmt: skip
 
@@ -130,6 +136,7 @@ def lines_of(status: Status, name: str) -> list[str]:
         )
     text.append(f"violation                {s.violation:.5g} in all, of single episodes as they were met")
     text += [] if s.weight is None else [f"weight                   {s.weight:.4g}"]
+    text += [] if s.loss is None else [f"can lose at most         {s.loss:.4g} an episode, as the data see it"]
     text.append(f"belief                   {s.belief.words}")
     for each in s.belief.amounts:
         bound = "" if each.budget is None else f", budget {each.budget:.5g}"

@@ -62,7 +62,7 @@ function card(name, s) {
     fact("episodes", s.ended), fact("open", s.open), fact("dropped", s.dropped), fact("cut", s.cut),
     fact("to be learnt from", s.waiting), fact("mean reward", mean(s.reward, s.ended)),
     ...s.spent.map((x, i) => fact(`mean cost ${i} (budget)`, `${mean(x, s.ended)} (${mean(s.allowed[i], s.ended)})`)),
-    fact("violation in all", short(s.violation)), fact("weight", short(s.weight)), fact("plays", s.policy));
+    fact("violation in all", short(s.violation)), fact("weight", short(s.weight)), fact("can lose at most", short(s.loss)), fact("plays", s.policy));
   const quiet = s.alarms.filter((a) => !a.rings).map((a) => made("li", {}, a.words));
   return made("section", { class: "card" }, made("h2", {}, `${name}: ${s.learner}`),
     ...warnings.map((text) => made("p", { class: "warn", role: "alert" }, text)), facts, charts,
