@@ -41,8 +41,9 @@ ABOVE = {
         "long-run averages, packed plans and hard limits are new; steps on boxes, kernels and graphs share little",
     ),
     ("storage",): (
-        1530,
-        "entries of a session beside its episodes, and logs that are synced apart, are new; a run folder is one class",
+        1550,
+        "entries of a session beside its episodes, logs that are synced apart, and finished runs held against their "
+        "plugin's content are new; a run folder is one class",
     ),
     ("beliefs",): (
         1980,
@@ -61,7 +62,6 @@ ABOVE = {
         2640,
         "names from files, packages and plugins are one registry; the tuner narrows down in stages",
     ),
-    ("report",): (3030, "the page and the figures say the same things in two languages; figures by episode are new"),
     ("serve",): (780, "a look at a session that another process has open came on top"),
     ("gym", "cli", "testing"): (
         2790,

@@ -29,9 +29,9 @@ from omdpd.problem.markup import facts_html, table_html
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
 from omdpd.report.html import write_page
-from omdpd.report.labels import RunLabel
+from omdpd.report.labels import RunLabel, spelled_order
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
-from omdpd.report.stored import StoredRun, run_paths
+from omdpd.report.stored import StoredRun, mixed_code, run_paths
 from omdpd.report.truth import Truths, problem_values
 from omdpd.solvers.programs import Plan
 from omdpd.storage.atomic import RecordError, read_bounded
@@ -74,6 +74,10 @@ class Study:
         """A sentence for everything that is not what was written, or that no run can say."""
         told = [view.told for view in self.views.values() if view.state == "damaged"]
         return told if self.fault is None else [self.fault, *told]
+
+    def mixed(self) -> list[str]:
+        """A sentence for every learner whose runs are by different code."""
+        return mixed_code(self.ordered())
 
     def parts(self) -> dict[str, Part]:
         """All parts; every run is read whole first, and they are made anew if one turns out to be damaged meanwhile."""
@@ -124,8 +128,8 @@ class Study:
     def ordered(self) -> list[StoredRun]:
         """The runs that can be named, in the order of the experiment."""
         order = {name: i for i, name in enumerate(self.planned)}
-        named = [view for view in self.views.values() if view.asked is not None]
-        return sorted(named, key=lambda view: (order.get(view.id, len(order)), view.id))
+        named, place = [view for view in self.views.values() if view.asked is not None], spelled_order(self.folder)
+        return sorted(named, key=lambda view: (order.get(view.id, len(order)), place(view.asked), view.id))
 
     def groups(self) -> dict[GroupKey, list[StoredRun]]:
         """Runs by world, nature and learner; those that only wait to be run are named too."""
@@ -171,7 +175,7 @@ class Study:
         ]
         nameless = [view for view in self.views.values() if view.asked is None and view.state != "waiting"]
         rows += [_progress_row(view, None, now) for view in nameless]
-        return {"runs": rows, "now": now, "fault": self.fault}
+        return {"runs": rows, "now": now, "fault": self.fault, "mixed": self.mixed()}
 
     def group(self, i: int) -> Part:
         """Curves of one learner in one place."""
