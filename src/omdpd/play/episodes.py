@@ -212,6 +212,12 @@ def within_budget(setting: Setting, budget: list[float] | None) -> Setting:
     return setting if budget is None else replace(setting, budget=budget)
 
 
+def room_of(setting: Setting, budget: list[float]) -> Floats:
+    """What a budget in force has more than the setting's, (I,): by step, and in the units of a learner."""
+    scale = np.broadcast_to(1.0 if setting.cost_scale is None else setting.cost_scale, (setting.n_constraints,))
+    return np.asarray((np.asarray(budget) - np.asarray(setting.budget)) / (setting.horizon * scale), dtype=np.float64)
+
+
 def first_steps(setting: Setting, n: int) -> Setting:
     """The setting of the first n steps, with the same budget per step."""
     share = None if setting.budget is None else np.asarray(setting.budget) * n / setting.horizon

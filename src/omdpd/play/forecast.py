@@ -110,7 +110,7 @@ def forecast_of_state(setting: Setting, state: State, confidence: float) -> Fore
     unit = np.r_[high - low, scale]
     totals = np.r_[setting.horizon * low, budget] + unit * (told.totals + np.r_[0.0, told.extra])
     names = [f"cost {i}" for i in range(setting.n_constraints)]
-    rules = Rules(budget, confidence, 1)
+    rules = Rules(budget + scale * state.limit, confidence, 1)
     amounts = amounts_of(totals, unit * told.errors, Margin(told.flattery, told.z), rules, names)
     what = "A certified plan" if told.certified else "The baseline, since nothing better is certified"
     extra = ", ".join(f"{x:.3g}" for x in scale * told.extra)

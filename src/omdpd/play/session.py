@@ -33,6 +33,7 @@ from omdpd.play.episodes import (
     to_end,
     to_tell,
     to_tell_whole,
+    within_budget,
 )
 from omdpd.play.forecast import Forecast, forecast_of_state
 from omdpd.play.guards import check_footprint
@@ -92,7 +93,7 @@ class Session:
         self.mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
-        self._turn, self._within = Turn(), False
+        self._turn, self._learning, self._within = Turn(), Turn(), False
         self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
         self.books, self._entries, self._lags = Books(), 0, False
         self._followers: list[Session] = []
@@ -286,12 +287,23 @@ class Session:
         return old
 
     def set_budget(self, budget: npt.ArrayLike) -> None:
-        """Give the episodes that begin from now on another budget."""
+        """Give the episodes that begin from now on another budget.
+
+        `SafeStart` has a plan for it when this returns; other learners come to keep it as they learn.
+        """
         limit = checked_budget(self.setting, budget)
-        with self._turn.taken():
-            self._check_open()
-            if limit != self.books.budget:
-                self._enter({"do": "budget", "budget": limit})
+        with self._learning.taken():
+            with self._turn.taken():
+                self._check_open()
+                if limit == self.books.budget:
+                    return
+                if not self._lags:
+                    self.mind.learn()
+            planned = self.mind.within(limit)  # others act and tell meanwhile
+            with self._turn.taken():
+                self._check_open()
+                self._enter({"do": "budget", "budget": limit, "learnt": self.mind.learnt})
+                self.mind.become_within(planned)
 
     @property
     def learnt(self) -> int:
@@ -352,6 +364,8 @@ class Session:
         chosen = self.learner if learner is None else learner
         made = Session.open(folder, chosen, setting or self.setting, logged=self._before)
         self._catch_up(made)
+        if setting is None and self.books.budget is not None:
+            made.set_budget(self.books.budget)
         return made
 
     def follow(self, shadow: Session) -> None:
@@ -371,7 +385,7 @@ class Session:
         chances = [each.chances for each in recent if each.chances is not None]
         if len(chances) == len(recent):
             log = replace(log, propensities=np.concatenate(chances))
-        return verdict_from_logs(self.setting, log, policy, resamples=resamples)
+        return verdict_from_logs(within_budget(self.setting, self.books.budget), log, policy, resamples=resamples)
 
     def _catch_up(self, other: Session) -> None:
         """Tell another session the episodes that it was not told yet."""
@@ -460,11 +474,12 @@ class Session:
         """Learn from the episode that has waited longest, while others act and tell; whether there was one."""
         if not self.mind.episodes_wait:
             return False
-        made, item = self.mind.tried_next()
-        with self._turn.taken():
-            self.mind.become(made)
-            self.mind.forget(self.books)
-            self._snapshot()
+        with self._learning.taken():
+            made, item = self.mind.tried_next()
+            with self._turn.taken():
+                self.mind.become(made)
+                self.mind.forget(self.books)
+                self._snapshot()
         if isinstance(item, Ended):
             for shadow in self._followers:
                 shadow.take_over(item)
@@ -518,8 +533,11 @@ class Session:
         if entry["do"] == "begin":
             kind, number = entry["policy"].split(" ", 1)
             if kind == "learnt":
-                self.mind.learn(up_to=int(number))
+                self.mind.learn(up_to=int(number.partition("+")[0]))
             self.mind.played.setdefault(entry["policy"], self.mind.policy(entry["policy"]))
+        if entry["do"] == "budget":
+            self.mind.learn(up_to=entry.get("learnt", 0))
+            self.mind.become_within(self.mind.within(entry["budget"]))
         self._apply(entry)
 
     @property
@@ -527,7 +545,7 @@ class Session:
         """The name of the policy that an episode which begins now is played with."""
         if self.books.playing is not None:
             return self.books.playing
-        return self._fallback if self._fallback and self.mind.unsure else f"learnt {self.mind.learnt}"
+        return self._fallback if self._fallback and self.mind.unsure else self.mind.name
 
     def _table_of(self, episode: Open) -> Floats:
         return over_allowed(self.mind.played[episode.policy], episode, self.setting)
