@@ -59,7 +59,10 @@ ABOVE = {
         "names from files, packages and plugins are one registry; the tuner narrows down in stages",
     ),
     ("report",): (3030, "the page and the figures say the same things in two languages; figures by episode are new"),
-    ("serve",): (900, "a description from options, a forecast at the start and a look at a session that another process has open came on top"),
+    ("serve",): (
+        900,
+        "a description from options, a forecast at the start, and a look at an open session came on top",
+    ),
     ("gym", "cli", "testing"): (
         2830,
         "masks, an agent and a server are new; options of commands are spelled one by one",

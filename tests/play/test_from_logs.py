@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from omdpd import InvalidInputError, Log, Policy, SafePolicy, SafeStart, Setting, plan_from_logs, verdict_from_logs
+from omdpd import (
+    InvalidInputError,
+    Log,
+    Policy,
+    SafePolicy,
+    SafeStart,
+    Session,
+    Setting,
+    Uniform,
+    plan_from_logs,
+    verdict_from_logs,
+)
 from omdpd.cli.main import app
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -153,3 +164,33 @@ def test_the_command_prints_the_same_forecast_and_writes_the_policy(workshop, tm
     assert CliRunner().invoke(app, [*words, "0.1,6"]).exit_code == 1
     for budget, sentence in (("1,2,3", "budget has 3 entries, but the log has 2 costs"), ("a", "must be numbers")):
         assert sentence in str(CliRunner().invoke(app, [*words, budget]).exception)
+
+
+def test_without_a_law_of_first_states_episodes_begin_as_the_logged_ones_did(workshop):
+    """One that was said holds, and so does one that was said to be uniform."""
+    log = workshop.read()
+    shown = log.setting(workshop.BUDGET, n_states=workshop.STATES)
+    facts = {"budget": shown.budget, "cost_scale": shown.cost_scale, "reward_range": shown.reward_range}
+    unsaid, alike = Setting(*shown.shape, 2, **facts), np.full(workshop.STATES, 1.0 / workshop.STATES)
+    said = Setting(*shown.shape, 2, alike, **facts)
+    for given in (unsaid, replace(unsaid, budget=shown.budget)):
+        session = Session(None, given, logged=log)
+        assert np.array_equal(session.setting.mu, shown.mu)
+        assert str(session.forecast()) == str(Session(None, shown, logged=log).forecast())
+        assert str(plan_from_logs(given, log)) == str(plan_from_logs(shown, log))
+        policy = session.policy()
+        verdicts = [verdict_from_logs(each, log, policy, resamples=0) for each in (given, shown)]
+        assert str(verdicts[0]) == str(verdicts[1])
+    assert np.array_equal(Session(None, said, logged=log).setting.mu, alike)
+    assert np.array_equal(Session(Uniform(), unsaid).setting.mu, alike)
+
+
+def test_a_session_on_disk_keeps_the_first_states_of_its_logs(workshop, tmp_path):
+    log = workshop.read()
+    shown = log.setting(workshop.BUDGET, n_states=workshop.STATES)
+    unsaid = Setting(*shown.shape, 2, budget=shown.budget, cost_scale=shown.cost_scale, reward_range=shown.reward_range)
+    with Session.open(tmp_path, None, unsaid, logged=log) as session:
+        seen = str(session.forecast())
+    with Session.open(tmp_path, None, unsaid) as again:
+        assert np.array_equal(again.setting.mu, shown.mu)
+        assert str(again.forecast()) == seen

@@ -38,7 +38,7 @@ from omdpd.play.episodes import (
 from omdpd.play.forecast import Forecast, forecast_of_state
 from omdpd.play.guards import check_footprint
 from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
-from omdpd.play.logs import Log
+from omdpd.play.logs import Log, with_logged_starts
 from omdpd.play.policy import Policy, table_of
 from omdpd.play.start import Before, Start, as_start, started, starting, with_next_start
 from omdpd.play.taught import Taught
@@ -84,6 +84,7 @@ class Session:
         carry: Carry | None = None,
     ) -> None:
         self._before = _before(setting, logged, start)
+        setting = with_logged_starts(setting, self._before.logged)
         self.learner = in_learner_units(starting(learner, setting.scaled(), self._before), setting)
         self._player = masked(self.learner, setting)
         self.setting = setting
