@@ -16,7 +16,7 @@ from weakref import WeakSet, finalize
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.learners.masked import MaskedState, masked
+from omdpd.learners.masked import MaskedState, masked, pools_steps
 from omdpd.learners.protocol import Learner, Report, check_storable
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.alarms import Alarm
@@ -97,6 +97,9 @@ class Session:
         self._turn, self._learning, self._within = Turn(), Turn(), False
         self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
         self.books, self._entries, self._lags = Books(), 0, False
+        self.books.watch.by_step = not pools_steps(self.learner)
+        for each in self._before.logged:
+            self.books.watch.moved(each.trajectory.states.tolist(), each.trajectory.actions.tolist(), bet=False)
         self._followers: list[Session] = []
         self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
         if fallback is not None:
@@ -415,7 +418,10 @@ class Session:
         if not isinstance(self.learner, SafeStart):
             raise InvalidInputError(f"{type(self.learner).__name__} forecasts nothing: SafeStart does")
         own = self._state.inner if isinstance(self._state, MaskedState) else self._state
-        return forecast_of_state(self.setting, own, self.learner.confidence)
+        found = forecast_of_state(self.setting, own, self.learner.confidence)
+        ringing = ", ".join(alarm.name for alarm in self.alarms() if alarm.rings)
+        doubt = f" Do not rely on it while an alarm rings ({ringing})." if ringing else ""
+        return replace(found, what=f"{found.what}{doubt}")
 
     def report(self) -> Report:
         """The learner's numbers: step size, weight, certificates of its solves."""

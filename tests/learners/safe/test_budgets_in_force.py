@@ -104,3 +104,11 @@ def test_a_budget_comes_back_where_it_was_with_episodes_that_were_not_learnt_fro
         assert np.array_equal(again.policy_of("later"), later)
         assert amounts(again) == seen
     assert not np.array_equal(between, later)
+
+
+def test_a_forecast_says_that_an_alarm_rings(workshop):
+    log, setting = setting_of(workshop)
+    session = Session(SafeStart(), setting, logged=log)
+    assert "alarm" not in str(session.forecast())
+    told(session, enumerate(log), budget=(5.0, 2.0))
+    assert "Do not rely on it while an alarm rings (over " in session.forecast().what
