@@ -55,7 +55,7 @@ def plan_from_logs(
     Parameters
     ----------
     setting
-        Sizes, the law of the first state (that of the logs if nobody said it), the budgets (0 if it has none: costs
+        Sizes, the law of the first state (that of the logs if it was not said), the budgets (0 if it has none: costs
         come less their budget), and the actions that are allowed, to the baseline too.
     log
         Episodes of any policies.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +13,10 @@ import numpy as np
 from omdpd.learners.protocol import Learner, restored, stored_classes
 from omdpd.play.alarms import UPDATES
 from omdpd.play.books import Books, Ended
-from omdpd.play.episodes import first_steps, over_allowed, room_of, within_budget
+from omdpd.play.episodes import less_budget, over_allowed, room_per_step
 from omdpd.play.start import learnt_in_part, takes_budget, updated, with_budget, with_next_start
 from omdpd.problem.arrays import Floats
-from omdpd.problem.setting import BanditFeedback, Setting, checked_feedback
+from omdpd.problem.setting import Setting
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import Journal, Kept, SessionWarning, Whole
 from omdpd.storage.packing import pack, unpack
@@ -63,7 +62,7 @@ class Taught:
         """The state with another budget in force: a new plan, of learners that make one for it."""
         if not takes_budget(self.learner):
             return self.state
-        return with_budget(self.learner, self.state, self.setting.horizon * room_of(self.setting, budget))
+        return with_budget(self.learner, self.state, self.setting.horizon * room_per_step(self.setting, budget))
 
     def become_within(self, state: Any) -> None:
         """Take the state that has another budget in force."""
@@ -85,10 +84,7 @@ class Taught:
         if isinstance(item, Whole):
             ready = state if item.initial is None else with_next_start(learner, state, item.initial)
             return learner.update(ready, item.feedback)
-        own = first_steps(within_budget(self.setting, item.budget), len(item.states))
-        good = checked_feedback(own, item.feedback)
-        if takes_budget(learner) and item.budget is not None and isinstance(good, BanditFeedback):
-            good = replace(good, costs=good.costs + room_of(self.setting, item.budget)[:, None])
+        good = less_budget(self.setting, item, takes_budget(learner))
         if item.how == "cut":
             part = learnt_in_part(learner, state, good)
             self.unlearnt += part is None

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from omdpd import SafeStart, Session
+from omdpd import InvalidInputError, ProximalOMDPD, SafeStart, Session, Setting
+from omdpd.problem.setting import BanditFeedback, Trajectory
 from tests.learners.safe.test_safe_start import setting_of, workshop
 
 __all__ = ["workshop"]
@@ -51,13 +52,23 @@ def test_costs_count_alike_whatever_budget_was_in_force(workshop):
     one, two = plain._state.tally, moved._state.tally
     assert two.sums == pytest.approx(one.sums, abs=1e-9)
     assert two.totals == pytest.approx(one.totals, abs=1e-9)
-    moved.set_budget(workshop.BUDGET)
-    for mine, other in zip(amounts(moved), amounts(plain), strict=True):
-        assert (
-            mine[1:] == pytest.approx(other[1:], rel=0.05)
-            if mine[4]
-            else mine[1:4] == pytest.approx(other[1:4], rel=0.05)
-        )
+
+
+@pytest.mark.parametrize("learner", [SafeStart(), ProximalOMDPD.cautious()])
+@pytest.mark.parametrize("budget", [0.5, 30.0])
+def test_what_may_be_told_does_not_hang_on_the_budget_in_force(learner, budget):
+    """Steps cost 0 to 3, as the scale says with the budget of the setting."""
+    session = Session(learner, Setting(2, 2, 2, budget=3.0, cost_scale=1.5))
+    session.set_budget(budget)
+    episode = session.begin("one")
+    for cost in (0.0, 3.0):
+        episode.act(0)
+        episode.tell(0.5, cost)
+    episode.end()
+    session.tell("two", BanditFeedback(Trajectory(np.zeros(2, int), np.zeros(2, int)), np.zeros(2), [[3.0, 0.0]]))
+    with pytest.raises(InvalidInputError, match="declare a larger cost_scale"):
+        session.tell("three", BanditFeedback(Trajectory(np.zeros(2, int), np.zeros(2, int)), np.zeros(2), [[3.2, 0.0]]))
+    assert session.episodes == 2
 
 
 def test_a_verdict_is_about_the_budget_in_force(workshop):
@@ -110,5 +121,5 @@ def test_a_forecast_says_that_an_alarm_rings(workshop):
     log, setting = setting_of(workshop)
     session = Session(SafeStart(), setting, logged=log)
     assert "alarm" not in str(session.forecast())
-    told(session, enumerate(log), budget=(5.0, 2.0))
+    told(session, enumerate(log), budget=(2.0, 1.0))
     assert "Do not rely on it while an alarm rings (over " in session.forecast().what
