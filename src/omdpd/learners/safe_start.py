@@ -215,6 +215,12 @@ class SafeStart:
         return replace(state, flattery=0.5 * (old + fresh.flattery), z=fresh.z, measured_at=n)
 
 
+def kept(confidence: float) -> float:
+    """The confidence below which a plan in force is given up."""
+    normal = NormalDist()
+    return normal.cdf(KEEP * normal.inv_cdf(confidence))
+
+
 def _believed(state: State) -> Floats:
     """The flattery (1 + I,) that halves showed, corrected by what own episodes showed."""
     observed, precision = state.corrections
