@@ -62,9 +62,11 @@ ABOVE = {
         2640,
         "names from files, packages and plugins are one registry; the tuner narrows down in stages",
     ),
-    ("serve",): (780, "a look at a session that another process has open came on top"),
-    ("gym", "cli", "testing"): (
-        2790,
+    ("serve",): (
+        900,
+        "a description from options, a forecast at the start, and a look at an open session came on top",
+    ),
+    ("report",): (3030, "the page and the figures say the same things in two languages; figures by episode are new"),
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from omdpd.play.books import Books, Ended, How, Open, checked_allowed, checked_state, drawn, ended_by, masked
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, whole_number
-from omdpd.problem.setting import BanditFeedback, Setting, checked_feedback, checked_steps
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback, checked_steps
 
 if TYPE_CHECKING:
     from omdpd.play.session import Session
@@ -123,13 +123,13 @@ def to_tell(books: Books, setting: Setting, id: str, steps: Sequence[tuple[Any, 
             return None
         opened(books, id)
     episode, new = opened(books, id), []
-    own, free = within_budget(setting, episode.budget), iter([h for h, r in enumerate(episode.rewards) if r is None])
+    free = iter([h for h, r in enumerate(episode.rewards) if r is None])
     for step, reward, cost in steps:
         h = next(free, len(episode.states)) if step is None else whole_number("step", step, 0)
         if h >= len(episode.states):
             raise EpisodeConflictError(f"step {h} of episode {id!r} was not acted in, so nothing can have come of it")
         paid, why = np.reshape(numbers("cost", cost), (-1, 1)), f"step {h} of episode {id!r}: "
-        met, costs = checked_steps(own, [reward], paid, why, "entry")
+        met, costs = checked_steps(setting, [reward], paid, why, "entry")
         if episode.rewards[h] is None:
             new.append([h, float(met[0]), costs[:, 0].tolist()])
         elif (episode.rewards[h], episode.costs[h]) != (float(met[0]), costs[:, 0].tolist()):
@@ -158,10 +158,11 @@ def to_end(
         raise EpisodeConflictError(f"episode {id!r} has no step that was told: drop it")
     entry: Entry = {"do": "end", "id": id, "how": "whole" if n == H else "cut" if cut else "absorbed", "at": at}
     if entry["how"] == "absorbed":
-        s, own = checked_state(setting, absorbed, "absorbed"), within_budget(setting, episode.budget)
+        s = checked_state(setting, absorbed, "absorbed")
         assert table is not None
         entry["rest"] = [[s, drawn(name, id, h, table[h, s])[0]] for h in range(n, H)]
-        checked_steps(own, [0.0], np.zeros((setting.n_constraints, 1)), "after its end an episode earns and costs 0: ")
+        nothing = np.zeros((setting.n_constraints, 1))
+        checked_steps(setting, [0.0], nothing, "after its end an episode earns and costs 0: ")
     return entry
 
 
@@ -183,7 +184,7 @@ def to_tell_whole(
     if not isinstance(feedback, BanditFeedback):
         raise InvalidInputError(f"the episode came as {type(feedback).__name__}: with an id it is a BanditFeedback")
     cost = np.atleast_2d(np.asarray(feedback.costs, dtype=np.float64))
-    good = checked_feedback(first_steps(within_budget(setting, limit), n), feedback)
+    good = checked_feedback(first_steps(setting, n), feedback)
     met = [good.trajectory.states, good.trajectory.actions, np.asarray(feedback.rewards, dtype=np.float64), cost.T]
     kind: How = "cut" if n < setting.horizon else "whole"
     entry: Entry = {
@@ -210,6 +211,23 @@ def checked_budget(setting: Setting, budget: npt.ArrayLike) -> list[float]:
 def within_budget(setting: Setting, budget: list[float] | None) -> Setting:
     """The setting with the budget in force."""
     return setting if budget is None else replace(setting, budget=budget)
+
+
+def less_budget(setting: Setting, ended: Ended, planned: bool) -> Feedback:
+    """What an episode tells a learner: costs less the budget in force, or the setting's for one that plans with both.
+
+    What may be told is a matter of the setting's range, whatever budget is in force; a learner's own range ends at 1.
+    """
+    good = checked_feedback(first_steps(setting, len(ended.states)), ended.feedback)
+    if planned or ended.budget is None or not isinstance(good, BanditFeedback):
+        return good
+    return replace(good, costs=np.clip(good.costs - room_per_step(setting, ended.budget)[:, None], -1.0, 1.0))
+
+
+def room_per_step(setting: Setting, budget: list[float]) -> Floats:
+    """What a budget in force has more than the setting's, (I,): by step, and in the units of a learner."""
+    scale = np.broadcast_to(1.0 if setting.cost_scale is None else setting.cost_scale, (setting.n_constraints,))
+    return np.asarray((np.asarray(budget) - np.asarray(setting.budget)) / (setting.horizon * scale), dtype=np.float64)
 
 
 def first_steps(setting: Setting, n: int) -> Setting:

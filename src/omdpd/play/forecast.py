@@ -12,7 +12,7 @@ from omdpd.learners.safe.certified import Margin
 from omdpd.learners.safe.first_plan import FEWEST, FirstPlan, Rules
 from omdpd.learners.safe.supported import Supported
 from omdpd.learners.safe.tally import Tally
-from omdpd.learners.safe_start import State
+from omdpd.learners.safe_start import State, kept
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Setting
 
@@ -73,7 +73,7 @@ class Forecast:
         text = [self.what, f"{'':<20} {'expected':>10} {'at least':>10} {share:>18} {'budget':>10} {'holds with':>10}"]
         for each in self.amounts:
             bound = "" if each.budget is None else f" {each.budget:>10.6g} {100 * (each.chance or 0.0):>8.1f} %"
-            text.append(f"{each.name:<20} {each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.5g}{bound}")
+            text.append(f"{each.name:<20} {each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.6g}{bound}")
         return [*text, *self.notes]
 
     def __str__(self) -> str:
@@ -110,9 +110,11 @@ def forecast_of_state(setting: Setting, state: State, confidence: float) -> Fore
     unit = np.r_[high - low, scale]
     totals = np.r_[setting.horizon * low, budget] + unit * (told.totals + np.r_[0.0, told.extra])
     names = [f"cost {i}" for i in range(setting.n_constraints)]
-    rules = Rules(budget, confidence, 1)
+    rules = Rules(budget + scale * state.limit, confidence, 1)
     amounts = amounts_of(totals, unit * told.errors, Margin(told.flattery, told.z), rules, names)
     what = "A certified plan" if told.certified else "The baseline, since nothing better is certified"
+    if told.certified and any(each.high > (each.budget or 0.0) for each in amounts[1:]):
+        what = f"A plan that was certified, and is kept while its budgets hold with {100 * kept(confidence):.3g} %"
     extra = ", ".join(f"{x:.3g}" for x in scale * told.extra)
     note = f"deviations to actions seldom tried may add {extra} to the costs, which is counted"
     return Forecast(f"{what}, from {n} episodes.", amounts, confidence, 0.0, 0.0, (note,) if told.extra.any() else ())

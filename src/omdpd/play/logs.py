@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_budget, named, not_installed, shown, suggestion
-from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
+from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Setting, Trajectory
 from omdpd.storage.atomic import opened_plain
 
 # What an episode with fewer steps than the horizon is: it ended, and nothing is earned or paid afterwards; or its end
@@ -165,13 +165,12 @@ class Log:
                 f"budget has {len(given)} entries, but the log has {n} costs ({', '.join(self.names)})"
             )
         given = np.broadcast_to(given, (n,))
-        initial = np.bincount(self.states[self.starts[:-1]], minlength=S) / len(self)
         share = given / H
         spread = np.abs(self.costs - share[:, None]).max(axis=1)
         rounding = ROUNDING * np.maximum(np.abs(share), np.abs(self.costs).max(axis=1))
         low, high = float(self.rewards.min()), float(self.rewards.max())
         return Setting(
-            H, S, A, n, initial, budget=given, cost_scale=np.where(spread > rounding, spread, 1.0),
+            H, S, A, n, law_of_starts(self, S), budget=given, cost_scale=np.where(spread > rounding, spread, 1.0),
             reward_range=(low, high) if low < high else (low, low + 1.0),
             allowed=allowed,
         )  # fmt: skip
@@ -237,6 +236,19 @@ class Log:
     def _said(self, row: int) -> str:
         k = int(np.searchsorted(self.starts, row, side="right")) - 1
         return f"episode {k}, step {row - self.starts[k]}"
+
+
+def law_of_starts(logged: Log | Sequence[Feedback], n_states: int) -> Floats:
+    """How often every state was the first of an episode, as shares (S,)."""
+    first = [int(each.trajectory.states[0]) for each in logged]
+    return np.bincount(first, minlength=n_states) / len(first)
+
+
+def with_logged_starts(setting: Setting, logged: Log | Sequence[Feedback]) -> Setting:
+    """The setting whose episodes begin as logged ones did, where nobody said otherwise."""
+    if setting.says_starts or not len(logged):
+        return setting
+    return replace(setting, initial=law_of_starts(logged, setting.n_states))
 
 
 def _named(costs: str | Sequence[str], names: ColumnNames) -> dict[str, str]:

@@ -16,7 +16,7 @@ from weakref import WeakSet, finalize
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.learners.masked import MaskedState, masked, name_of
+from omdpd.learners.masked import MaskedState, masked, name_of, pools_steps
 from omdpd.learners.protocol import Learner, Report, check_storable
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.alarms import Alarm
@@ -33,11 +33,12 @@ from omdpd.play.episodes import (
     to_end,
     to_tell,
     to_tell_whole,
+    within_budget,
 )
 from omdpd.play.forecast import Forecast, forecast_of_state
 from omdpd.play.guards import check_footprint
 from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
-from omdpd.play.logs import Log
+from omdpd.play.logs import Log, with_logged_starts
 from omdpd.play.policy import Policy, table_of
 from omdpd.play.start import Before, Start, as_start, started, starting, with_next_start
 from omdpd.play.taught import Taught
@@ -83,6 +84,7 @@ class Session:
         carry: Carry | None = None,
     ) -> None:
         self._before = _before(setting, logged, start)
+        setting = with_logged_starts(setting, self._before.logged)
         self.learner = in_learner_units(starting(learner, setting.scaled(), self._before), setting)
         self._player = masked(self.learner, setting)
         self.setting = setting
@@ -92,9 +94,12 @@ class Session:
         self.mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
-        self._turn, self._within = Turn(), False
+        self._turn, self._learning, self._within = Turn(), Turn(), False
         self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
         self.books, self._entries, self._lags = Books(), 0, False
+        self.books.watch.by_step = not pools_steps(self.learner)
+        for each in self._before.logged:
+            self.books.watch.moved(each.trajectory.states.tolist(), each.trajectory.actions.tolist(), bet=False)
         self._followers: list[Session] = []
         self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
         if fallback is not None:
@@ -286,12 +291,23 @@ class Session:
         return old
 
     def set_budget(self, budget: npt.ArrayLike) -> None:
-        """Give the episodes that begin from now on another budget."""
+        """Give the episodes that begin from now on another budget.
+
+        `SafeStart` has a plan for it when this returns; other learners come to keep it as they learn.
+        """
         limit = checked_budget(self.setting, budget)
-        with self._turn.taken():
-            self._check_open()
-            if limit != self.books.budget:
-                self._enter({"do": "budget", "budget": limit})
+        with self._learning.taken():
+            with self._turn.taken():
+                self._check_open()
+                if limit == self.books.budget:
+                    return
+                if not self._lags:
+                    self.mind.learn()
+            planned = self.mind.within(limit)  # others act and tell meanwhile
+            with self._turn.taken():
+                self._check_open()
+                self._enter({"do": "budget", "budget": limit, "learnt": self.mind.learnt})
+                self.mind.become_within(planned)
 
     @property
     def learnt(self) -> int:
@@ -352,6 +368,8 @@ class Session:
         chosen = self.learner if learner is None else learner
         made = Session.open(folder, chosen, setting or self.setting, logged=self._before)
         self._catch_up(made)
+        if setting is None and self.books.budget is not None:
+            made.set_budget(self.books.budget)
         return made
 
     def follow(self, shadow: Session) -> None:
@@ -371,7 +389,7 @@ class Session:
         chances = [each.chances for each in recent if each.chances is not None]
         if len(chances) == len(recent):
             log = replace(log, propensities=np.concatenate(chances))
-        return verdict_from_logs(self.setting, log, policy, resamples=resamples)
+        return verdict_from_logs(within_budget(self.setting, self.books.budget), log, policy, resamples=resamples)
 
     def _catch_up(self, other: Session) -> None:
         """Tell another session the episodes that it was not told yet."""
@@ -400,7 +418,10 @@ class Session:
         if not isinstance(self.learner, SafeStart):
             raise InvalidInputError(f"{type(self.learner).__name__} forecasts nothing: SafeStart does")
         own = self._state.inner if isinstance(self._state, MaskedState) else self._state
-        return forecast_of_state(self.setting, own, self.learner.confidence)
+        found = forecast_of_state(self.setting, own, self.learner.confidence)
+        ringing = ", ".join(alarm.name for alarm in self.alarms() if alarm.rings)
+        doubt = f" Do not rely on it while an alarm rings ({ringing})." if ringing else ""
+        return replace(found, what=f"{found.what}{doubt}")
 
     def report(self) -> Report:
         """The learner's numbers: step size, weight, certificates of its solves."""
@@ -460,11 +481,12 @@ class Session:
         """Learn from the episode that has waited longest, while others act and tell; whether there was one."""
         if not self.mind.episodes_wait:
             return False
-        made, item = self.mind.tried_next()
-        with self._turn.taken():
-            self.mind.become(made)
-            self.mind.forget(self.books)
-            self._snapshot()
+        with self._learning.taken():
+            made, item = self.mind.tried_next()
+            with self._turn.taken():
+                self.mind.become(made)
+                self.mind.forget(self.books)
+                self._snapshot()
         if isinstance(item, Ended):
             for shadow in self._followers:
                 shadow.take_over(item)
@@ -518,8 +540,11 @@ class Session:
         if entry["do"] == "begin":
             kind, number = entry["policy"].split(" ", 1)
             if kind == "learnt":
-                self.mind.learn(up_to=int(number))
+                self.mind.learn(up_to=int(number.partition("+")[0]))
             self.mind.played.setdefault(entry["policy"], self.mind.policy(entry["policy"]))
+        if entry["do"] == "budget":
+            self.mind.learn(up_to=entry.get("learnt", 0))
+            self.mind.become_within(self.mind.within(entry["budget"]))
         self._apply(entry)
 
     @property
@@ -527,7 +552,7 @@ class Session:
         """The name of the policy that an episode which begins now is played with."""
         if self.books.playing is not None:
             return self.books.playing
-        return self._fallback if self._fallback and self.mind.unsure else f"learnt {self.mind.learnt}"
+        return self._fallback if self._fallback and self.mind.unsure else self.mind.name
 
     def _table_of(self, episode: Open) -> Floats:
         return over_allowed(self.mind.played[episode.policy], episode, self.setting)

@@ -13,10 +13,10 @@ import numpy as np
 from omdpd.learners.protocol import Learner, restored, stored_classes
 from omdpd.play.alarms import UPDATES
 from omdpd.play.books import Books, Ended
-from omdpd.play.episodes import first_steps, over_allowed, within_budget
-from omdpd.play.start import learnt_in_part, updated, with_next_start
+from omdpd.play.episodes import less_budget, over_allowed, room_per_step
+from omdpd.play.start import learnt_in_part, takes_budget, updated, with_budget, with_next_start
 from omdpd.problem.arrays import Floats
-from omdpd.problem.setting import Setting, checked_feedback
+from omdpd.problem.setting import Setting
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import Journal, Kept, SessionWarning, Whole
 from omdpd.storage.packing import pack, unpack
@@ -37,9 +37,9 @@ class Made(NamedTuple):
 class Taught:
     """A learner's state after `learnt` episodes, with `waiting` ones, and the tables of policies in play by name.
 
-    A policy's name is "learnt n" (after n episodes), "kept n" (of a snapshot after n), or "fallback x".  `unlearnt`
-    episodes were parts that the learner cannot count, and `failures` are updates that raised; `unsure` says why the
-    last one did.
+    A policy's name is "learnt n" (after n episodes; "learnt n+m" after m other budgets since), "kept n" (of a snapshot
+    after n), or "fallback x".  `unlearnt` episodes were parts that the learner cannot count, and `failures` are updates
+    that raised; `unsure` says why the last one did.
     """
 
     def __init__(self, learner: Learner[Any], setting: Setting, state: Any) -> None:
@@ -48,10 +48,26 @@ class Taught:
         self.played: dict[str, Floats] = {}
         self.kept: dict[str, Floats] = {}
         self.journal: Journal | None = None
-        self.learnt = self.unlearnt = self.failures = 0
+        self.learnt = self.unlearnt = self.failures = self.budgets = 0
         self.unsure, self._saturations = "", 0
         self.capped: deque[bool] = deque(maxlen=UPDATES)
         self._table: Floats | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the learner's own policy."""
+        return f"learnt {self.learnt}" + (f"+{self.budgets}" if self.budgets else "")
+
+    def within(self, budget: list[float]) -> Any:
+        """The state with another budget in force: a new plan, of learners that make one for it."""
+        if not takes_budget(self.learner):
+            return self.state
+        return with_budget(self.learner, self.state, self.setting.horizon * room_per_step(self.setting, budget))
+
+    def become_within(self, state: Any) -> None:
+        """Take the state that has another budget in force."""
+        if state is not self.state:
+            self.state, self._table, self.budgets = state, None, self.budgets + 1
 
     @property
     def episodes_wait(self) -> bool:
@@ -68,14 +84,14 @@ class Taught:
         if isinstance(item, Whole):
             ready = state if item.initial is None else with_next_start(learner, state, item.initial)
             return learner.update(ready, item.feedback)
-        own = within_budget(self.setting, item.budget)
+        good = less_budget(self.setting, item, takes_budget(learner))
         if item.how == "cut":
-            part = learnt_in_part(learner, state, first_steps(own, len(item.states)), item.feedback)
+            part = learnt_in_part(learner, state, good)
             self.unlearnt += part is None
             return state if part is None else part
         table = None if item.policy is None else self.played.get(item.policy)
         shown = None if table is None else over_allowed(table, item, self.setting)
-        return updated(learner, state, checked_feedback(own, item.feedback), shown)
+        return updated(learner, state, good, shown)
 
     def made(self, state: Any, unsure: str = "") -> Made:
         """A state, with what is asked of it."""
@@ -101,6 +117,7 @@ class Taught:
         if self.waiting:
             self.waiting.popleft()
         self.learnt, self.unsure, self.failures = self.learnt + 1, made.unsure, self.failures + bool(made.unsure)
+        self.budgets = 0
         self.capped.append(made.saturations > self._saturations)
         self.state, self._table, self._saturations = made.state, made.policy, made.saturations
 
@@ -146,7 +163,8 @@ class Taught:
         ]
         kept = {
             "books": msgspec.json.encode(books).decode(), "waiting": waiting, "played": list(self.played),
-            "learnt": self.learnt, "unlearnt": self.unlearnt, "failures": self.failures, "unsure": self.unsure,
+            "learnt": self.learnt, "budgets": self.budgets, "unlearnt": self.unlearnt, "failures": self.failures,
+            "unsure": self.unsure,
             "capped": list(self.capped), "saturations": self._saturations,
         }  # fmt: skip
         return tree, kept, arrays | {f"played {i}": table for i, table in enumerate(self.played.values())}
@@ -162,7 +180,7 @@ class Taught:
                 for each in shelf["waiting"]
             )
             self.played = {name: kept.arrays[f"played {i}"] for i, name in enumerate(shelf["played"])}
-            self.learnt, self.unlearnt = shelf["learnt"], shelf["unlearnt"]
+            self.learnt, self.unlearnt, self.budgets = shelf["learnt"], shelf["unlearnt"], shelf.get("budgets", 0)
             self.failures, self.unsure = shelf["failures"], shelf["unsure"]
             self.capped.extend(shelf.get("capped", ()))
             self._saturations = shelf.get("saturations", 0)

@@ -21,7 +21,7 @@ from omdpd.learners.safe.first_plan import check_confidence
 from omdpd.learners.safe.supported import Supported, supported
 from omdpd.learners.safe.tally import Tally, Walks
 from omdpd.play.from_logs import budget_of, tally_of
-from omdpd.play.logs import Log
+from omdpd.play.logs import Log, with_logged_starts
 from omdpd.play.policy import Policy, table_of
 from omdpd.problem.arrays import Floats, InvalidInputError, whole_number
 from omdpd.problem.setting import Setting
@@ -121,6 +121,7 @@ def verdict_from_logs(
     check_confidence("confidence", confidence)
     whole_number("resamples", resamples, 0)
     tally, table = tally_of(setting, log, stationary), table_of(policy, setting.shape)
+    setting = with_logged_starts(setting, log)
     model = supported(tally, tally.sample(), setting.mu, 1)
     q = model.occupancy(table)
     flow = q.sum(axis=0, keepdims=True) if len(model.visits) == 1 else q

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from omdpd.problem.arrays import (
 from omdpd.problem.masks import as_mask, fitted
 from omdpd.problem.records import WHERE_SET, fast_init
 
+# Laws of first states that nobody said, by their place in memory: uniform ones, for want of anything better.
+_UNSAID: WeakValueDictionary[int, Floats] = WeakValueDictionary()
 # "bandit": rewards and costs met along the trajectory.  "full": the rewards met, and the whole cost tables.
 FeedbackKind = Literal["bandit", "full"]
 
@@ -37,7 +40,7 @@ class Setting:
     horizon, n_states, n_actions, n_constraints
         Sizes H, S, A and I.
     initial
-        The law of the first state, ``(S,)``; uniform if None.
+        The law of the first state, ``(S,)``.  If None, that of logged episodes where there are some, else uniform.
     n_episodes
         K if it is known in advance, else None.
     feedback
@@ -81,7 +84,10 @@ class Setting:
         if self.feedback not in ("bandit", "full"):
             raise InvalidInputError(f"feedback is {self.feedback!r}, but must be 'bandit' or 'full'")
         given = np.full(self.n_states, 1.0 / self.n_states) if self.initial is None else self.initial
-        object.__setattr__(self, "initial", as_law("initial", given, ["state"], [self.n_states]))
+        law = as_law("initial", given, ["state"], [self.n_states])
+        if not self.says_starts:
+            _UNSAID[id(law)] = law
+        object.__setattr__(self, "initial", law)
         mask = fitted(as_mask(self.allowed, (self.n_states, self.n_actions)), self.horizon)
         object.__setattr__(self, "allowed", None if mask is None else mask.allowed)
         self._check_units()
@@ -109,6 +115,11 @@ class Setting:
     def scaled(self) -> Setting:
         """What a learner is told: the same without units, because feedback is scaled before it comes."""
         return replace(self, budget=None, cost_scale=None, reward_range=None) if self.in_units else self
+
+    @property
+    def says_starts(self) -> bool:
+        """Whether somebody said where episodes begin; copies with other fields (`replace`) know it, too."""
+        return self.initial is not None and _UNSAID.get(id(self.initial)) is not self.initial
 
     @property
     def mu(self) -> Floats:

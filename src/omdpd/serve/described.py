@@ -38,6 +38,7 @@ n_actions = 3
 budget = 2.0             # what an episode may cost on average, in your units
 cost_scale = 2.0         # no cost of a step is further than this from budget / horizon
 reward_range = [0.0, 1.0]
+# initial = [0.5, 0.5, 0.0]           # chances of the first state; without it as in [logs], or all states alike
 
 [learner]                # `omdpd list` names them; with [logs] it may be left out
 name = "ProximalOMDPD.standard"

@@ -43,7 +43,7 @@ class Desk:
         self.wrong = ""
         self._untold: list[asyncio.Future[None]] = []
         self._told, self._ended, self._stopping = threading.Event(), threading.Event(), False
-        self._belief: tuple[float, int, Belief] | None = None
+        self._belief: tuple[float, tuple[int, list[float] | None], Belief] | None = None
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name=f"{name}, {word}", daemon=True)
             for word, work in (("sync", self._sync), ("learn", self._learn))
@@ -92,7 +92,7 @@ class Desk:
 
     def status(self) -> Status:
         """The session as it stands; not in the server's loop, since a belief takes its time."""
-        now, learnt = time.monotonic(), self.session.learnt
+        now, learnt = time.monotonic(), (self.session.learnt, self.session.books.budget)
         if self._belief is None or (now > self._belief[0] and learnt != self._belief[1]):
             self._belief = (now + BELIEVE_EVERY, learnt, believed(self.session))
         return status_of(self.session, self._belief[2])
