@@ -66,7 +66,11 @@ ABOVE = {
         900,
         "a description from options, a forecast at the start, and a look at an open session came on top",
     ),
-    ("report",): (3030, "the page and the figures say the same things in two languages; figures by episode are new"),
+    ("report",): (
+        3105,
+        "the page and the figures say the same things in two languages; figures by episode are new, and connections "
+        "that are read fast, of two kinds",
+    ),
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
