@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import block_array, csc_matrix, csr_matrix, identity
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import LinearOperator, bicgstab, splu
 
 from omdpd.problem.arrays import Floats, Integers
@@ -103,13 +103,15 @@ class LongRunProblem:
     def _packed(self, q: Floats, mixture: Mixture) -> Packed:
         """The policy of an occupancy (1, S, A); where a state is never visited, that of the largest share.
 
-        In the long run no share of the steps is left for states that are passed once: nothing is marked then.
+        Of averages no share of the steps is left for states that are passed once; they count as reached.
         """
         visits = q[0].sum(axis=1)
         codes = self.codes(max(mixture.held, key=lambda each: each[0])[1])
-        codes[0] = np.where(visits > 0.0, 2 * q[0].argmax(axis=1), codes[0] | (self.discount < 1.0))
+        codes[0] = np.where(visits > 0.0, 2 * q[0].argmax(axis=1), codes[0])
         places = np.flatnonzero((q[0] > 0.0).sum(axis=1) > 1)
-        return Packed(codes, places, q[0, places] / visits[places, None], visits[places], True)
+        packed = Packed(codes, places, q[0, places] / visits[places, None], visits[places], True)
+        codes[0] |= ~reached_from(chain_of(self.laws, packed.table()[0]), self.initial)
+        return packed
 
     def _totals(self, actions: Integers) -> Floats:
         q = self.visits(actions)
@@ -248,6 +250,16 @@ def closed_classes(p: csr_matrix) -> tuple[list[np.ndarray], np.ndarray]:
     order = np.argsort(label, kind="stable")
     groups = np.split(order, np.cumsum(np.bincount(label, minlength=n))[:-1])
     return [group for i, group in enumerate(groups) if not left[i]], np.flatnonzero(left[label])
+
+
+def reached_from(p: csr_matrix, initial: Floats) -> npt.NDArray[np.bool_]:
+    """Which states a chain ever reaches, (S,)."""
+    n = len(initial)
+    first = csr_matrix((initial > 0.0).astype(np.float64))
+    begun = block_array([[p, csr_matrix((n, 1))], [first, None]]).tocsr()  # one more state, which leads to the first
+    reached = np.zeros(n + 1, bool)
+    reached[breadth_first_order(begun, n, return_predecessors=False)] = True
+    return reached[:n]
 
 
 def _absorbed(p: csr_matrix, initial: Floats, transient: np.ndarray) -> Floats:
