@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd.cli.playing import Plan, Plugins, names_of, place_of, play_experiment, play_runs, plays, registry_of
-from omdpd.cli.screen import Screen, refuse_all
+from omdpd.cli.screen import Screen, refuse_all, warn
 from omdpd.experiments.dry_run import forecast
 from omdpd.experiments.experiment import paper_experiment
 from omdpd.experiments.files import STARTER, load_experiment, stored_experiment
@@ -33,7 +33,7 @@ from omdpd.report.curves import load_curves
 from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, seeds_text, summaries
-from omdpd.report.stored import StoredRun, all_runs
+from omdpd.report.stored import StoredRun, all_runs, mixed_code
 from omdpd.report.tables import STYLES, aligned, formatted, print_table
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
@@ -95,6 +95,7 @@ def run(
     experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem
     runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *place_of(shard))
+    plan.check_names(experiment.runs())
     if dry_run:
         _print_forecast(Screen(), experiment, runs, folder, plan)
         return
@@ -133,8 +134,8 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
 
     State, progress and last numbers of each.  Ends with 2 if one of them is damaged.
     """
-    rows, failed, damaged = [], [], []
-    for stored in all_runs(folder):
+    rows, failed, damaged, runs = [], [], [], all_runs(folder)
+    for stored in runs:
         measures = stored.measures()
         numbers = stored.tried(partial(_last_numbers, stored, measures)) or (None, None)
         asked = stored.asked
@@ -147,6 +148,8 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
         damaged += [stored.told] * (stored.state == "damaged")
     head = ("run", "world", "nature", "learner", "seed", "budget", "state", "episodes", "regret", "violation")
     print("\n".join([*aligned(head, rows), *map(printable, failed)]))
+    for line in mixed_code(runs):
+        warn(line)
     refuse_all(damaged)
 
 
@@ -210,7 +213,7 @@ def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Pl
         play_runs(console, experiment, folder, plan, runs)
     left = sum(record.summary is None for record in records)
     if not left:
-        _play_and_print(console, experiment, folder, replace(plan, fresh=False, retry_failed=False))
+        _play_and_print(console, experiment, folder, replace(plan, fresh=None, retry_failed=False))
         return
     console.print(
         f"The {len(runs)} runs of this shard are finished; {left} of all {len(records)} are not. The last shard sums "
@@ -224,7 +227,7 @@ def _print_forecast(
 ) -> None:
     """Print what is left and what it will take; runs that would fail are counted in the error that it ends with."""
     found = forecast(
-        experiment, runs, folder, plan.fresh, plan.retry_failed,
+        experiment, runs, folder, plan.again(runs), plan.retry_failed,
         lambda line: console.print(line, highlight=False, soft_wrap=True),
     )  # fmt: skip
     shown = Table("world", "nature", "learner", "seeds", "seconds a run", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -245,7 +248,7 @@ def _print_forecast(
 
 def _finished(folder: Path) -> list[dict[str, Any]]:
     """The summaries of the finished runs, in the order in which the experiment names them if it is there."""
-    records = summaries(folder)
+    records = summaries(folder, warn)
     if not records:
         raise InvalidInputError(f"no run under {folder} is finished yet")
     spelled = folder / "experiment.toml"

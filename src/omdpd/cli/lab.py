@@ -129,6 +129,7 @@ def compare(
     console, names = Screen(), (names_of(worlds), names_of(natures), names_of(learners))
     registry = registry_of(plugin)
     runs = suitable(console, comparison_grids(registry, *names, episodes, seeds, quick))
+    plan.check_names(runs)
     against, shown = yardstick(runs, against), names_to_show(registry, runs, names_of(highlight))
     if shard is not None:
         runs = share_of(runs, *place_of(shard))

@@ -168,8 +168,6 @@ def refusals(runs: Sequence[RunSpec], folder: Path, retry_failed: bool) -> dict[
         record = RunFolder(folder / "runs" / spec.id, spec.id)
         if record.failed and not retry_failed:
             found[spec.id] = f"it failed before ({(record.error or {}).get('error')}); --retry-failed tries it again"
-        elif not record.failed and (others := record.other_plugins(spec.checksums)):
-            found[spec.id] = f"it was begun with another version of {', '.join(others)}; --fresh runs it anew"
     return found
 
 

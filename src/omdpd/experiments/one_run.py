@@ -71,6 +71,7 @@ def run(
     record = RunFolder(folder, spec.id)
     done = record.check().summary if record.finished else None
     if done is not None:
+        record.refuse_other_plugins(spec.checksums)
         check_metrics(record, metrics, finished=True)
         return done
     with record.owned():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from omdpd.report.columns import Columns
 from omdpd.report.labels import RunLabel, read_label
 from omdpd.storage.atomic import RecordError, is_half_written
 from omdpd.storage.npz import Arrays
+from omdpd.storage.provenance import contents_text
 from omdpd.storage.run_folder import READING_TRIES, Checked, RunFolder
 from omdpd.storage.sealed import SEALED
 from omdpd.theory.monitor import Monitor
@@ -65,7 +66,7 @@ class StoredRun:
     episodes: int = 0
     summary: dict[str, Any] | None = None
     fault: Mapping[str, Any] | None = None
-    plugins: tuple[str, ...] = ()
+    plugins: dict[str, str] = field(default_factory=dict)
     committed: float | None = None
     sealed: bool = True
     kept: Kept = field(default_factory=Kept)
@@ -277,7 +278,7 @@ class StoredRun:
         self.sealed = manifest is None or manifest.format >= SEALED
         self.asked, self.summary, self.fault, self.columns = asked or self.asked, summary, checked.error, {}
         plugins = (checked.provenance or {}).get("plugins")
-        self.plugins = tuple(map(str, plugins)) if isinstance(plugins, dict) else ()
+        self.plugins = {str(k): str(v) for k, v in plugins.items()} if isinstance(plugins, dict) else {}
         begun = "started" if asked is not None else "waiting"
         unfinished = "failed" if checked.error is not None else "unfinished" if self.episodes else begun
         self.state = "finished" if summary is not None else unfinished
@@ -325,6 +326,29 @@ def all_runs(folder: Path) -> list[StoredRun]:
 def stored_runs(folder: Path) -> list[StoredRun]:
     """The runs under a folder of results; refused if one of them is damaged."""
     return [run.sound() for run in all_runs(folder)]
+
+
+def mixed_code(runs: Iterable[StoredRun]) -> list[str]:
+    """A sentence for every learner whose runs were played with different contents of a plugin file: no mean is of both.
+
+    In one world and nature all its runs are by the same contents; a file of one name has the same content everywhere.
+    """
+    found: dict[tuple[str, Any], dict[tuple[str, ...], list[StoredRun]]] = {}
+    for run in runs:
+        learner, contents = run.labels[2], tuple(sorted(run.plugins.values()))
+        found.setdefault((learner, run.labels), {}).setdefault(contents, []).append(run)
+        for name, digest in run.plugins.items():
+            found.setdefault((learner, name), {}).setdefault((digest,), []).append(run)
+    told: dict[str, str] = {}
+    for (learner, _), versions in found.items():
+        if len(most := sorted(versions.values(), key=len, reverse=True)) > 1:
+            each = ", ".join(f"{len(same)} with {contents_text(same[0].plugins)}" for same in most)
+            told.setdefault(learner, each)
+    return [
+        f"the runs of {learner} are by different code ({each}), so a mean over them is of no algorithm: "
+        f"play them again with --fresh {learner.split('(')[0]}"
+        for learner, each in told.items()
+    ]
 
 
 def load_run(folder: str | Path) -> StoredRun:

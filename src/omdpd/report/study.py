@@ -31,7 +31,7 @@ from omdpd.report.groups import RunCurves, group_value, run_curves
 from omdpd.report.html import write_page
 from omdpd.report.labels import RunLabel
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
-from omdpd.report.stored import StoredRun, run_paths
+from omdpd.report.stored import StoredRun, mixed_code, run_paths
 from omdpd.report.truth import Truths, problem_values
 from omdpd.solvers.programs import Plan
 from omdpd.storage.atomic import RecordError, read_bounded
@@ -74,6 +74,10 @@ class Study:
         """A sentence for everything that is not what was written, or that no run can say."""
         told = [view.told for view in self.views.values() if view.state == "damaged"]
         return told if self.fault is None else [self.fault, *told]
+
+    def mixed(self) -> list[str]:
+        """A sentence for every learner whose runs are by different code."""
+        return mixed_code(self.ordered())
 
     def parts(self) -> dict[str, Part]:
         """All parts; every run is read whole first, and they are made anew if one turns out to be damaged meanwhile."""
@@ -171,7 +175,7 @@ class Study:
         ]
         nameless = [view for view in self.views.values() if view.asked is None and view.state != "waiting"]
         rows += [_progress_row(view, None, now) for view in nameless]
-        return {"runs": rows, "now": now, "fault": self.fault}
+        return {"runs": rows, "now": now, "fault": self.fault, "mixed": self.mixed()}
 
     def group(self, i: int) -> Part:
         """Curves of one learner in one place."""

@@ -45,6 +45,15 @@ def provenance(plugins: Mapping[str, str], sources: str | None = None) -> dict[s
     }
 
 
+def contents_text(plugins: Mapping[str, str]) -> str:
+    """Plugin files with the first digits of their contents' checksums.
+
+    >>> contents_text({"mine.py": "8d2f03a1" + 56 * "0"}), contents_text({})
+    ('mine.py (8d2f03a1)', 'no plugin')
+    """
+    return ", ".join(f"{name} ({str(digest)[:8]})" for name, digest in sorted(plugins.items())) or "no plugin"
+
+
 def with_resume(before: Mapping[str, Any], now: Mapping[str, Any], episodes: int) -> dict[str, Any]:
     """The provenance of a run that goes on: a version or machine other than the last one is added to `resumed`."""
     resumed = list(before.get("resumed", ()))

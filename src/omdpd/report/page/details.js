@@ -20,7 +20,8 @@
     const heads = [...(several ? ["costs"] : []), "learner", "in budget", "over, per episode", "of the budget", "earns, per episode", "best safe policy", "share of that"];
     const shown = heads.map((_, i) => i).filter((i) => rows.some((row) => row[i] !== "–")), head = shown.map((i) => heads[i]);
     const note = "Expected numbers under the true model: means over runs, of the last tenth of the episodes so far. “In budget since” means that no later episode was over, and none of the last tenth. An episode is over its budget if it is by more than a thousandth of the largest cost of an episode. A share above 100 % is earned by going over the budget.";
-    return [omdpd.table(head, rows.map((row) => shown.map((i) => row[i])), head.map((_, i) => i).slice(several ? 3 : 2), "is it safe, what does it earn, since when"), el("p", { class: "quiet", text: note })];
+    const mixed = study.progress.mixed.map((text) => el("p", { class: "warn", text }));
+    return [...mixed, omdpd.table(head, rows.map((row) => shown.map((i) => row[i])), head.map((_, i) => i).slice(several ? 3 : 2), "is it safe, what does it earn, since when"), el("p", { class: "quiet", text: note })];
   };
 
   omdpd.asked = (study, place) => {
