@@ -122,8 +122,24 @@ def test_a_plugins_names_run_and_are_read_without_it(plugin, sweep, tmp_path):
     assert again.endswith("-again --plugin mine.py")
     rows = load_runs(out)
     assert rows.n_rows == 6 * 6
-    # Reading knows no default of a name that nothing here has, so it shows every setting.
-    assert set(rows["learner"]) == {"Fixed(action=0)", "Fixed(action=1)", "Uniform"}
+    # Whoever reads has the names that whoever played had: with the settings that are not the defaults.
+    assert set(rows["learner"]) == {"Fixed", "Fixed(action=1)", "Uniform"}
+    assert rows.where(learner="Fixed", seed=0).n_rows == 6
+    with pytest.raises(
+        InvalidInputError, match=r"no learner 'Fixd' \(did you mean 'Fixed'\?\); there are Fixed, Fixed"
+    ):
+        rows.where(learner="Fixd")
+    assert {run.labels[2] for run in all_runs(out)} == {"Fixed", "Fixed(action=1)", "Uniform"}
+
+
+def test_an_unfinished_run_is_called_as_in_the_table_too(plugin, tmp_path):
+    from omdpd.experiments.one_run import advance
+    from omdpd.report.stored import read_run
+    from omdpd.storage.run_folder import RunFolder
+
+    run = spec(plugin)
+    assert advance(run, RunFolder(tmp_path / run.id), None, 1e9, seconds=0.0) is None
+    assert read_run(tmp_path / run.id).labels == ("two_doors", "loud", "Fixed")
 
 
 def test_without_the_plugin_the_experiment_is_refused_with_the_names_there_are(sweep, tmp_path):

@@ -118,7 +118,9 @@ def advance(
     check_metrics(record, metrics, finished=done is not None)
     if done is not None:
         return done
-    record.create(toml_of(spec), spec.checksums, sources())
+    record.create(
+        toml_of(spec), spec.checksums, sources(), [part.label for part in (spec.world, spec.nature, spec.learner)]
+    )
     record.verify()
     scene = scene_of(spec, metrics)
     rng = np.random.default_rng(spec.stream(2))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_o
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
 
+# The names that a run's seeds share, as summaries and rows have them.
+KEYS = ("world", "nature", "learner")
 # A longer label of somebody's own is cut.
 MAX_LABEL = 200
 
@@ -43,6 +45,13 @@ class RunLabel:
         world, nature, learner = (part.label for part in (spec.world, spec.nature, spec.learner))
         return RunLabel(world, nature, learner, spec.seed, spec.episodes, spec.world, spec.nature, spec)
 
+    def called(self, names: Sequence[str]) -> RunLabel:
+        """The same with these names of world, nature and learner, if that many are given; long ones are cut."""
+        if len(names) != len(self.group):
+            return self
+        world, nature, learner = map(_cut, names)
+        return replace(self, world=world, nature=nature, learner=learner)
+
     def stream(self, number: int) -> np.random.SeedSequence:
         """The run's independent streams, as `RunSpec.stream` has them."""
         return np.random.SeedSequence(self.seed, spawn_key=(number,))
@@ -67,6 +76,9 @@ def _known_part(kind: Kind, table: Mapping[str, Any]) -> tuple[Any, str]:
     try:
         spec = Registry.installed().parse(kind, table)
     except UnknownNameError:
-        label = label_of(name, {key: value for key, value in table.items() if key != "name"})
-        return None, label if len(label) <= MAX_LABEL else f"{label[:MAX_LABEL]}..."
+        return None, _cut(label_of(name, {key: value for key, value in table.items() if key != "name"}))
     return spec, spec.label
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= MAX_LABEL else f"{label[:MAX_LABEL]}..."

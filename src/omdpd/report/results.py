@@ -16,11 +16,10 @@ from omdpd.play.rows import regret_curve
 from omdpd.play.units import Units
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.columns import Columns, stacked
+from omdpd.report.labels import KEYS
 from omdpd.report.statistics import Growth, half_width, power_of
 from omdpd.report.stored import StoredRun, mixed_code, stored_runs
 from omdpd.storage.run_folder import RunFolder
-
-KEYS = ("world", "nature", "learner")
 
 
 class MixedCodeWarning(UserWarning):

@@ -28,7 +28,7 @@ from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html
 from omdpd.report.checks import Kept, check_summary, checked_policies, checked_rows, kept_of
 from omdpd.report.columns import Columns
-from omdpd.report.labels import RunLabel, read_label
+from omdpd.report.labels import KEYS, RunLabel, read_label
 from omdpd.storage.atomic import RecordError, is_half_written
 from omdpd.storage.npz import Arrays
 from omdpd.storage.provenance import contents_text
@@ -277,6 +277,8 @@ class StoredRun:
         self.committed = None if manifest is None else file.stat().st_mtime
         self.sealed = manifest is None or manifest.format >= SEALED
         self.asked, self.summary, self.fault, self.columns = asked or self.asked, summary, checked.error, {}
+        if asked is not None and asked.spec is None:
+            self.asked = asked.called(_called(summary, checked.provenance))
         plugins = (checked.provenance or {}).get("plugins")
         self.plugins = {str(k): str(v) for k, v in plugins.items()} if isinstance(plugins, dict) else {}
         begun = "started" if asked is not None else "waiting"
@@ -298,6 +300,12 @@ class StoredRun:
         except OSError as error:
             return error.errno
         return sorted((name, each.st_mtime_ns, each.st_ino, each.st_size) for name, each in known)
+
+
+def _called(summary: Mapping[str, Any] | None, provenance: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """How a run's world, nature and learner were called by whoever played it; nothing in folders of 0.2 that go on."""
+    said = [summary.get(key) for key in KEYS] if summary is not None else (provenance or {}).get("labels")
+    return tuple(said) if isinstance(said, list) and all(isinstance(name, str) for name in said) else ()
 
 
 def read_run(path: Path, run: str | None = None) -> StoredRun:

@@ -89,17 +89,19 @@ class RunFolder:
     path: Path
     run: str = ""
 
-    def create(self, spec_toml: str, plugins: Mapping[str, str], sources: str | None = None) -> None:
+    def create(
+        self, spec_toml: str, plugins: Mapping[str, str], sources: str | None = None, labels: Sequence[str] = ()
+    ) -> None:
         """Make the folder with its spec and provenance; what is there already is kept, if it is the same run.
 
         `plugins` are the checksums of the plugin files that the run needs: begun with others, it is not gone on with.
         A run that goes on with other `sources` of ours (their hash), in another version or on another machine has that
-        added to its provenance.
+        added to its provenance.  `labels` name its world, nature and learner there.
         """
         make_folder(self.path)
         file = self.path / "spec.toml"
         if not os.path.lexists(file):
-            self._seal("provenance.json", provenance(plugins, sources))
+            self._seal("provenance.json", provenance(plugins, sources, labels))
             write_atomically(file, sealed_toml(self.run, spec_toml))
             return
         stored, sealed = read_toml(file, self.run)
@@ -107,7 +109,7 @@ class RunFolder:
             raise RecordError(f"{file} is not the spec of this run; move the folder away to run it anew")
         self.refuse_other_plugins(plugins)
         before = self.provenance() or {"plugins": {}}
-        after = with_resume(before, provenance(plugins, sources), self.episodes)
+        after = with_resume(before, provenance(plugins, sources, labels), self.episodes)
         if after != before or not sealed:
             self._seal("provenance.json", after)
         if not sealed:  # version 0.1 wrote it: from now on it is checked
