@@ -66,8 +66,8 @@ def as_learner(learner: Any) -> Learner[Any]:
         )
     if isinstance(learner, str):
         raise InvalidInputError(
-            f"learner is the name {learner!r}, but must be an object, as ProximalOMDPD.standard() is: "
-            "names stand in experiment files and in compare"
+            f"learner is the name {learner!r}, but must be an object, as OptCMDP() is after "
+            "`from omdpd.learners import OptCMDP`: names stand in experiment files, in run and in compare"
         )
     if inspect.isroutine(learner):
         name = learner.__qualname__
