@@ -34,7 +34,7 @@ from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, seeds_text, summaries
 from omdpd.report.stored import StoredRun, all_runs, mixed_code
-from omdpd.report.tables import STYLES, aligned, formatted, print_table
+from omdpd.report.tables import SHOWN, STYLES, aligned, columns_named, formatted, print_table
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
@@ -156,16 +156,20 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
 def table(
     folder: Annotated[Path, typer.Argument(help="A folder of results.")],
     style: Annotated[str, typer.Option("--format", help=f"One of {', '.join(STYLES)}.")] = "terminal",
+    columns: Annotated[
+        str, typer.Option(help=f"Comma-separated, some of: {', '.join(each.head for each in SHOWN.values())}.")
+    ] = "",
 ) -> None:
     """Print the means of the finished runs.
 
-    With their intervals, and how regret and violation grow.
+    With their intervals, and how regret and violation grow.  The LaTeX table has a caption that says what its numbers
+    are.
     """
-    records = _finished(folder)
+    records, names = _finished(folder), columns_named(columns)
     if style == "terminal":
-        print_table(Screen(), records)
+        print_table(Screen(), records, names)
     else:
-        print(formatted(records, style), end="")
+        print(formatted(records, style, names), end="")
 
 
 def plot(
@@ -187,7 +191,7 @@ def plot(
     target.mkdir(parents=True, exist_ok=True)
     curves = load_curves(folder / "runs", records)
     if style == "paper":
-        for file in write_paper(curves, target, around):
+        for file in write_paper(curves, records, target, around):
             print(f"wrote {file}")
         return
     spelled = folder / "experiment.toml"
@@ -247,15 +251,11 @@ def _print_forecast(
 
 
 def _finished(folder: Path) -> list[dict[str, Any]]:
-    """The summaries of the finished runs, in the order in which the experiment names them if it is there."""
+    """The summaries of the finished runs."""
     records = summaries(folder, warn)
     if not records:
         raise InvalidInputError(f"no run under {folder} is finished yet")
-    spelled = folder / "experiment.toml"
-    experiment = stored_experiment(spelled) if spelled.exists() else None
-    order = [] if experiment is None else [spec.id for spec in experiment.runs()]
-    place = {name: i for i, name in enumerate(order)}
-    return sorted(records, key=lambda record: place.get(record["run"], len(order)))
+    return records
 
 
 def _last_numbers(run: StoredRun, measures: Mapping[str, Any]) -> tuple[float | None, float | None]:

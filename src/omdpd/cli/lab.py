@@ -140,13 +140,13 @@ def compare(
         return
     write_tuning(found.tries, found.choices, out, plan.figures)
     records = play_experiment(console, found.experiment(episodes, seeds), out, plan, found.runs)
-    plain = [{**record, "learner": record["learner"].split("(")[0]} for record in records]
+    plain = [{**record, **_settings_apart(record["learner"])} for record in records]
     title = "each learner with its defaults" if n_tries == 1 else f"each learner at the best of up to {n_tries} tries"
     print_table(console, plain)
     drawn = None if not plan.figures else f"{title}: means and 95 % intervals"
     console.print(_differences(write_comparison(plain, against, out, drawn, shown), against))
     _show_limits(console, found.runs, out)
-    console.print(f"{plan.drawn(out)}tables and numbers: {out}", highlight=False)
+    console.print(f"{plan.drawn(out)}tables and numbers: {out}; chosen settings: {out / 'table.md'}", highlight=False)
     if long:
         first = [record for record in records if record["world"] == runs[0].world.label]
         played = play_alone(console, longer_runs(found.runs, leaders(first)), out / "long", plan)
@@ -165,6 +165,16 @@ def _show_limits(console: Console, runs: Sequence[RunSpec], out: Path) -> None:
         shown.add_row(f"{each.world}, {each.nature}", str(each.episodes), f"{each.regret:.0f}", f"{each.violation:.0f}")
     console.print(shown)
     write_atomically(out / "limits.csv", tidy_csv(lines).encode())
+
+
+def _settings_apart(label: str) -> dict[str, str]:
+    """A learner's name, and the settings that were chosen for it.
+
+    >>> _settings_apart("OptDual(step=0.2, reward_scale=0.1)")
+    {'learner': 'OptDual', 'settings': 'step=0.2, reward_scale=0.1'}
+    """
+    name, _, settings = label.partition("(")
+    return {"learner": name, "settings": settings.removesuffix(")")}
 
 
 def _differences(found: Sequence[Difference], against: str) -> Table:

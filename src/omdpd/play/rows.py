@@ -127,7 +127,7 @@ SUMMARY: dict[str, Column] = {
         "K times the comparator's value - sum of values", unit="rewards", head="regret", digits=1, narrow=True
     ),
     "violation": Column("strong violation", unit="costs", filled=True, head="violation", digits=1, narrow=True),
-    "weak_violation": Column("max_i [sum of excess]^+", unit="costs", filled=True, head="weak", narrow=True),
+    "weak_violation": Column("max_i [sum of excess]^+", unit="costs", filled=True, head="weak", digits=1, narrow=True),
     "lagrangian_regret": Column("regret against the Lagrangian's best", unit="rewards", head="Lagrangian", digits=1),
     "regret_exponent": Column("growth of regret as a power of K", head="exp r", digits=2, narrow=True),
     "violation_exponent": Column("growth of violation as a power of K", head="exp v", digits=2, narrow=True),

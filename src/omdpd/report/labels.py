@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import msgspec
 import numpy as np
 
 from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
-from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_of
+from omdpd.experiments.spec import KINDS, Kind, NatureSpec, RunSpec, WorldSpec, label_of
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
+from omdpd.storage.sealed import read_toml
 
 # The names that a run's seeds share, as summaries and rows have them.
 KEYS = ("world", "nature", "learner")
@@ -33,6 +35,7 @@ class RunLabel:
     world_spec: WorldSpec | None
     nature_spec: NatureSpec | None
     spec: RunSpec | None = field(default=None, compare=False)
+    parts: tuple[Any, ...] = field(default=(), compare=False)
 
     @property
     def group(self) -> tuple[str, str, str]:
@@ -64,9 +67,27 @@ def read_label(file: Path, content: Mapping[str, Any]) -> RunLabel:
         (world, one), (nature, two), (learner, three) = (_known_part(kind, table) for kind, table in plain.parts)
         known = None not in (world, nature, learner)
         spec = plain.run(world, nature, learner) if known else None
-        return RunLabel(one, two, three, plain.seed, plain.episodes, world, nature, spec)
+        parts = tuple(table for _, table in plain.parts)
+        return RunLabel(one, two, three, plain.seed, plain.episodes, world, nature, spec, parts)
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise RecordError(f"{file} does not hold a run of this version: {error}") from None
+
+
+def spelled_order(folder: Path) -> Callable[[RunLabel | None], tuple[int, ...]]:
+    """Where the file of an experiment has a run's world, nature and learner; all are alike where there is no file.
+
+    Names that nothing here knows have their places too.
+    """
+    content: Mapping[str, Any] = {}
+    with suppress(RecordError, OSError):
+        content = read_toml(folder / "experiment.toml")[0]
+    lists = [each if isinstance(each := content.get(kind), list) else [] for kind in KINDS]
+
+    def place(asked: RunLabel | None) -> tuple[int, ...]:
+        pairs = zip(asked.parts, lists, strict=True) if asked is not None and asked.parts else ()
+        return tuple(each.index(part) if part in each else len(each) for part, each in pairs)
+
+    return place
 
 
 def _known_part(kind: Kind, table: Mapping[str, Any]) -> tuple[Any, str]:

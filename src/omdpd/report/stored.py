@@ -28,7 +28,7 @@ from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html
 from omdpd.report.checks import Kept, check_summary, checked_policies, checked_rows, kept_of
 from omdpd.report.columns import Columns
-from omdpd.report.labels import KEYS, RunLabel, read_label
+from omdpd.report.labels import KEYS, RunLabel, read_label, spelled_order
 from omdpd.storage.atomic import RecordError, is_half_written
 from omdpd.storage.npz import Arrays
 from omdpd.storage.provenance import contents_text
@@ -324,11 +324,14 @@ def run_paths(folder: Path) -> list[Path]:
 
 
 def all_runs(folder: Path) -> list[StoredRun]:
-    """The runs under a folder of results, damaged ones too, in a fixed order."""
+    """The runs under a folder of results, damaged ones too: in the order of its experiment's file, then by name."""
     if not (folder / "runs").is_dir():
         raise InvalidInputError(f"{folder} holds no results: there is no folder {folder / 'runs'}")
     found = [run for run in map(read_run, run_paths(folder)) if run.state != "waiting"]
-    return sorted(found, key=lambda run: (run.labels, -1 if run.asked is None else run.asked.seed, run.id))
+    place = spelled_order(folder)
+    return sorted(
+        found, key=lambda run: (place(run.asked), run.labels, -1 if run.asked is None else run.asked.seed, run.id)
+    )
 
 
 def stored_runs(folder: Path) -> list[StoredRun]:

@@ -29,7 +29,7 @@ from omdpd.problem.markup import facts_html, table_html
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
 from omdpd.report.html import write_page
-from omdpd.report.labels import RunLabel
+from omdpd.report.labels import RunLabel, spelled_order
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
 from omdpd.report.stored import StoredRun, mixed_code, run_paths
 from omdpd.report.truth import Truths, problem_values
@@ -128,8 +128,8 @@ class Study:
     def ordered(self) -> list[StoredRun]:
         """The runs that can be named, in the order of the experiment."""
         order = {name: i for i, name in enumerate(self.planned)}
-        named = [view for view in self.views.values() if view.asked is not None]
-        return sorted(named, key=lambda view: (order.get(view.id, len(order)), view.id))
+        named, place = [view for view in self.views.values() if view.asked is not None], spelled_order(self.folder)
+        return sorted(named, key=lambda view: (order.get(view.id, len(order)), place(view.asked), view.id))
 
     def groups(self) -> dict[GroupKey, list[StoredRun]]:
         """Runs by world, nature and learner; those that only wait to be run are named too."""
