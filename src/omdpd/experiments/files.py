@@ -42,7 +42,7 @@ STARTER = """\
 # Lists of values are grids: z = [0.0, 1.0] below makes two learners.
 
 episodes = 3000          # K, episodes per run
-seeds = 5                # how many seeds; each seed is a world of its own
+seeds = 5                # how many seeds; a drawn world is another one for each
 first_seed = 0
 record = "thinned"       # rows for all of up to 10000 episodes, then on a logarithmic grid; "all": every episode
 policies = "log"         # keep some 40 policies of every run for the report, at most 4 MB; "none": keep none
