@@ -15,7 +15,7 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,6 +59,7 @@ class Study:
     planned: dict[str, RunLabel] = field(default_factory=dict)
     live: bool = False
     fault: str | None = None
+    spelled: Callable[[RunLabel | None], tuple[int, ...]] = lambda asked: ()
 
     def refresh(self) -> list[StoredRun]:
         """Look for new runs and new commits; the runs that changed."""
@@ -128,8 +129,8 @@ class Study:
     def ordered(self) -> list[StoredRun]:
         """The runs that can be named, in the order of the experiment."""
         order = {name: i for i, name in enumerate(self.planned)}
-        named, place = [view for view in self.views.values() if view.asked is not None], spelled_order(self.folder)
-        return sorted(named, key=lambda view: (order.get(view.id, len(order)), place(view.asked), view.id))
+        named = [view for view in self.views.values() if view.asked is not None]
+        return sorted(named, key=lambda view: (order.get(view.id, len(order)), self.spelled(view.asked), view.id))
 
     def groups(self) -> dict[GroupKey, list[StoredRun]]:
         """Runs by world, nature and learner; those that only wait to be run are named too."""
@@ -280,6 +281,7 @@ class Study:
     def _read_experiment(self) -> None:
         file = self.folder / "experiment.toml"
         if not self.planned and os.path.lexists(file):
+            self.spelled = spelled_order(self.folder)  # for runs whose names nothing here knows
             try:
                 experiment, self.fault = stored_experiment(file), None
             except RecordError as error:
