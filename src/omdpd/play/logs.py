@@ -154,8 +154,13 @@ class Log:
         n_states: int | None = None,
         n_actions: int | None = None,
         allowed: npt.ArrayLike | None = None,
+        cost_scale: npt.ArrayLike | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> Setting:
-        """The setting that these episodes show: sizes, the law of first states, and ranges as wide as the data."""
+        """The setting that these episodes show: sizes, the law of first states, and ranges as wide as the data.
+
+        A session refuses states, costs and rewards beyond them.  Say what can happen, not only what was logged.
+        """
         S = int(self.states.max()) + 1 if n_states is None else n_states
         A = int(self.actions.max()) + 1 if n_actions is None else n_actions
         H, n = int(self.lengths.max()), len(self.costs)
@@ -170,9 +175,10 @@ class Log:
         rounding = ROUNDING * np.maximum(np.abs(share), np.abs(self.costs).max(axis=1))
         low, high = float(self.rewards.min()), float(self.rewards.max())
         return Setting(
-            H, S, A, n, law_of_starts(self, S), budget=given, cost_scale=np.where(spread > rounding, spread, 1.0),
-            reward_range=(low, high) if low < high else (low, low + 1.0),
-            allowed=allowed,
+            H, S, A, n, law_of_starts(self, S), budget=given,
+            cost_scale=np.where(spread > rounding, spread, 1.0) if cost_scale is None else cost_scale,
+            reward_range=reward_range or ((low, high) if low < high else (low, low + 1.0)),
+            allowed=allowed, names=self.names,
         )  # fmt: skip
 
     def checked(self, setting: Setting) -> Log:
@@ -244,8 +250,10 @@ def law_of_starts(logged: Log | Sequence[Feedback], n_states: int) -> Floats:
     return np.bincount(first, minlength=n_states) / len(first)
 
 
-def with_logged_starts(setting: Setting, logged: Log | Sequence[Feedback]) -> Setting:
-    """The setting whose episodes begin as logged ones did, where nobody said otherwise."""
+def as_logged(setting: Setting, logged: Log | Sequence[Feedback], names: tuple[str, ...]) -> Setting:
+    """The setting whose episodes begin as logged ones did, with the names of their costs, unless it says otherwise."""
+    if setting.names is None and len(names) == setting.n_constraints:
+        setting = replace(setting, names=names)
     if setting.says_starts or not len(logged):
         return setting
     return replace(setting, initial=law_of_starts(logged, setting.n_states))

@@ -38,7 +38,7 @@ from omdpd.play.episodes import (
 from omdpd.play.forecast import Forecast, forecast_of_state
 from omdpd.play.guards import check_footprint
 from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
-from omdpd.play.logs import Log, with_logged_starts
+from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
 from omdpd.play.start import Before, Start, as_start, started, starting, with_next_start
 from omdpd.play.taught import Taught
@@ -84,7 +84,7 @@ class Session:
         carry: Carry | None = None,
     ) -> None:
         self._before = _before(setting, logged, start)
-        setting = with_logged_starts(setting, self._before.logged)
+        setting = as_logged(setting, self._before.logged, self._before.names)
         self.learner = in_learner_units(starting(learner, setting.scaled(), self._before), setting)
         self._player = masked(self.learner, setting)
         self.setting = setting
@@ -357,8 +357,7 @@ class Session:
 
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms as they stand; `omdpd.play.alarms` says what each goes by."""
-        names = [f"cost {i}" for i in range(self.setting.n_constraints)]
-        return self.books.watch.alarms(names, sum(self.mind.capped))
+        return self.books.watch.alarms(self.setting.cost_names, sum(self.mind.capped))
 
     def fork(self, folder: str | Path, learner: Learner[Any] | None = None, setting: Setting | None = None) -> Session:
         """Another session that was told everything this one was, perhaps with another learner or setting.
@@ -385,7 +384,7 @@ class Session:
         recent = [each for each in self.books.recent if each.how != "cut"]
         if not recent:
             raise InvalidInputError("no episode has ended yet, so nothing can be judged")
-        log = Log.from_episodes(each.feedback for each in recent)
+        log = Log.from_episodes((each.feedback for each in recent), self.setting.cost_names)
         chances = [each.chances for each in recent if each.chances is not None]
         if len(chances) == len(recent):
             log = replace(log, propensities=np.concatenate(chances))
@@ -599,8 +598,9 @@ def _before(setting: Setting, logged: Sequence[Feedback] | Log | Before, start: 
     """What was logged as a learner sees it; it does so already where another session had it."""
     if isinstance(logged, Before):
         seen = tuple(checked_feedback(setting.scaled(), feedback) for feedback in logged.logged)
-        return Before(seen, logged.start)
-    return Before(tuple(checked_feedback(setting, each) for each in whole_episodes(logged, setting)), start)
+        return replace(logged, logged=seen)
+    seen = tuple(checked_feedback(setting, each) for each in whole_episodes(logged, setting))
+    return Before(seen, start, logged.names if isinstance(logged, Log) else ())
 
 
 def _close_forgotten(path: Path) -> None:

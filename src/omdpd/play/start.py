@@ -45,10 +45,11 @@ Start = Literal["safe", "explore"]
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """What was played before the first episode, in the units of a learner, and how one starts from it."""
+    """What was played before the first episode, in the units of a learner; how one starts from it; names of costs."""
 
     logged: tuple[Feedback, ...] = ()
     start: Start = "safe"
+    names: tuple[str, ...] = ()
 
 
 NOTHING_BEFORE = Before()

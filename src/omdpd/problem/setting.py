@@ -57,6 +57,8 @@ class Setting:
     allowed
         Which actions exist, (S, A) or (H, S, A); all of them if None.  Sessions and runs play these alone, whatever the
         learner (`omdpd.learners.Masked`).
+    names
+        What the costs are called where people read of them, one name per constraint; "cost 0", "cost 1" if None.
 
     >>> setting = Setting(6, 4, 2, budget=30.0, cost_scale=10.0, reward_range=(0, 500))
     >>> setting.scaled().budget is None
@@ -75,6 +77,7 @@ class Setting:
     reward_range: tuple[float, float] | None = field(default=None, kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
     allowed: npt.ArrayLike | None = field(default=None, kw_only=True, metadata=WHERE_SET)
+    names: tuple[str, ...] | None = field(default=None, kw_only=True, metadata=WHERE_SET)
 
     def __post_init__(self) -> None:
         for name in ("horizon", "n_states", "n_actions", "n_constraints"):
@@ -91,6 +94,10 @@ class Setting:
         mask = fitted(as_mask(self.allowed, (self.n_states, self.n_actions)), self.horizon)
         object.__setattr__(self, "allowed", None if mask is None else mask.allowed)
         self._check_units()
+        if self.names is not None:
+            object.__setattr__(self, "names", tuple(str(name) for name in self.names))
+            if len(set(self.names)) != self.n_constraints:
+                raise InvalidInputError(f"names are {self.names}, but must be {self.n_constraints} different ones")
 
     def _check_units(self) -> None:
         """One positive scale and one budget per constraint, and a range of rewards, where they are given."""
@@ -125,6 +132,11 @@ class Setting:
     def mu(self) -> Floats:
         """The initial law as an array."""
         return np.asarray(self.initial)
+
+    @property
+    def cost_names(self) -> tuple[str, ...]:
+        """What the costs are called, (I,)."""
+        return self.names or tuple(f"cost {i}" for i in range(self.n_constraints))
 
     @property
     def shape(self) -> tuple[int, int, int]:

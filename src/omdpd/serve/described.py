@@ -69,6 +69,7 @@ class SettingTable(msgspec.Struct, forbid_unknown_fields=True):
     reward_range: tuple[float, float] | None = None
     seed: int | None = None
     allowed: list[Any] | None = None
+    names: tuple[str, ...] | None = None
 
 
 class CarryTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -122,7 +123,7 @@ def open_described(folder: Path, registry: Registry) -> Session:
         # A session that has begun keeps the logs it began with.
         logs = None if (folder / "session.json").exists() else said.logs
         return Session.open(
-            folder, learner, Setting(**msgspec.structs.asdict(said.setting)), said.snapshot_every,
+            folder, learner, _setting(said), said.snapshot_every,
             logged=() if logs is None else _logged(folder, logs), fallback=fallback, carry=carry,
         )  # fmt: skip
     except (msgspec.ValidationError, InvalidInputError) as error:
@@ -154,6 +155,14 @@ def write_starter(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(file, STARTER.format(folder=folder).encode())
     return file
+
+
+def _setting(said: Description) -> Setting:
+    """The setting, whose costs are called as in the logs unless it says otherwise."""
+    given = msgspec.structs.asdict(said.setting)
+    if said.logs is not None and given["names"] is None and len(said.logs.costs) == said.setting.n_constraints:
+        given["names"] = said.logs.costs
+    return Setting(**given)
 
 
 def _logged(folder: Path, said: LogsTable) -> Log:

@@ -94,13 +94,14 @@ DESCRIBED, OURS = "session.toml", re.compile(r"snapshot\.json$|(state|journal|hi
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, and its use."""
+    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, its use, names."""
 
     fingerprint: str
     without_logs: str
     facts: Facts
     logged: Sequence[Feedback] = ()
     start: str = ""
+    names: tuple[str, ...] = ()
 
 
 class SessionLockedError(RecordError):
@@ -119,6 +120,7 @@ class _Claim(msgspec.Struct, forbid_unknown_fields=True):
     without_logs: str = ""  # where there were logs; so is the checksum of their file, and what was done with them
     logged_sha256: str = ""
     start: str = ""
+    names: tuple[str, ...] = ()  # of the costs in the logs
 
     def __post_init__(self) -> None:
         if self.journal not in READABLE:
@@ -190,6 +192,7 @@ class Journal:
         if owner.logged:
             checksum = write_atomically(self.path / LOGGED, npz_of_arrays(_stacked(owner.logged)))
             content |= {"without_logs": owner.without_logs, "logged_sha256": checksum, "start": owner.start}
+            content |= {"names": owner.names} if owner.names else {}
         write_atomically(self.path / "session.json", sealed_json(self._session, content))
 
     @property
@@ -360,8 +363,8 @@ class Journal:
                 raise RecordError(f"{later} is there, but the snapshot that it goes on from is missing")
 
 
-def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any] | None:
-    """The episodes that a session started from, as its learner saw them, and how it did; None if from none."""
+def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any, tuple[str, ...]] | None:
+    """The episodes that a session started from, as its learner saw them, how it did, and names; None if from none."""
     found = _claim(path)
     if found is None or not found.logged_sha256:
         return None
@@ -371,7 +374,7 @@ def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any] | None:
         raise RecordError(f"{file} is damaged: its checksum is not the one that was written")
     stored = arrays_of_npz(content, str(file))
     rows = zip(*stored.values(), strict=True)
-    return tuple(_feedback(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start
+    return tuple(_feedback(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start, found.names
 
 
 def _claim(path: Path) -> _Claim | None:
