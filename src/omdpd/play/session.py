@@ -254,12 +254,8 @@ class Session:
                 return int(entry["action"])
             return episode.actions[-1 if step is None else step]
 
-    def tell_step(self, id: str, reward: float, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
-        """What a step of an open episode earned and cost; see `Episode.tell`."""
-        self.tell_steps(id, [(step, reward, cost)])
-
-    def tell_steps(self, id: str, steps: Sequence[tuple[int | None, float, npt.ArrayLike]]) -> None:
-        """Several steps at once, each as (step, reward, cost)."""
+    def tell_steps(self, id: str, steps: Sequence[tuple[int | None, npt.ArrayLike, npt.ArrayLike]]) -> None:
+        """What steps of an open episode earned and cost, each as (step, reward, cost); see `Episode.tell`."""
         with self._turn.taken():
             self._check_open()
             self._enter(to_tell(self.books, self.setting, id, steps))
