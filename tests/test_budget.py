@@ -41,13 +41,6 @@ ABOVE = {
         "long-run averages, packed plans and hard limits are new; steps on boxes, kernels and graphs share little",
     ),
     ("storage",): (
-        1540,
-        "entries of a session beside its episodes, logs that are synced apart, and finished runs held against their "
-        "plugin's content are new; a run folder is one class",
-    ),
-    ("beliefs",): (
-        1980,
-        "tables and graphs count and estimate apart; the bonus of 0.2 can be asked for; a bound of loss is new",
     ),
     ("learners",): (
         5550,

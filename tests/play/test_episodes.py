@@ -509,6 +509,21 @@ def test_steps_that_are_told_together_are_those_told_one_by_one(session):
     session.tell_steps("a", [])
 
 
+def test_an_episode_is_told_as_a_whole(session):
+    for id in ("a", "b", "c"):
+        play(session.begin(id), 0, tell=False)
+    rewards, costs = zip(*(outcome(0, h, a) for h, a in enumerate(session.books.open["a"].actions)), strict=True)
+    for h in range(H):
+        session.episode("a").tell(rewards[h], costs[h])
+    session.episode("b").tell(rewards, costs)
+    session.episode("c").tell(rewards[0], costs[0])
+    session.episode("c").tell(np.array(rewards[1:]), [cost[0] for cost in costs[1:]], step=1)
+    told = [(each.rewards, each.costs) for each in session.books.open.values()]
+    assert told[0] == told[1] == told[2]
+    with pytest.raises(InvalidInputError, match="4 rewards are told with 3 costs"):
+        session.episode("a").tell(rewards, costs[1:])
+
+
 def test_a_step_that_is_told_in_two_ways_at_once_is_refused(session):
     session.begin("a").act(0)
     with pytest.raises(InvalidInputError, match="step 0 of episode 'a' was told otherwise before"):

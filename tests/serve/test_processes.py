@@ -91,6 +91,19 @@ def test_an_offer_to_change_to_http_2_is_passed_over_and_what_it_comes_with_is_h
         server.stop()
 
 
+def test_what_is_said_may_be_large_and_not_too_large(tmp_path):
+    server = Server(made(tmp_path / "one"))
+    try:
+        for size, wanted in ((500_000, 200), (2**20 + 1, 413)):
+            with socket.create_connection(server.place, timeout=600.0) as line:
+                sent = offering("/episodes", '{"id": "large"}'.ljust(size), "host: 127.0.0.1\r\n")
+                head, _, body = sent.partition(b"\r\n\r\n")
+                line.sendall(head + b"\r\n\r\n")
+                assert answer_to(line, body)[0] == wanted
+    finally:
+        server.stop()
+
+
 def test_it_serves_without_the_fast_reader_of_requests(tmp_path, monkeypatch):
     import os
     import random

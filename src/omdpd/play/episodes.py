@@ -56,9 +56,20 @@ class Episode:
         """
         return self.session.act(self.id, state, step)
 
-    def tell(self, reward: float, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
-        """What a step earned and cost; without `step`, the first one that was not told yet."""
-        self.session.tell_step(self.id, reward, cost, step)
+    def tell(self, reward: npt.ArrayLike, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
+        """What a step earned and cost; without `step`, the first one that was not told yet.
+
+        Lists, with an entry for every step in its order, tell several at once: from that step on.
+        """
+        if np.ndim(reward) == 0:
+            self.session.tell_steps(self.id, [(step, reward, cost)])
+            return
+        rewards = list(np.asarray(reward))
+        costs = list(np.asarray(cost)) if np.ndim(cost) else [cost] * len(rewards)
+        if len(costs) != len(rewards):
+            raise InvalidInputError(f"{len(rewards)} rewards are told with {len(costs)} costs: every step has both")
+        places = [None] * len(rewards) if step is None else range(step, step + len(rewards))
+        self.session.tell_steps(self.id, list(zip(places, rewards, costs, strict=True)))
 
     def end(self, absorbed: int | None = None, cut: bool = False) -> None:
         """The episode is over, and is learnt from.

@@ -104,9 +104,9 @@ class Bounds(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take a piece of a request."""
         before = self.cycle
+        in_body = before is not None and before.more_body and not before.response_complete
         super().data_received(data)
-        after_body = before is None or before.response_complete or not before.more_body
-        self.unread = self.unread + len(data) if self.cycle is before and after_body else 0
+        self.unread = 0 if in_body or self.cycle is not before else self.unread + len(data)
         if self.unread > MAX_HEAD:
             self._refuse(*TOO_LONG)
         self._hurry(waiting=self.cycle is None or self.cycle.response_complete)
