@@ -40,8 +40,7 @@ ABOVE = {
         6380,
         "long-run averages, packed plans and hard limits are new; steps on boxes, kernels and graphs share little",
     ),
-    ("storage",): (
-    ),
+    ("storage",): (),
     ("learners",): (
         5550,
         "safe learners, masks, four rivals, a reference and options that others published are new",
