@@ -40,7 +40,7 @@ def serve(
     try:
         from omdpd.serve.running import Place, serving
     except ImportError:
-        raise not_installed("omdpd serve", "uvicorn") from None
+        raise not_installed("omdpd serve", "uvicorn", "httptools") from None
     serving(folder, registry_of(plugin), Place(address, port, public, tuple(name or ()), token, rate))
 
 
@@ -76,7 +76,7 @@ def session(
         try:
             from omdpd.serve.running import Place, showing
         except ImportError:
-            raise not_installed("omdpd session --live", "uvicorn") from None
+            raise not_installed("omdpd session --live", "uvicorn", "httptools") from None
         showing(folder, registry, Place("127.0.0.1", port))
         return
     for each, path in folders_of(folder).items():

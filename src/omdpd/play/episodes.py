@@ -56,9 +56,20 @@ class Episode:
         """
         return self.session.act(self.id, state, step)
 
-    def tell(self, reward: float, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
-        """What a step earned and cost; without `step`, the first one that was not told yet."""
-        self.session.tell_step(self.id, reward, cost, step)
+    def tell(self, reward: npt.ArrayLike, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
+        """What a step earned and cost; without `step`, the first one that was not told yet.
+
+        Lists, with an entry for every step in its order, tell several at once: from that step on.
+        """
+        if np.ndim(reward) == 0:
+            self.session.tell_steps(self.id, [(step, reward, cost)])
+            return
+        rewards = list(np.asarray(reward))
+        costs = list(np.asarray(cost)) if np.ndim(cost) else [cost] * len(rewards)
+        if len(costs) != len(rewards):
+            raise InvalidInputError(f"{len(rewards)} rewards are told with {len(costs)} costs: every step has both")
+        places = [None] * len(rewards) if step is None else range(step, step + len(rewards))
+        self.session.tell_steps(self.id, list(zip(places, rewards, costs, strict=True)))
 
     def end(self, absorbed: int | None = None, cut: bool = False) -> None:
         """The episode is over, and is learnt from.
@@ -124,19 +135,34 @@ def to_tell(books: Books, setting: Setting, id: str, steps: Sequence[tuple[Any, 
         if books.digests[id] != "dropped" and _is_known(books, id, steps):
             return None
         opened(books, id)
-    episode, new = opened(books, id), []
-    free = iter([h for h, r in enumerate(episode.rewards) if r is None])
-    for step, reward, cost in steps:
-        h = next(free, len(episode.states)) if step is None else whole_number("step", step, 0)
-        if h >= len(episode.states):
-            raise EpisodeConflictError(f"step {h} of episode {id!r} was not acted in, so nothing can have come of it")
-        paid, why = np.reshape(numbers("cost", cost), (-1, 1)), f"step {h} of episode {id!r}: "
-        met, costs = checked_steps(setting, [reward], paid, why, "entry")
-        if episode.rewards[h] is None:
-            new.append([h, float(met[0]), costs[:, 0].tolist()])
-        elif (episode.rewards[h], episode.costs[h]) != (float(met[0]), costs[:, 0].tolist()):
+    episode, places = opened(books, id), list[int]()
+    for step, _, _ in steps:
+        free = (h for h, reward in enumerate(episode.rewards) if reward is None and h not in places)
+        places.append(next(free, len(episode.states)) if step is None else whole_number("step", step, 0))
+        if places[-1] >= len(episode.states):
+            raise EpisodeConflictError(
+                f"step {places[-1]} of episode {id!r} was not acted in, so nothing can have come of it"
+            )
+    new: dict[int, tuple[float | None, list[float] | None]] = {}
+    for h, *met in zip(places, *_met(setting, episode, places, steps), strict=True):
+        before = new.get(h, (episode.rewards[h], episode.costs[h]))
+        if before[0] is None:
+            new[h] = (met[0], met[1])
+        elif before != (met[0], met[1]):
             raise EpisodeConflictError(f"step {h} of episode {id!r} was told otherwise before")
-    return {"do": "tell", "id": id, "steps": new} if new else None
+    return {"do": "tell", "id": id, "steps": [[h, *each] for h, each in new.items()]} if new else None
+
+
+def _met(setting: Setting, episode: Open, places: list[int], steps: Sequence[tuple[Any, Any, Any]]) -> tuple[Any, Any]:
+    """Rewards and costs of steps as plain numbers, checked at once; a refusal names the first step that is wrong."""
+    rewards, costs = [reward for _, reward, _ in steps], [np.ravel(numbers("cost", cost)) for _, _, cost in steps]
+    try:
+        met, paid = checked_steps(setting, rewards, np.array(costs).T) if steps else (np.zeros(0), np.zeros((0, 0)))
+    except (InvalidInputError, ValueError):
+        for h, reward, cost in zip(places, rewards, costs, strict=True):
+            checked_steps(setting, reward, cost, f"step {h} of episode {episode.id!r}: ")
+        raise
+    return met.tolist(), paid.T.tolist()
 
 
 def to_end(

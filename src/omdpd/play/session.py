@@ -6,7 +6,8 @@ import hashlib
 import secrets
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from threading import local
@@ -94,7 +95,7 @@ class Session:
         self.mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
-        self._turn, self._learning, self._within = Turn(), Turn(), False
+        self._turn, self._learning, self._keeping, self._within = Turn(), Turn(), Turn(), False
         self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
         self.books, self._entries, self._lags = Books(), 0, False
         self.books.watch.by_step = not pools_steps(self.learner)
@@ -258,12 +259,8 @@ class Session:
                 return int(entry["action"])
             return episode.actions[-1 if step is None else step]
 
-    def tell_step(self, id: str, reward: float, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
-        """What a step of an open episode earned and cost; see `Episode.tell`."""
-        self.tell_steps(id, [(step, reward, cost)])
-
-    def tell_steps(self, id: str, steps: Sequence[tuple[int | None, float, npt.ArrayLike]]) -> None:
-        """Several steps at once, each as (step, reward, cost)."""
+    def tell_steps(self, id: str, steps: Sequence[tuple[int | None, npt.ArrayLike, npt.ArrayLike]]) -> None:
+        """What steps of an open episode earned and cost, each as (step, reward, cost); see `Episode.tell`."""
         with self._turn.taken():
             self._check_open()
             self._enter(to_tell(self.books, self.setting, id, steps))
@@ -345,14 +342,14 @@ class Session:
     @property
     def kept_policies(self) -> tuple[int, ...]:
         """After how many episodes policies were kept that `rollback` may go back to."""
-        names = {name.split(" ")[1] for name in self.mind.kept if name.startswith("kept ")}
+        names = {name.split(" ")[1] for name in list(self.mind.kept) if name.startswith("kept ")}
         names |= set() if self._journal is None else set(self._journal.policies())
         return tuple(sorted(int(name) for name in names if name.isdecimal()))
 
     def keep_policy(self) -> int:
         """Keep the learner's policy to go back to; after how many episodes it is."""
         with self._turn.taken():
-            self.mind.keep(f"kept {self.learnt}", self._player.policy(self.mind.state))
+            self.mind.keep(f"kept {self.learnt}", self._player.policy(self.mind.state), self.books.playing)
         return self.learnt
 
     def alarms(self) -> tuple[Alarm, ...]:
@@ -428,7 +425,7 @@ class Session:
 
     def close(self) -> None:
         """Let go of the folder, if the session has one; from then on nothing more can be told to it."""
-        with self._turn.taken():
+        with self._keeping.taken(), self._turn.taken():
             self._closed = True
             if self._journal is not None:
                 self._journal.close()
@@ -485,7 +482,8 @@ class Session:
             with self._turn.taken():
                 self.mind.become(made)
                 self.mind.forget(self.books)
-                self._snapshot()
+        with self._keeping.taken():
+            self._snapshot(turn=self._turn.taken)
         if isinstance(item, Ended):
             for shadow in self._followers:
                 shadow.take_over(item)
@@ -565,15 +563,17 @@ class Session:
         """Whether it is late for a snapshot, where several episodes may end between two updates."""
         return self._lags and new > self._snapshot_every
 
-    def _snapshot(self, now: bool = False) -> None:
-        """Keep the state if it is time: before the next update, so that no update raises that is there already."""
+    def _snapshot(self, now: bool = False, turn: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """Keep the state if it is time: before the next update, so that no update raises that is there already.
+
+        Who has not taken the turn gives it: others act and tell while the disk is waited for.
+        """
         new = self.episodes - self._kept
         if self._journal is None or not new or not (now or new % self._snapshot_every == 0 or self._overdue(new)):
             return
         try:
-            self._journal.take_snapshot(self.episodes, *self.mind.shelved(self.books))
-            self.mind.keep(f"kept {self.mind.learnt}", self._player.policy(self.mind.state))
-            self._kept = self.episodes
+            self._kept = self._journal.take_snapshot(lambda: (self.episodes, *self.mind.shelved(self.books)), turn)
+            self.mind.keep(f"kept {self.mind.learnt}", self._player.policy(self.mind.state), self.books.playing)
         except RecordError:
             raise
         except (OSError, TypeError, ValueError) as error:

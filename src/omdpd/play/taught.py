@@ -137,9 +137,9 @@ class Taught:
         if kind == "learnt":
             self._table = self.learner.policy(self.state) if self._table is None else self._table
             return self._table
-        if name in self.kept or self.journal is None:
-            return self.kept[name]
-        return self.journal.policy(which)
+        if name not in self.kept and self.journal is not None:
+            self.kept[name] = self.journal.policy(which)
+        return self.kept[name]
 
     def forget(self, books: Books) -> None:
         """Let go of policies that neither an open episode nor a waiting one was played with."""
@@ -147,11 +147,13 @@ class Taught:
         used |= {each.policy for each in self.waiting if isinstance(each, Ended)}
         self.played = {name: table for name, table in self.played.items() if name in used}
 
-    def keep(self, name: str, table: Floats) -> None:
-        """Keep a policy to go back to it."""
-        self.kept[name] = table
-        if self.journal is not None:
-            self.journal.keep_policy(name.split(" ", 1)[1], table)
+    def keep(self, name: str, table: Floats, playing: str | None = None) -> None:
+        """Keep a policy to go back to it; on disk, old ones that are not in play any more are let go of."""
+        if self.journal is None:
+            self.kept[name] = table
+        else:
+            used = [each.split(" ", 1)[1] for each in (*self.played, playing or name)]
+            self.journal.keep_policy(name.split(" ", 1)[1], table, used)
 
     def shelved(self, books: Books) -> tuple[Any, dict[str, Any], dict[str, Floats]]:
         """What a snapshot keeps: the state's tree, the books, and arrays; policies in play among them."""

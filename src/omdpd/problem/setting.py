@@ -200,29 +200,28 @@ def checked_feedback(setting: Setting, feedback: Feedback) -> Feedback:
     return FullFeedback(trajectory, rewards, _scaled_costs(setting, "cost", cost, axes))
 
 
-def checked_steps(
-    setting: Setting, rewards: npt.ArrayLike, costs: npt.ArrayLike, why: str = "", each: str = "step"
-) -> tuple[Floats, Floats]:
-    """Rewards (n,) and costs (I, n) of some steps, as arrays; refused where a setting does not take them.
+def checked_steps(setting: Setting, rewards: npt.ArrayLike, costs: Floats, why: str = "") -> tuple[Floats, Floats]:
+    """Rewards (n,) and costs (I, n) of some steps, or () and (I,) of one; refused as `checked_feedback` does.
 
-    A sentence of refusal begins with `why`, and calls what it counts `each`.
+    A sentence of refusal begins with `why`.
     """
-    met = as_table("reward", np.asarray(numbers("reward", rewards), dtype=np.float64), [each], [None])
-    paid = as_table("cost", costs, ["constraint", each], [setting.n_constraints, len(met)])
+    axes = ["constraint", "step"][: costs.ndim]
     try:
-        _scaled_rewards(setting, met, each), _scaled_costs(setting, "cost", paid, ["constraint", each])
+        met = as_table("reward", rewards, axes[1:], [None] * (costs.ndim - 1))
+        paid = as_table("cost", costs, axes, [setting.n_constraints, *met.shape])
+        _scaled_rewards(setting, met, "reward"), _scaled_costs(setting, "cost", paid, axes)
     except InvalidInputError as error:
         raise InvalidInputError(f"{why}{error}") from None
     return met, paid
 
 
-def _scaled_rewards(setting: Setting, rewards: Floats, each: str = "step") -> Floats:
+def _scaled_rewards(setting: Setting, rewards: Floats, name: str = "rewards") -> Floats:
     """Rewards on the scale [0, 1]; one outside the declared range is refused."""
     low, high = setting.reward_range or (0.0, 1.0)
     hint = "declare a wider reward_range in the setting" if setting.reward_range else (
         "rewards in other units need a reward_range in the setting"
     )  # fmt: skip
-    within("rewards", rewards, low, high, [each], hint)
+    within(name, rewards, low, high, ["step"] * rewards.ndim, hint)
     return np.clip((rewards - low) / (high - low), 0.0, 1.0) if setting.reward_range else rewards
 
 
