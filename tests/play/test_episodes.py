@@ -79,7 +79,7 @@ def test_asking_again_gives_the_same_action_and_another_state_is_refused(session
     assert [episode.act(1, step=0) for _ in range(5)] == [action] * 5
     with pytest.raises(InvalidInputError, match="step 0 of episode 'a' was in state 1, not in 2"):
         episode.act(2, step=0)
-    with pytest.raises(InvalidInputError, match="step 2 of episode 'a' comes after step 1"):
+    with pytest.raises(InvalidInputError, match="step 2 of episode 'a' comes too early: ask for step 1 first"):
         episode.act(2, step=2)
 
 

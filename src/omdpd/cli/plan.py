@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omdpd.play.from_logs import plan_from_logs
-from omdpd.play.logs import READERS, ColumnNames, Log
+from omdpd.play.logs import READERS, Log, columns_of
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
 
@@ -58,15 +58,8 @@ def plan(
 def log_of(file: Path, costs: str, columns: str, short: str) -> Log:
     """The log that options of a command name."""
     read = named(READERS, file.suffix.lower(), "kind of log")
-    log = read(file, tuple(costs.split(",")), **pairs_of(columns))
+    log = read(file, tuple(costs.split(",")), **columns_of(columns))
     return log.with_short(short) if short else log  # type: ignore[arg-type]
-
-
-def pairs_of(text: str) -> dict[str, str]:
-    """The names of columns, by what they are."""
-    kinds = {kind: kind for kind in ColumnNames.__annotations__}
-    pairs = [part.partition("=")[::2] for part in text.split(",") if part]
-    return {named(kinds, key.strip(), "kind of column"): name.strip() for key, name in pairs}
 
 
 def numbers_of(option: str, text: str) -> list[float]:

@@ -61,7 +61,7 @@ class Bets(msgspec.Struct):
     @property
     def odds(self) -> float:
         """The mean of what they made."""
-        return sum(math.exp(min(each, 50.0)) for each in self.wealth) / max(len(self.wealth), 1)
+        return sum(math.exp(min(each, 50.0)) for each in self.wealth) / len(self.wealth) if self.wealth else 1.0
 
 
 class Watch(msgspec.Struct):

@@ -122,7 +122,9 @@ def to_act(books: Books, setting: Setting, name: str, id: str, state: Any, step:
     if h >= setting.horizon:
         raise EpisodeConflictError(f"episode {id!r} has had all its {setting.horizon} steps: end it")
     if h > len(episode.states):
-        raise EpisodeConflictError(f"step {h} of episode {id!r} comes after step {len(episode.states)}")
+        raise EpisodeConflictError(
+            f"step {h} of episode {id!r} comes too early: ask for step {len(episode.states)} first"
+        )
     action, chance = drawn(name, id, h, table[h, s])
     return {"do": "act", "id": id, "state": s, "action": action, "chance": chance}
 

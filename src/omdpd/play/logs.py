@@ -244,6 +244,17 @@ class Log:
         return f"episode {k}, step {row - self.starts[k]}"
 
 
+def columns_of(text: str) -> dict[str, str]:
+    """What the columns of a log are called, from text.
+
+    >>> columns_of("episode=week, reward=euros")
+    {'episode': 'week', 'reward': 'euros'}
+    """
+    kinds = {kind: kind for kind in ColumnNames.__annotations__}
+    pairs = [part.partition("=")[::2] for part in text.split(",") if part.strip()]
+    return {named(kinds, key.strip(), "kind of column"): name.strip() for key, name in pairs}
+
+
 def law_of_starts(logged: Log | Sequence[Feedback], n_states: int) -> Floats:
     """How often every state was the first of an episode, as shares (S,)."""
     first = [int(each.trajectory.states[0]) for each in logged]

@@ -58,7 +58,7 @@ def read_status(folder: Path, registry: Registry) -> Status:
             try:
                 copy = Path(place) / folder.resolve().name
                 shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("history-*", "lock", "*.tmp"))
-                with open_described(copy, registry) as session:
+                with open_described(copy, registry, folder) as session:
                     return status_of(session)
             except (RecordError, InvalidInputError, OSError):
                 if attempt == TRIES - 1:

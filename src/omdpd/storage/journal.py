@@ -190,13 +190,19 @@ class Journal:
             self._session = secrets.token_hex(16)
             logs.begin(self.path / _log_name(0), self._session, 0)
             self._write_claim(owner)
-        elif owner.fingerprint not in (found.fingerprint, found.without_logs):
+        elif owner.fingerprint in (found.fingerprint, found.without_logs):
+            if found.journal < JOURNAL:
+                self._write_claim(owner)
+        elif not has_entries(self.path) and (not found.logged_sha256 or owner.facts["logged"] != NOTHING):
+            self._write_claim(owner)  # nothing was begun with what it said before
+        else:
             # Logs that were not given again are those of the folder.
             kept = {"logged": found.facts["logged"]} if found.logged_sha256 and owner.facts["logged"] == NOTHING else {}
             differs = _difference(found.facts, {**owner.facts, **kept})
-            raise RecordError(f"{self.path} holds a session of another learner or setting: {differs}")
-        elif found.journal < JOURNAL:
-            self._write_claim(owner)
+            raise RecordError(
+                f"{self.path} holds a session of another learner or setting: {differs}; it has begun with those: begin "
+                "another in a new folder, or session.fork(folder, learner, setting) with all that was told"
+            )
 
     def _write_claim(self, owner: Owner) -> None:
         content: dict[str, Any] = {"fingerprint": owner.fingerprint, "facts": owner.facts, "journal": JOURNAL}
@@ -400,6 +406,12 @@ class Journal:
                 continue
             if (counted := logs.acknowledged(later, self._session)) is None or counted > entries:
                 raise RecordError(f"{later} is there, but the snapshot that it goes on from is missing")
+
+
+def has_entries(path: Path) -> bool:
+    """Whether anything was begun or told in the session of a folder."""
+    kept = any(not logs.is_empty(file) for file in path.glob("journal-*.log") if MADE.fullmatch(file.name))
+    return kept or (path / "snapshot.json").exists()
 
 
 def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any, tuple[str, ...]] | None:
