@@ -6,9 +6,10 @@ import hashlib
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from threading import local
 from typing import Any, Self
@@ -41,7 +42,7 @@ from omdpd.play.guards import check_footprint
 from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
 from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
-from omdpd.play.start import Before, Start, as_start, started, starting, with_next_start
+from omdpd.play.start import Before, Start, as_start, starting, with_next_start
 from omdpd.play.taught import Taught
 from omdpd.play.verdict import Verdict, verdict_from_logs
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
@@ -92,7 +93,7 @@ class Session:
         self.episodes = 0
         self._closed = False
         check_footprint(self._player, setting.scaled())
-        self.mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
+        self.mind = Taught(self._player, setting, self._before.logged)
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
         self._turn, self._learning, self._keeping, self._within = Turn(), Turn(), Turn(), False
@@ -290,17 +291,18 @@ class Session:
     def set_budget(self, budget: npt.ArrayLike) -> None:
         """Give the episodes that begin from now on another budget.
 
-        `SafeStart` has a plan for it when this returns; other learners come to keep it as they learn.
+        The learner has a plan for it when this returns: `SafeStart` from what it counted, others from all that was
+        told, counted again.  A session in memory does not keep that: there others come to keep it as they learn.
         """
         limit = checked_budget(self.setting, budget)
-        with self._learning.taken():
+        with self._learning.taken(), self._keeping.taken():
             with self._turn.taken():
                 self._check_open()
                 if limit == self.books.budget:
                     return
                 if not self._lags:
                     self.mind.learn()
-            planned = self.mind.within(limit)  # others act and tell meanwhile
+            planned = self.mind.within(limit, self._past(self.mind.learnt))  # others act and tell meanwhile
             with self._turn.taken():
                 self._check_open()
                 self._enter({"do": "budget", "budget": limit, "learnt": self.mind.learnt})
@@ -391,16 +393,25 @@ class Session:
         """Tell another session the episodes that it was not told yet."""
         if self._journal is None:
             raise InvalidInputError("a session in memory does not keep what it was told: open one in a folder")
-        books, n = Books(), 0
-        for entry in self._journal.past():
+        for item in islice(self._told(self._journal), other.episodes, None):
+            if isinstance(item, Whole):
+                other.update(_in_units(self.setting, item.feedback))
+            else:
+                other.take_over(item)
+
+    def _told(self, journal: Journal) -> Iterator[Whole | Ended]:
+        """Every episode that has ended, in the order of the journal."""
+        books = Books()
+        for entry in journal.past():
             if isinstance(entry, Whole):
-                n += 1
-                if n > other.episodes:
-                    other.update(_in_units(self.setting, entry.feedback))
+                yield entry
             elif (ended := books.apply(entry, self.setting)) is not None:
-                n += 1
-                if n > other.episodes:
-                    other.take_over(ended)
+                yield ended
+
+    def _past(self, n: int) -> Iterator[Whole | Ended] | None:
+        """The first n episodes that ended, of a session that keeps them."""
+        journal = self.mind.journal
+        return None if journal is None or not journal.keeps_past else islice(self._told(journal), n)
 
     def take_over(self, ended: Ended) -> None:
         """Be told an episode that another session played, with its id and its budget."""
@@ -541,7 +552,8 @@ class Session:
             self.mind.played.setdefault(entry["policy"], self.mind.policy(entry["policy"]))
         if entry["do"] == "budget":
             self.mind.learn(up_to=entry.get("learnt", 0))
-            self.mind.become_within(self.mind.within(entry["budget"]))
+            past = self._past(self.mind.learnt) if "learnt" in entry else None  # older entries changed no plan
+            self.mind.become_within(self.mind.within(entry["budget"], past))
         self._apply(entry)
 
     @property
