@@ -279,10 +279,10 @@ class Session:
             if self.books.digests.get(id) != "dropped":
                 self._enter({"do": "drop", "id": opened(self.books, id).id})
 
-    def drop_older(self, seconds: float) -> list[str]:
-        """Drop the open episodes that began longer ago than this; their ids."""
+    def drop_older(self, seconds: float, most: int | None = None) -> list[str]:
+        """Drop the open episodes that began longer ago than this, `most` of them at a time; their ids."""
         before = time.time() - seconds
-        old = [each.id for each in list(self.books.open.values()) if each.began < before]
+        old = [each.id for each in list(self.books.open.values()) if each.began < before][:most]
         for id in old:
             self.drop(id)
         return old

@@ -21,6 +21,8 @@ from omdpd.serve.status import Belief, Status, believed, judged, status_of
 MOST_OPEN = 20_000
 # Seconds between looks for episodes that never ended, and for which a belief is shown before it is worked out anew.
 LOOK_EVERY, BELIEVE_EVERY = 5.0, 5.0
+# Episodes that are dropped before others are answered.
+AT_ONCE = 50
 # Seconds that a stop waits for an update.
 LAST_UPDATE = 10.0
 
@@ -87,8 +89,8 @@ class Desk:
     async def look(self) -> None:
         """Drop what never ended, again and again."""
         while True:
-            self.session.drop_older(self.drop_after)
-            await asyncio.sleep(LOOK_EVERY)
+            dropped = self.session.drop_older(self.drop_after, AT_ONCE)
+            await asyncio.sleep(0.0 if dropped else LOOK_EVERY)
 
     def status(self) -> Status:
         """The session as it stands; not in the server's loop, since a belief takes its time."""
