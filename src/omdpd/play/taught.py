@@ -54,6 +54,7 @@ class Taught:
         self.unsure, self._saturations = "", 0
         self.capped: deque[bool] = deque(maxlen=UPDATES)
         self._table: Floats | None = None
+        self._room = 0
 
     @property
     def name(self) -> str:
@@ -155,11 +156,17 @@ class Taught:
             self.kept[name] = self.journal.policy(which)
         return self.kept[name]
 
-    def forget(self, books: Books) -> None:
-        """Let go of policies that neither an open episode nor a waiting one was played with."""
+    def forget(self, books: Books, now: bool = False) -> None:
+        """Let go of policies that neither an open episode nor a waiting one was played with, once there are enough.
+
+        To look through all episodes takes its time, so it is not done every time.
+        """
+        if len(self.played) <= self._room and not now:
+            return
         used: set[str | None] = {each.policy for each in books.open.values()}
         used |= {each.policy for each in self.waiting if isinstance(each, Ended)}
         self.played = {name: table for name, table in self.played.items() if name in used}
+        self._room = 2 * len(self.played) + len(books.open) // 64
 
     def keep(self, name: str, table: Floats, playing: str | None = None) -> None:
         """Keep a policy to go back to it; on disk, old ones that are not in play any more are let go of."""
@@ -171,6 +178,7 @@ class Taught:
 
     def shelved(self, books: Books) -> tuple[Any, dict[str, Any], dict[str, Floats]]:
         """What a snapshot keeps: the state's tree, the books, and arrays; policies in play among them."""
+        self.forget(books, now=True)
         tree, arrays = pack(self.state)
         waiting = [
             {"initial": each.tolist()} if isinstance(each, np.ndarray) else msgspec.to_builtins(each)

@@ -91,6 +91,8 @@ function card(name, s) {
     ...s.belief.notes.map((text) => made("p", { class: "quiet" }, text)),
     ...(s.first_step.length ? [policyTable(s.first_step)] : []),
     made("details", {}, made("summary", {}, "When not to believe it"), made("ul", {}, ...DOUBTS.map((text) => made("li", {}, text)))),
+    ...(s.shadow ? [made("h3", {}, "What the shadow would earn and cost"), made("p", {}, s.shadow.words)] : []),
+    ...(s.shadow?.amounts.length ? [table(s.shadow)] : []),
     made("h3", {}, "Alarms that are quiet"), made("ul", { class: "quiet" }, ...quiet));
 }
 
