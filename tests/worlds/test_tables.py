@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.worlds import cyclic, frozen_lake, garnet, grid, intrusion, inventory, job_queue, paradox, queue, rare, streaming
+from omdpd.worlds import (
+    cyclic,
+    frozen_lake,
+    garnet,
+    grid,
+    intrusion,
+    inventory,
+    job_queue,
+    paradox,
+    queue,
+    rare,
+    streaming,
+)
 from omdpd.worlds.maps import Map
 
 
