@@ -49,7 +49,7 @@ class RunLabel:
         return RunLabel(world, nature, learner, spec.seed, spec.episodes, spec.world, spec.nature, spec)
 
     def called(self, names: Sequence[str]) -> RunLabel:
-        """The same with these labels of world, nature and learner, where they are of the same names, and not too long."""
+        """The same with these labels of world, nature and learner, where they are of the same names; cut if long."""
         if len(names) != len(self.group):
             return self
         pairs = zip(names, self.group, strict=True)
