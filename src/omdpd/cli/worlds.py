@@ -77,7 +77,10 @@ def show(
     set_: Settings = None,
     plugin: Plugins = None,
 ) -> None:
-    """Print a world's card; --out draws its optimal policy."""
+    """Print a world's card.
+
+    With --out it also draws the optimal policy.
+    """
     if seed < 0:
         raise InvalidInputError("--seed must not be negative")
     cmdp = _world(registry_of(plugin), world, seed, set_)

@@ -63,8 +63,8 @@ UNSHARED = SharingEstimator(0.0, 0.0)
 
 # What is proved of the default, and what that assumes: README and the pages say it in the same words.
 RATE = (
-    "expected strong violation O~(sqrt K); expected regret O~(sqrt K) plus three sums that a run can compute and "
-    "nothing bounds"
+    "expected strong violation O~(sqrt K); expected regret O~(sqrt K) plus sums that a run can compute and nothing "
+    "bounds"
 )
 SPAN = "stochastic costs met on the way, values of small span, weights below their cap"
 

@@ -32,7 +32,7 @@ class Columns(dict[str, np.ndarray[Any, Any]]):
         kept = np.ones(self.n_rows, dtype=bool)
         for name, value in wanted.items():
             if self[name].dtype.kind == "O":
-                named(dict.fromkeys(map(str, self[name])), value, name)
+                named(dict.fromkeys(map(str, self[name])), str(value), name)
             kept &= self[name] == value
         return Columns({name: column[kept] for name, column in self.items()})
 

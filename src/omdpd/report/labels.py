@@ -49,10 +49,11 @@ class RunLabel:
         return RunLabel(world, nature, learner, spec.seed, spec.episodes, spec.world, spec.nature, spec)
 
     def called(self, names: Sequence[str]) -> RunLabel:
-        """The same with these names of world, nature and learner, if that many are given; long ones are cut."""
+        """The same with these labels of world, nature and learner, where they are of the same names; cut if long."""
         if len(names) != len(self.group):
             return self
-        world, nature, learner = map(_cut, names)
+        pairs = zip(names, self.group, strict=True)
+        world, nature, learner = (_cut(x) if x.partition("(")[0] == own.partition("(")[0] else own for x, own in pairs)
         return replace(self, world=world, nature=nature, learner=learner)
 
     def stream(self, number: int) -> np.random.SeedSequence:
