@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from omdpd.gym.contact import TRIED, episode_seeds
 from omdpd.gym.learned import Learned, Played
 from omdpd.gym.learning import learn
 from omdpd.gym.table import opened
@@ -164,8 +165,8 @@ def _with_ranges(
 def _observed(task: Task) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Rewards (n,) and costs (I, n) of the steps of some episodes of random actions."""
     wide = replace(task, reward_range=(-LARGEST, LARGEST), cost_scale=LARGEST)
-    policy, rng = np.full(wide.setting(None).shape, 1.0 / wide.sizes[1]), np.random.default_rng(0)
-    fed = [wide.play(policy, rng, 0 if k == 0 else None).feedback for k in range(PROBES)]
+    policy = np.full(wide.setting(None).shape, 1.0 / wide.sizes[1])
+    fed = [wide.play(policy, *episode_seeds(0, TRIED, k)).feedback for k in range(PROBES)]
     rewards = np.concatenate([f.rewards for f in fed]) * 2.0 * LARGEST - LARGEST
     return np.round(rewards, 9), np.round(np.concatenate([f.costs for f in fed], axis=1) * LARGEST, 9)
 

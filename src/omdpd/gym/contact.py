@@ -17,6 +17,9 @@ import numpy.typing as npt
 from omdpd.problem.arrays import InvalidInputError, numbers, shown
 from omdpd.problem.strangers import strangers_code
 
+# Episodes that nothing is learnt from, and those that ranges are found with, have luck of their own.
+EVALUATED, TRIED = 0, 1
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -28,6 +31,16 @@ class Answer:
     terminated: bool
     truncated: bool
     info: Mapping[Any, Any]
+
+
+def episode_seeds(seed: int, *key: int) -> tuple[np.random.Generator, int]:
+    """Draw numbers for an episode's actions, and a seed for the environment's reset.
+
+    The key is the episode's number k in learning, (`EVALUATED`, k) or (`TRIED`, k).  An environment makes its random
+    numbers from the seed of its reset as NumPy does: actions drawn with that very seed would follow its luck.
+    """
+    stream = np.random.SeedSequence(seed, spawn_key=key)
+    return np.random.default_rng(stream), int(stream.generate_state(1)[0] >> 1)
 
 
 @contextmanager

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from omdpd.gym.contact import EVALUATED, episode_seeds
 from omdpd.gym.table import opened
 from omdpd.gym.task import Task
 from omdpd.learners.protocol import Report
 from omdpd.play.policy import Policy
-from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer, whole_number
 from omdpd.report.canvas import looking, new_figure
 from omdpd.report.figures import write_figure
 from omdpd.report.statistics import half_width
@@ -81,9 +82,9 @@ class Learned:
             raise InvalidInputError("what was loaded from a file does not know its environment: give evaluate the Task")
         if not isinstance(task, Task):
             task = Task(opened(task), len(np.asarray(self.policy)), self.budget, max_entries=None)
-        policy, rng = task.padded_policy(self.policy), np.random.default_rng(seed)
-        n = positive_integer("n_episodes", n_episodes)
-        played = [task.play(policy, rng, seed if k == 0 else None) for k in range(n)]
+        policy, n = task.padded_policy(self.policy), positive_integer("n_episodes", n_episodes)
+        whole_number("seed", seed, 0)
+        played = [task.play(policy, *episode_seeds(seed, EVALUATED, k)) for k in range(n)]
         return Played(
             np.array([e.reward for e in played]), np.array([e.costs for e in played]),
             np.array([e.length for e in played], dtype=np.int64), task.limits,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.checkpoints import Return, Returns, episode_seeds, opened_checkpoint
-from omdpd.gym.contact import reset, whole
+from omdpd.gym.checkpoints import Return, Returns, opened_checkpoint
+from omdpd.gym.contact import episode_seeds, reset, whole
 from omdpd.gym.learned import Learned
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
@@ -99,17 +99,10 @@ def learn(
                 callback(EpisodeRow(k + 1, found.reward, found.costs, found.length))
             tell(k + 1)
 
-        if checkpoint is not None:
-            durable = opened_checkpoint(Path(checkpoint), learner, setting, before, start)
-            return _learn_durably(task, *durable, n_episodes, seed, notify)
-        session, rng = Session(learner, setting, logged=before, start=start), np.random.default_rng(seed)
-        returns = []
-        for k in range(n_episodes):
-            episode = task.play(session.policy(), rng, seed if k == 0 else None)
-            returns.append(Return.of(episode))
-            session.update(episode.feedback)
-            notify(k, returns[-1])
-        return _learned(task, session, returns)
+        if checkpoint is None:
+            return _play(task, Session(learner, setting, logged=before, start=start), None, n_episodes, seed, notify)
+        durable = opened_checkpoint(Path(checkpoint), learner, setting, before, start)
+        return _play(task, *durable, n_episodes, seed, notify)
 
 
 def learn_by_context(
@@ -128,9 +121,10 @@ def learn_by_context(
     tasks = [_within(task, context_of, c) for c in range(positive_integer("n_contexts", n_contexts))]
     sessions = [Session(learner, part.setting(None)) for part in tasks]
     returns: list[list[Return]] = [[] for _ in tasks]
-    rng = np.random.default_rng(whole_number("seed", seed, 0))
+    whole_number("seed", seed, 0)
     for k in range(positive_integer("n_episodes", n_episodes)):
-        observation, info = reset(task.env, seed if k == 0 else None)
+        rng, env_seed = episode_seeds(seed, k)
+        observation, info = reset(task.env, env_seed)
         c = _context(context_of, observation)
         if not 0 <= c < n_contexts:
             raise InvalidInputError(
@@ -142,22 +136,28 @@ def learn_by_context(
     return tuple(_learned(*observed) for observed in zip(tasks, sessions, returns, strict=True))
 
 
-def _learn_durably(
-    task: Task, session: Session, kept: Returns, n_episodes: int, seed: int, notify: Callable[[int, Return], None]
+def _play(
+    task: Task,
+    session: Session,
+    kept: Returns | None,
+    n_episodes: int,
+    seed: int,
+    notify: Callable[[int, Return], None],
 ) -> Learned:
-    """Play what a folder does not hold yet; every episode has random numbers of its own, wherever one goes on."""
-    returns = list(kept.kept)
+    """Play what was not played yet; every episode has random numbers of its own, wherever one goes on."""
+    returns = [] if kept is None else list(kept.kept)
     try:
         for k in range(session.episodes, n_episodes):
-            rng, env_seed = episode_seeds(seed, k)
-            episode = task.play(session.policy(), rng, env_seed)
+            episode = task.play(session.policy(), *episode_seeds(seed, k))
             returns.append(Return.of(episode))
-            kept.append(k, returns[-1])
+            if kept is not None:
+                kept.append(k, returns[-1])
             session.update(episode.feedback)
             notify(k, returns[-1])
         return _learned(task, session, returns)
     finally:
-        kept.close()
+        if kept is not None:
+            kept.close()
         session.close()
 
 

@@ -225,7 +225,7 @@ class Task:
         return padded
 
     def play(self, policy: Policy | Floats, rng: np.random.Generator, seed: int | None = None) -> Episode:
-        """Play one episode of a learner's policy; `seed` goes to the environment's reset."""
+        """Play one episode of a learner's policy; `seed` goes to the reset, and `rng` is not made from it."""
         observation, info = reset(self.env, seed)
         return self.play_from(observation, policy, rng, info)
 
