@@ -128,3 +128,28 @@ def _scalar(value: Any) -> Any:
     except Exception:  # what is no array may raise anything when asked for one
         return None
     return array.flat[0] if array.size == 1 and array.dtype.kind in "iubf" else None
+
+
+def refuse_vector(env: Any) -> None:
+    """A vector of environments plays several episodes at once, but the next policy depends on the last episode."""
+    n = getattr(env, "num_envs", None)
+    if isinstance(n, int | np.integer):
+        raise InvalidInputError(
+            f"the environment is a vector of {n} environments, but episodes are learnt from one after the other, "
+            "because each policy depends on the episode before: give a single environment"
+        )
+
+
+def discrete(env: Any, attribute: str, what: str, hint: str) -> int:
+    """The size of a discrete space."""
+    space = getattr(env, attribute, None)
+    n, start = getattr(space, "n", None), getattr(space, "start", None)
+    if not (isinstance(n, int | np.integer) and isinstance(start, int | np.integer) and n >= 1):
+        raise InvalidInputError(f"the environment's {what} are {shown(space)}, not Discrete(n){hint}")
+    return int(n)
+
+
+def first_number(env: Any, attribute: str) -> int:
+    """The number of the first observation or action of a space whose numbers go on from there."""
+    start = getattr(getattr(env, attribute), "start", 0)
+    return int(start)

@@ -27,7 +27,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import Answer, action_mask, at, reset, step, whole
+from omdpd.gym.contact import (
+    Answer,
+    action_mask,
+    at,
+    discrete,
+    first_number,
+    refuse_vector,
+    reset,
+    step,
+    whole,
+)
 from omdpd.play.compiled.rollout import index_of_uniform
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy
@@ -117,7 +127,7 @@ class Task:
 
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
-        _refuse_vector(self.env)
+        refuse_vector(self.env)
         if not isinstance(self.truncation, str) or self.truncation not in ("refuse", "end"):
             raise InvalidInputError(f"truncation is {shown(self.truncation)}, but must be 'refuse' or 'end'")
         if self.cost is not None and self.observation_cost is not None:
@@ -169,10 +179,10 @@ class Task:
     @cached_property
     def sizes(self) -> tuple[int, int]:
         """S and A of the environment itself."""
-        A = _discrete(self.env, "action_space", "actions", "")
+        A = discrete(self.env, "action_space", "actions", "")
         if self.state_of is None:
             hint = "; give state_of and n_states, which say in which of n states an observation lies"
-            return _discrete(self.env, "observation_space", "observations", hint), A
+            return discrete(self.env, "observation_space", "observations", hint), A
         n_states = getattr(self.state_of, "n_states", None) if self.n_states is None else self.n_states
         return positive_integer("n_states", n_states), A
 
@@ -184,9 +194,9 @@ class Task:
         if self.initial is None:
             mu[S + 1] = 1.0
         else:
-            n = _discrete(self.env, "observation_space", "observations", "; leave initial out")
+            n = discrete(self.env, "observation_space", "observations", "; leave initial out")
             law = as_table("initial", self.initial, ["observation"], [n])
-            start = _start(self.env, "observation_space")
+            start = first_number(self.env, "observation_space")
             for observation in np.flatnonzero(law > 0.0):
                 mu[self.state(start + int(observation))] += law[observation]
         mask, allowed = fitted(as_mask(self.allowed, (S, A)), self.horizon), None
@@ -253,7 +263,7 @@ class Task:
                 continue
             with at(f"step {h} of the environment"):
                 s, answer, cost, ended = self._step(s, a if mask is None else allowed_action(a, mask), h, seen)
-                mask = None if ended else self._mask(s, answer.info)
+                mask = mask if ended else self._next_mask(s, answer.info, mask is not None)
             reward, seen = answer.reward, answer.observation
             rewards.append(reward)
             costs.append(cost)
@@ -265,6 +275,16 @@ class Task:
         mask = action_mask(self.env, info, self.sizes[1])
         if mask is not None:
             self._masks[s] = mask
+        return mask
+
+    def _next_mask(self, s: int, info: Mapping[Any, Any], said: bool) -> npt.NDArray[np.bool_] | None:
+        """The mask after a step; an environment that says it at some steps alone is refused."""
+        mask = self._mask(s, info)
+        if said != (mask is not None):
+            now, before = ("no action_mask", "had one") if said else ("an action_mask", "had none")
+            raise InvalidInputError(
+                f"info has {now}, but {before} before: give one at reset and at every step, or allowed= for all states"
+            )
         return mask
 
     def logged(self, log: Log) -> list[BanditFeedback]:
@@ -283,7 +303,7 @@ class Task:
 
     def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, Answer, Floats, bool]:
         """One step of the environment: next state, what it answered, costs (I,), whether it ended."""
-        action = _start(self.env, "action_space") + a
+        action = first_number(self.env, "action_space") + a
         answer = step(self.env, action)
         t = self.state(answer.observation)
         cost = self._cost(answer, (s, a, t), (seen, action, answer.observation))
@@ -354,7 +374,7 @@ class Task:
         """The state of an observation, refused if there is none of its number."""
         S = self.sizes[0]
         if self.state_of is None:
-            s = whole("the observation", observation) - _start(self.env, "observation_space")
+            s = whole("the observation", observation) - first_number(self.env, "observation_space")
         else:
             with strangers_code("state_of raised"):
                 s = whole(f"the state of the observation {shown(observation)}", self.state_of(observation))
@@ -372,28 +392,3 @@ def allowed_action(a: int, mask: npt.NDArray[np.bool_]) -> int:
     [1, 1, 2, 2]
     """
     return int(a) if mask[a] else int(np.flatnonzero(mask)[a % mask.sum()])
-
-
-def _refuse_vector(env: Any) -> None:
-    """A vector of environments plays several episodes at once, but the next policy depends on the last episode."""
-    n = getattr(env, "num_envs", None)
-    if isinstance(n, int | np.integer):
-        raise InvalidInputError(
-            f"the environment is a vector of {n} environments, but episodes are learnt from one after the other, "
-            "because each policy depends on the episode before: give a single environment"
-        )
-
-
-def _discrete(env: Any, attribute: str, what: str, hint: str) -> int:
-    """The size of a discrete space."""
-    space = getattr(env, attribute, None)
-    n, start = getattr(space, "n", None), getattr(space, "start", None)
-    if not (isinstance(n, int | np.integer) and isinstance(start, int | np.integer) and n >= 1):
-        raise InvalidInputError(f"the environment's {what} are {shown(space)}, not Discrete(n){hint}")
-    return int(n)
-
-
-def _start(env: Any, attribute: str) -> int:
-    """The number of the first observation or action of a space whose numbers go on from there."""
-    start = getattr(getattr(env, attribute), "start", 0)
-    return int(start)
