@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from omdpd.gym.task import Episode
+from omdpd.gym.episode import Episode
 from omdpd.learners.protocol import Learner
 from omdpd.play.session import Session
 from omdpd.play.start import Start

@@ -44,13 +44,20 @@ def episode_seeds(seed: int, *key: int) -> tuple[np.random.Generator, int]:
 
 
 @contextmanager
+def during(when: str) -> Iterator[None]:
+    """Let every refusal inside begin with when it came."""
+    try:
+        yield
+    except InvalidInputError as error:
+        error.args = (f"{when}: {error}",)
+        raise
+
+
+@contextmanager
 def at(when: str) -> Iterator[None]:
     """Let every refusal inside begin with when it came; what the environment raises is one."""
-    try:
-        with strangers_code("it raised"):
-            yield
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{when}: {error}") from error.__cause__
+    with during(when), strangers_code("it raised"):
+        yield
 
 
 def reset(env: Any, seed: int | None) -> tuple[Any, Mapping[Any, Any]]:

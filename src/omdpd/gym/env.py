@@ -43,6 +43,7 @@ class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
             else world
         )
         self.render_mode = render_mode
+        self.horizon = self.cmdp.shape[0]
         self.observation_space = gymnasium.spaces.Discrete(self.cmdp.shape[1])
         self.action_space = gymnasium.spaces.Discrete(self.cmdp.shape[2])
         self._state, self._step = 0, 0

@@ -20,7 +20,7 @@ of `info`, or a function of states or of observations.  Gymnasium is needed only
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -38,10 +38,12 @@ from omdpd.gym.contact import (
     step,
     whole,
 )
+from omdpd.gym.episode import DoesNotFitError, Episode, Met
 from omdpd.play.compiled.rollout import index_of_uniform
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import (
+    MAX_MAGNITUDE,
     Floats,
     InvalidInputError,
     as_budget,
@@ -63,16 +65,6 @@ StepCost = Callable[[int, int, int], Any]
 # The same of what the environment itself says: cost(observation, action, next_observation).
 ObservationCost = Callable[[Any, int, Any], Any]
 Truncation = Literal["refuse", "end"]
-
-
-@dataclass(frozen=True, eq=False)
-class Episode:
-    """One played episode: what a learner is told, and its length, reward and costs (I,) in the environment's units."""
-
-    feedback: BanditFeedback
-    length: int
-    reward: float
-    costs: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +244,7 @@ class Task:
             states.append(S + 1)
             actions.append(index_of_uniform(table[0, S + 1], uniforms[0]))
         with at("reset of the environment"):
-            s, ended, length = self.state(observation), False, 0
+            s, ended = self.state(observation), False
             mask = self._mask(s, info)
         seen = observation
         for h in range(self.horizon):
@@ -267,8 +259,7 @@ class Task:
             reward, seen = answer.reward, answer.observation
             rewards.append(reward)
             costs.append(cost)
-            length += 1
-        return self._episode(states, actions, np.array(rewards), np.array(costs).T, length)
+        return self.told(Met(states, actions, np.array(rewards), np.array(costs).T))
 
     def _mask(self, s: int, info: Mapping[Any, Any]) -> npt.NDArray[np.bool_] | None:
         """What the environment allows in state s, where it says so."""
@@ -298,7 +289,7 @@ class Task:
             states, actions = (each.tolist() for each in (episode.trajectory.states, episode.trajectory.actions))
             after = self.horizon - len(states)
             padded = [S + 1] * first + states + [S] * after, [0] * first + actions + [0] * after
-            found.append(self._episode(*padded, episode.rewards, episode.costs, len(states)).feedback)
+            found.append(self.told(Met(*padded, episode.rewards, episode.costs)).feedback)
         return found
 
     def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, Answer, Floats, bool]:
@@ -346,29 +337,40 @@ class Task:
             raise InvalidInputError(f"a step reported {costs.size} costs, but there are {self.limits.size} budgets")
         return costs
 
-    def _episode(self, states: list[int], actions: list[int], rewards: Floats, costs: Floats, length: int) -> Episode:
+    def told(self, met: Met) -> Episode:
         """The episode in a learner's units, with zeros before the first and after the last step that was played."""
-        H, first = len(states), int(self.initial is None)
+        H, first = len(met.states), int(self.initial is None)
+        played = slice(first, first + met.rewards.size)
         low, high = self.reward_range
         all_rewards, all_costs = np.zeros(H), np.zeros((self.limits.size, H))
-        all_rewards[first : first + length] = rewards
-        all_costs[:, first : first + length] = costs
+        all_rewards[played] = met.rewards
+        all_costs[:, played] = met.costs
         seen = (all_rewards - low) / (high - low)
         excess = (all_costs - self.limits[:, None] / H) / self.scale[:, None]
-        self._refuse("reward", all_rewards, (seen < -1e-9) | (seen > 1.0 + 1e-9), "reward_range")
         too_far = np.asarray((np.abs(excess) > 1.0 + 1e-9).any(axis=0))
-        self._refuse("cost", all_costs.max(axis=0), too_far, "cost_scale")
-        observed = Trajectory(np.array(states, dtype=np.int64), np.array(actions, dtype=np.int64))
-        feedback = BanditFeedback(observed, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0))
-        return Episode(feedback, length, float(rewards.sum()), costs.sum(axis=1))
+        for kind, values, wrong, parameter in (
+            ("reward", all_rewards, (seen < -1e-9) | (seen > 1.0 + 1e-9), "reward_range"),
+            ("cost", all_costs.max(axis=0), too_far, "cost_scale"),
+        ):
+            if wrong.any():
+                step = int(np.flatnonzero(wrong)[0])
+                raise DoesNotFitError(
+                    f"the {kind} {values[step]:.6g} at step {step - first} does not fit; give a wider {parameter} "
+                    f"(now {getattr(self, parameter)})",
+                    met,
+                )
+        observed = Trajectory(np.array(met.states, dtype=np.int64), np.array(met.actions, dtype=np.int64))
+        return Episode(BanditFeedback(observed, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0)), met)
 
-    def _refuse(self, kind: str, values: Floats, wrong: npt.NDArray[np.bool_], parameter: str) -> None:
-        if wrong.any():
-            step = int(np.flatnonzero(wrong)[0])
-            raise InvalidInputError(
-                f"the {kind} {values[step]:.6g} at step {step - int(self.initial is None)} does not fit; give a wider "
-                f"{parameter} (now {getattr(self, parameter)})"
-            )
+    def changed(self, **fields: Any) -> Task:
+        """The same task with other fields, which knows the masks that this one met."""
+        other = replace(self, **fields)
+        other._masks.update(self._masks)
+        return other
+
+    def boundless(self) -> Task:
+        """The same task, which refuses no reward and no cost: to play without learning."""
+        return replace(self, reward_range=(-MAX_MAGNITUDE, MAX_MAGNITUDE), cost_scale=MAX_MAGNITUDE)
 
     def state(self, observation: Any) -> int:
         """The state of an observation, refused if there is none of its number."""
