@@ -70,7 +70,7 @@ class Agent:
     reward_range, cost_scale
         As of `Task`.  By default they are taken from the environment's table where it publishes one, and else from
         five episodes of random actions; `repr(agent)` shows them.  A value that does not fit later widens them, and
-        learning goes on from what was met.  Ranges that you give are held: a value outside is refused.
+        learning goes on from what was observed.  Ranges that you give are held: a value outside is refused.
     settings
         What else a `Task` takes: observation_cost, n_states, truncation, initial, allowed.
 
