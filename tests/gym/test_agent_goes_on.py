@@ -9,6 +9,7 @@ from omdpd.gym import Agent, Task, plot_learned
 from omdpd.gym.env import CMDPEnv
 from omdpd.learners import OptPessPrimalDual
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.worlds import WORLDS
 from tests.gym.test_agent import Priced
 
 
@@ -185,6 +186,10 @@ def test_a_deterministic_policy_may_break_its_budget_and_says_so():
     agent = Agent(Priced(), budget=30.0, horizon=4).learn(20)
     with pytest.warns(UserWarning, match="keeps its budget by drawing actions"):
         agent.predict(0, step=0, deterministic=True)
+    grid = WORLDS["grid"]()
+    policy = Agent("omdpd/Grid-v0", budget=0.5).learn(500).learned.policy
+    assert policy.evaluate(grid).safe
+    assert policy.greedy().evaluate(grid).costs == pytest.approx([0.92], abs=0.005)  # as the tutorial says
 
 
 def test_an_action_stays_within_a_mask():

@@ -187,7 +187,10 @@ class Agent:
         return self
 
     def with_budget(self, budget: npt.ArrayLike | None) -> Agent:
-        """Give an agent of another budget, whose policy is planned anew from the episodes that this one met."""
+        """Give an agent of another budget, whose policy is planned anew from the episodes that this one observed.
+
+        That plan is cautious: let it `learn` some more.
+        """
         self._refuse_loaded("with_budget")
         if budget is not None and self.task.cost is _no_cost:
             raise InvalidInputError("the agent knows no cost: make another with Agent(env, budget=..., cost=...)")
