@@ -85,6 +85,20 @@ def test_a_mask_that_is_none_is_named(mask, sentence):
         Task(Wrong(), 8, 4.5).play(np.full((9, 7, 3), 1 / 3), np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_an_environment_that_says_its_mask_at_some_steps_alone_is_refused(first):
+    class Sometimes(Lift):
+        steps = -1
+
+        def info(self):
+            self.steps += 1
+            return super().info() if (self.steps == 0) == first else {}
+
+    words = "no action_mask, but had one" if first else "an action_mask, but had none"
+    with pytest.raises(InvalidInputError, match=f"step 0 of the environment: info has {words} before: give one at"):
+        Task(Sometimes(), 8, 4.5).play(np.full((9, 7, 3), 1 / 3), np.random.default_rng(0))
+
+
 def test_our_own_environments_publish_masks_and_refuse_what_they_forbid():
     rng, allowed = np.random.default_rng(0), np.array([[1, 0], [1, 1], [0, 1]])
     p, r = rng.dirichlet(np.ones(3), (3, 2)), rng.random((3, 2))
