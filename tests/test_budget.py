@@ -35,10 +35,10 @@ BUDGETS = {
 }
 # Rooms that are still above: lines of code, and why.
 ABOVE = {
-    ("problem",): (1350, "allowed actions, also for learners, and budgets that are spent are new"),
+    ("problem",): (1435, "allowed actions, also for learners, and budgets that are spent, also by chance, are new"),
     ("solvers",): (
-        6435,
-        "long-run averages and packed plans are new; steps on boxes, kernels and graphs share little of their Newton",
+        6520,
+        "long-run averages, packed plans and hard limits are new; steps on boxes, kernels and graphs share little",
     ),
     ("storage",): (
         1530,
@@ -51,7 +51,7 @@ ABOVE = {
     ),
     ("worlds", "natures"): (1990, "models that others wrote, with the names of their states, are new"),
     ("play",): (
-        3815,
+        3875,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (
@@ -66,7 +66,7 @@ ABOVE = {
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 33_150
+IN_ALL = 33_390
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

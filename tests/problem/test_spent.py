@@ -124,3 +124,69 @@ def test_a_constraint_that_is_none_is_refused(constraint):
 def test_a_chance_that_is_none_is_refused(chance):
     with pytest.raises(InvalidInputError, match="chance is "):
         whole_costs(0).with_spent(0, range(9), chance)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_price_of_a_hard_limit_is_what_a_little_chance_earns(seed):
+    """The slope between no chance and a tiny one; the bound is proved by the price itself."""
+    cmdp = whole_costs(seed, horizon=5)
+    hard = cmdp.with_spent(0, range(4)).solve()
+    if hard.feasible:
+        little = cmdp.with_spent(0, range(4), 1e-7).solve()
+        assert hard.shadow_prices[1] == pytest.approx((little.value - hard.value) / 1e-7, rel=1e-3, abs=1e-6)
+        assert hard.cmdp.curve(1).price(0.0) == pytest.approx(hard.shadow_prices[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("chance", [0.5, 1e-14, 1e-200])
+def test_never_is_no_question_of_how_likely(chance):
+    """Whatever is played, the dear state may follow; playing 1 there earns more, and is dear for sure."""
+    p = np.array([[[1 - chance, chance], [0.5, 0.5]], [[1.0, 0.0], [1.0, 0.0]]])
+    one = CMDP.from_arrays(p, [[0.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], None, [1.0, 0.0], horizon=2)
+    found = one.with_spent(0, [0]).solve()
+    assert not found.feasible
+    assert f"the least possible cost is {chance:.6g}" in found.impossible
+    assert found.evaluation.costs[1] == chance
+    assert not one.with_budget(0.0).solve().feasible
+    assert one.with_spent(0, [0, 1]).solve().value == pytest.approx(1.0 + 0.5)
+    far = CMDP.from_arrays(one.laws, [[0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]], 0.0, [1.0, 0.0])
+    assert not far.solve().feasible
+
+
+def possible(cmdp, limit):
+    """The best value where the limit is never exceeded, by what can follow at all; minus infinity where none is."""
+    H, S, A = cmdp.shape
+    cost, p = cmdp.cost[0] * cmdp.cost_scale[0], cmdp.transition
+    values = np.zeros((limit + 1, S))
+    for h in reversed(range(H)):
+        before = np.full_like(values, -np.inf)
+        for spent, s, a in np.ndindex(limit + 1, S, A):
+            total = spent + round(cost[h, s, a])
+            if total <= limit:
+                follows = p[h, s, a] > 0.0
+                value = cmdp.reward[h, s, a] + (p[h, s, a, follows] @ values[total, follows] if h + 1 < H else 0.0)
+                before[spent, s] = max(before[spent, s], value)
+        values = before
+    begins = cmdp.initial > 0.0
+    return float(cmdp.initial[begins] @ values[0, begins])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_hard_limit_is_kept_where_what_can_follow_allows_it(seed):
+    rng = np.random.default_rng(100 + seed)
+    cmdp = whole_costs(200 + seed, horizon=5)
+    p = np.where(rng.random(cmdp.transition[0].shape) < 0.4, 0.0, cmdp.transition[0]) + 1e-13 * np.eye(4)[:, None]
+    p = np.where(p > 0.1, p, np.where(p > 0.0, 1e-13, 0.0))
+    cmdp = CMDP.from_arrays(
+        p / p.sum(axis=-1, keepdims=True), cmdp.reward[0], cmdp.cost[0, 0] * cmdp.cost_scale[0], None, horizon=5
+    )
+    for limit in range(8):
+        best, found = possible(cmdp, limit), cmdp.with_spent(0, range(limit + 1)).solve()
+        assert found.feasible == (best > -np.inf)
+        if found.feasible:
+            assert found.value == pytest.approx(best, abs=1e-9)
+            assert found.evaluation.costs[1] == 0.0
+
+
+def test_costs_that_are_rounding_do_not_make_a_budget_of_nothing_impossible():
+    one = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.5, 1.0]], [[1e-17, 1.0]], 0.0, horizon=3)
+    assert one.solve().value == pytest.approx(1.5)

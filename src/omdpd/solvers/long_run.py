@@ -31,7 +31,7 @@ from omdpd.solvers.chains import (
     places,
     visits_of,
 )
-from omdpd.solvers.columns import Mixture, Vertex
+from omdpd.solvers.columns import Bools, Mixture, Vertex
 from omdpd.solvers.compiled.listed import Codes
 from omdpd.solvers.packed import Packed, code_type
 
@@ -58,6 +58,11 @@ class LongRunProblem:
     discount: float
     place: Integers | None = None
     last: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def never(self) -> Bools:
+        """Which tables must never cost anything: none, for in the long run what is rare is a share."""
+        return np.zeros(len(self.tables), bool)
 
     @property
     def steps(self) -> float:

@@ -24,10 +24,11 @@ from omdpd.solvers.columns import (
     Problem,
     Vertex,
     best_mixture,
-    price_range,
+    price_of_less,
     safest_mixture,
 )
 from omdpd.solvers.programs import FEW_TABLES, Against, Plan, best_policy, by_rows, most_violated
+from omdpd.solvers.trade_off import prices_of_more
 
 # With more than `FEW_TABLES`, a program is written out up to this many entries of its kernel.
 MAX_ENTRIES = 5_000
@@ -52,9 +53,15 @@ class Study:
         """The largest d_j.q of the optimum."""
         return _violation(self.mixture)
 
-    def prices_of_one(self) -> tuple[float, float | None]:
-        """The least and the largest optimal multiplier of a single table that some policy meets (None: no largest)."""
-        return price_range(self.problem, self.mixture, self.least[0])
+    @cached_property
+    def prices(self) -> Floats:
+        """What one more unit of every budget earns, (m,)."""
+        return prices_of_more(self.problem, self.mixture)
+
+    def price_of_less(self) -> float | None:
+        """What one unit less loses, of a single table (None: no policy can do with less)."""
+        less = price_of_less(self.problem, self.mixture, self.least[0])
+        return None if less is None else max(less, float(self.prices[0]))
 
     def room(self, units: Floats, limited: npt.NDArray[np.bool_]) -> float:
         """max_q min_j -u_j d_j.q over the limited tables: the room of the safest policy; infinite if none is limited.
