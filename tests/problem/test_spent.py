@@ -190,3 +190,105 @@ def test_a_hard_limit_is_kept_where_what_can_follow_allows_it(seed):
 def test_costs_that_are_rounding_do_not_make_a_budget_of_nothing_impossible():
     one = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.5, 1.0]], [[1e-17, 1.0]], 0.0, horizon=3)
     assert one.solve().value == pytest.approx(1.5)
+
+
+def shop(horizon=6):
+    """Stock 0 to 4, order 0 to 2, demand 0 to 3: outcomes, and a problem whose cost is the chance of a stock-out."""
+    demand = (0.3, 0.3, 0.25, 0.15)
+
+    def outcomes(s, a):
+        return [(p, max(s + a - d, 0), float(d > s + a)) for d, p in enumerate(demand)]
+
+    def kept(s, a):
+        return s + a <= 4
+
+    law = [[[(p, t) for p, t, _ in outcomes(s, a) if t < 5] for a in range(3)] for s in range(5)]
+    out = np.array([[sum(p * c for p, _, c in outcomes(s, a)) for a in range(3)] for s in range(5)])
+    profit = np.array([[1.0 - 0.08 * s - 0.2 * a - 0.1 * (a > 0) for a in range(3)] for s in range(5)])
+    allowed = np.array([[kept(s, a) for a in range(3)] for s in range(5)])
+    made = CMDP.from_arrays(law, profit, out, None, np.eye(5)[2], horizon, allowed=allowed)
+    return made, outcomes
+
+
+def flagged(cmdp, outcomes):
+    """The recipe without outcomes: whether the last step had a stock-out is in the state, and is paid a step later."""
+    H, S, A = cmdp.shape
+    reward = np.zeros((H + 1, 2 * S, A))
+    reward[:H] = np.tile(cmdp.reward, (1, 2, 1))
+    cost = np.zeros((H + 1, 2 * S, A))
+    cost[:, S:] = 1.0
+    p = np.zeros((2 * S, A, 2 * S))
+    for s, a in np.ndindex(2 * S, A):
+        for chance, t, paid in outcomes(s % S, a) if cmdp.mask.allowed[0, s % S, a] else ():
+            p[s, a, t + S * int(paid)] += chance
+    p = np.broadcast_to(p, (H + 1, *p.shape))
+    allowed = np.tile(cmdp.mask.allowed[0], (2, 1))
+    return CMDP.from_arrays(p, reward, cost, None, np.r_[cmdp.initial, np.zeros(S)], allowed=allowed)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.02, 0.1, 0.3])
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_random_costs_are_exact_by_their_outcomes(limit, chance):
+    """Two ways to the same number: outcomes, and the event as a part of the state."""
+    cmdp, outcomes = shop()
+    found = cmdp.with_spent(0, range(limit + 1), chance, outcomes=outcomes).solve()
+    wanted = flagged(cmdp, outcomes).with_spent(0, range(limit + 1), chance).solve()
+    assert found.feasible == wanted.feasible
+    if found.feasible:
+        assert found.value == pytest.approx(wanted.value, abs=1e-9)
+        assert found.evaluation.costs == pytest.approx(wanted.evaluation.costs, abs=1e-9)
+
+
+def test_a_simulated_month_exceeds_its_limit_as_often_as_was_said():
+    cmdp, outcomes = shop()
+    H, S, A = cmdp.shape
+    policy = cmdp.with_spent(0, range(2), 0.1, outcomes=outcomes).solve().policy.table
+    rng, n, over = np.random.default_rng(0), 20_000, 0
+    for _ in range(n):
+        s, spent = 2, 0
+        for h in range(H):
+            a = rng.choice(A, p=policy[h, min(spent, 2) * S + s])
+            given = outcomes(s, a)
+            _, s, cost = given[rng.choice(len(given), p=[p for p, _, _ in given])]
+            spent += int(cost)
+        over += spent > 1
+    assert over / n == pytest.approx(0.1, abs=4.0 * np.sqrt(0.09 / n))
+
+
+def test_outcomes_that_do_not_fit_are_named():
+    cmdp, outcomes = shop()
+    with pytest.raises(InvalidInputError, match="if costs are random and this is a mean, give outcomes instead"):
+        cmdp.with_spent(0, [0, 1])
+    lists = [[outcomes(s, a) for a in range(3)] for s in range(5)]
+    assert cmdp.with_spent(0, [0, 1], 0.1, outcomes=lists).shape == (6, 15, 3)
+    for wrong, sentence in (
+        ([(1.0, 0, 0.0)], r"outcomes\[2, 1\].* is how far they lead away"),
+        ([(1.0, 0)], "no list of"), ([(1.0, 9, 0.0)], "leads to state 9, but there are only 5"),
+        ([(p, t, 0.5) for p, t, _ in lists[2][1]], r"outcomes\[2, 1\] .* is their mean cost, which"),
+    ):  # fmt: skip
+        changed = [list(row) for row in lists]
+        changed[2][1] = wrong
+        with pytest.raises(InvalidInputError, match=sentence):
+            cmdp.with_spent(0, [0, 1], 0.1, outcomes=changed)
+    dear = [[[(p, t, 1.5 * c) for p, t, c in entries] for entries in row] for row in lists]
+    cost, allowed = 1.5 * cmdp.cost[0, 0] * cmdp.cost_scale[0], cmdp.mask.allowed[0]
+    twice = CMDP.from_arrays(cmdp.laws, cmdp.reward[0], cost, None, allowed=allowed)
+    with pytest.raises(InvalidInputError, match="an outcome of state 0, action 0 make"):
+        twice.with_spent(0, [0, 1, 2], outcomes=dear)
+    with pytest.raises(InvalidInputError, match="the same at every step"):
+        whole_costs(0, by_step=True).with_spent(0, range(9), outcomes=outcomes)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.2])
+def test_allowed_actions_may_change_by_step(chance):
+    """A forbidden action is one whose cost goes over every limit."""
+    cmdp, allowed = whole_costs(31), np.random.default_rng(31).random((4, 4, 3)) < 0.7
+    allowed[:, :, 0] = True
+    cost, reward = cmdp.cost[0] * cmdp.cost_scale[0], cmdp.reward
+    p = np.broadcast_to(cmdp.transition, (4, 4, 3, 4))
+    masked = CMDP.from_arrays(p, reward, cost, None, cmdp.initial, allowed=allowed).with_spent(0, range(6), chance)
+    costs = np.stack([cost, np.where(allowed, 0.0, 1.0)])
+    wanted = CMDP.from_arrays(p, reward, costs, [None, 0.0], cmdp.initial).with_spent(0, range(6), chance).solve()
+    found = masked.solve()
+    assert found.value == pytest.approx(wanted.value, abs=1e-9)
+    assert not found.policy.table[~np.tile(allowed, (1, 7, 1))].any()
