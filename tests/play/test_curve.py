@@ -9,6 +9,7 @@ import pytest
 from omdpd import CMDP, InvalidInputError, Policy, load_problem, save_problem
 from omdpd.play.curve import Curve
 from omdpd.problem.cmdp import Labels
+from omdpd.solvers.trade_off import Point, _hull
 from omdpd.worlds import garnet
 
 
@@ -230,3 +231,63 @@ def test_the_least_budget_of_every_curve_can_be_met(unit):
         assert curve.value(0.0) == pytest.approx(0.0, abs=1e-9)
         assert curve.price(0.0) == pytest.approx(curve.prices[0])
         assert curve.value(-1e-6 * unit) is None
+
+
+def shop(**criterion):
+    """Stock 0 to 12, order 0 to 3, demand without a largest: a stock-out is never impossible, but may be very rare."""
+    demand = 0.6 ** np.arange(60) * 0.4
+    law = [[[(p, max(s + a - d, 0)) for d, p in enumerate(demand / demand.sum())] for a in range(4)] for s in range(13)]
+    out = np.array([[demand[min(s + a + 1, 59) :].sum() for a in range(4)] for s in range(13)])
+    profit = np.array([[5.0 - 4.0 * out[s, a] - 0.3 * s - 0.9 * a for a in range(4)] for s in range(13)])
+    allowed = np.array([[s + a <= 12 for a in range(4)] for s in range(13)])
+    law = [[[pair for pair in pairs if pair[1] < 13] for pairs in row] for row in law]
+    return CMDP.from_arrays(
+        law, profit, out, 1.0, np.eye(13)[6], allowed=allowed, reward_range=(-3.0, 6.0), **criterion
+    )  # fmt: skip
+
+
+def best_at(cmdp, price):
+    """max (r - price c).q in the user's units, by induction over the laws as a table."""
+    H, S, _ = cmdp.shape
+    p, (low, high) = cmdp.transition[0], cmdp.reward_range
+    table = low + (high - low) * cmdp.reward[0] - price * cmdp.cost[0, 0] * cmdp.cost_scale[0]
+    table = np.where(cmdp.mask.allowed[0], table, -np.inf)
+    values = np.zeros(S)
+    for _ in range(H):
+        values = (table + p @ values).max(axis=1)
+    return float(cmdp.initial @ values)
+
+
+def test_no_breakpoint_is_missed_where_prices_are_enormous():
+    """A concave curve is known by its highest point above every slope, which induction finds on its own."""
+    cmdp = shop(horizon=12)
+    curve = cmdp.curve()
+    least = cmdp.solve().least_costs[0]
+    assert curve.budgets[0] == pytest.approx(least, rel=1e-9)
+    assert curve.prices[0] > 100.0
+    for price in np.logspace(-2, 7, 200):
+        wanted = best_at(cmdp, price)
+        assert (curve.values - price * curve.budgets).max() == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    for budget in least * np.array([1.0 + 1e-6, 1.001, 1.01, 2.0, 100.0]):
+        found = cmdp.with_budget(budget).solve()
+        assert found.value == pytest.approx(curve.value(budget), abs=1e-6)
+
+
+@pytest.mark.parametrize("criterion", [{"discount": 0.97}, {"criterion": "average"}])
+def test_without_an_end_the_curve_begins_at_the_least_cost(criterion):
+    cmdp = shop(**criterion)
+    curve, least = cmdp.curve(), cmdp.solve().least_costs[0]
+    assert curve.budgets[0] == pytest.approx(least, rel=1e-6)
+    for budget in least * np.array([1.01, 1.5, 3.0]):
+        assert cmdp.with_budget(budget).solve().value == pytest.approx(curve.value(budget), rel=1e-5)
+
+
+def test_a_gap_that_rounding_leaves_open_is_told():
+    """Points that cannot be told apart leave a gap, and the curve is not called complete."""
+
+    def best(price):
+        return Point(0.0, 0.0), 0.5 - 0.5 * price
+
+    points, off = _hull(best, Point(0.0, 0.0), Point(1.0, 1e-3), 9)
+    assert points == [(0.0, 0.0), (1.0, 1e-3)]
+    assert off == pytest.approx(0.5 - 0.5e-3)

@@ -257,7 +257,7 @@ def test_a_simulated_month_exceeds_its_limit_as_often_as_was_said():
 
 def test_outcomes_that_do_not_fit_are_named():
     cmdp, outcomes = shop()
-    with pytest.raises(InvalidInputError, match="if costs are random and this is a mean, give outcomes instead"):
+    with pytest.raises(InvalidInputError, match="if costs are random and this a mean, give outcomes instead"):
         cmdp.with_spent(0, [0, 1])
     lists = [[outcomes(s, a) for a in range(3)] for s in range(5)]
     assert cmdp.with_spent(0, [0, 1], 0.1, outcomes=lists).shape == (6, 15, 3)

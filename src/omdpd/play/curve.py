@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError, not_installed, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, not_installed, one_step, positive_integer
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.solvers.columns import ACCURACY, ROUNDING
 from omdpd.solvers.trade_off import trade_off
 from omdpd.storage.atomic import make_folder, write_atomically
-from omdpd.worlds.card import constraint_names, natural_value, planned
+from omdpd.worlds.card import constraint_names, natural_value, never_paid, planned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Breakpoints that are printed and shown in a notebook; a file has all.
 MAX_LINES = 40
-# Budgets that differ by less, relative to what can be spent and the budget itself, are equal.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +46,7 @@ class Curve:
     off
         How far the true curve may lie above the one through these points: 0 where all breakpoints are there.
     rounding
-        A budget that is less than this below a breakpoint counts as it.
+        A budget that is less than this below the least one counts as it.
     """
 
     constraint: str
@@ -69,9 +68,10 @@ class Curve:
 
     def price(self, budget: float) -> float | None:
         """What one more unit earns at a budget; None where it cannot be met."""
-        place = int(np.searchsorted(self.budgets, budget + self.rounding, side="right"))
-        if place == 0:
+        if budget + self.rounding < self.budgets[0]:
             return None
+        same = ROUNDING * np.abs(self.budgets) + 1e-3 * ROUNDING * np.abs(self.budgets).max()
+        place = max(int(np.searchsorted(self.budgets - same, budget, side="right")), 1)
         return float(self.prices[place - 1]) if place <= len(self.prices) else 0.0
 
     def lines(self, most: int | None = MAX_LINES) -> list[str]:
@@ -140,7 +140,11 @@ def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
     names = constraint_names(cmdp)
     i = _place(constraint, names)
     first = [i, *(j for j in range(cmdp.n_constraints) if j != i)]
-    found = trade_off(planned(cmdp, cmdp.excess[first]), max(positive_integer("most", most), 2))
+    tables, never, table = one_step(cmdp.excess, 1)[first], never_paid(cmdp)[first], one_step(cmdp.cost, 1)[i]
+    tables[0], never[0] = table, False  # with nothing taken off, costs near zero are exact
+    size = cmdp.steps * float(np.abs(table).max())
+    exact = len(tables) == 1 and cmdp.discount is None and table.min() >= 0.0
+    found = trade_off(planned(cmdp, tables, never), max(positive_integer("most", most), 2), 0.0 if exact else size)
     if found is None:
         raise InvalidInputError(
             f"no policy meets the other budgets, whatever that of {names[i]} is: cmdp.solve() says how near one comes"
@@ -148,10 +152,10 @@ def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
     costs, values = np.array(found.points).T
     low, high = cmdp.reward_range
     scale = float(cmdp.cost_scale[i])
-    size = scale * (cmdp.steps * float(np.abs(cmdp.cost[i]).max()) + abs(float(cmdp.budget[i])))
     return Curve(
-        names[i], (costs + cmdp.budget[i]) * scale, np.array([natural_value(cmdp, v) for v in values]),
-        found.slopes * (high - low) / scale, found.off * (high - low), ROUNDING * size,
+        names[i], costs * scale, np.array([natural_value(cmdp, v) for v in values]),
+        found.slopes * (high - low) / scale, found.off * (high - low),
+        ACCURACY * scale * min(size + abs(float(cmdp.budget[i])), 1.0),
     )  # fmt: skip
 
 

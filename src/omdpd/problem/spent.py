@@ -116,7 +116,7 @@ def levels_after(levels: Floats, cost: Floats, round_up: bool, named: Callable[[
         made = levels[level] + cost.flat[place]
         raise InvalidInputError(
             f"{levels[level]:.6g} and the cost {cost.flat[place]:.6g} of {named(place)} make {made:.6g}, which is none "
-            "of the levels: add it, or pass round_up=True; if costs are random and this is a mean, give outcomes instead"
+            "of the levels: add it, or pass round_up=True; if costs are random and this a mean, give outcomes instead"
         )
     return np.concatenate([after, np.full((1, *cost.shape), L)])
 

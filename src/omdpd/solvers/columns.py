@@ -32,6 +32,8 @@ from omdpd.solvers.sweeps import lists_of, once
 ACCURACY = 1e-9
 # A bound this close to the value (relative to the larger of both and one) is equal to it: the rounding of a sweep.
 ROUNDING = 1e-12
+# What the rounding of a cost adds to a bound, per unit of its price.
+PRICED = 1e-14
 # Where a price is looked for beside a budget: farther than the rounding of a cost, nearer than anybody's next policy.
 BESIDE = 1e-9
 # Sweeps after which an answer is given as it is, with its bound: a hundred times what any problem of ours needed.
@@ -295,7 +297,7 @@ def _generated(problem: AnyProblem, known: Sequence[Vertex], limit: float, accur
         values, costs = np.array([v.value for v in vertices]), np.array([v.costs for v in vertices]).T - limit
         shares, prices, _ = best_shares(values, costs, MAX_PIVOTS)
         value = float(shares @ values)
-        rounding = accuracy * max(1.0, abs(value), float(prices.sum()))
+        rounding = max(accuracy * max(1.0, abs(value)), PRICED * float(prices.sum()))
         near = () if centre is None or len(prices) == 1 else (STEADY * centre + (1.0 - STEADY) * prices,)
         for asked in (*near, prices):
             found, height = problem.best(np.r_[1.0, -asked])

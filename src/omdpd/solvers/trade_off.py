@@ -20,7 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.columns import BESIDE, MAX_SWEEPS, ROUNDING, AnyProblem, Bools, Mixture, Vertex, best_mixture
+from omdpd.solvers.columns import MAX_SWEEPS, ROUNDING, AnyProblem, Bools, Mixture, Vertex, best_mixture
+
+# A gap that one may see in a value, relative to it: one that rounding leaves open is told.
+SEEN = 1e-9
 
 
 class Point(NamedTuple):
@@ -51,8 +54,11 @@ class TradeOff:
 Best = Callable[[float], tuple[Point, float]]
 
 
-def trade_off(problem: AnyProblem, most: int) -> TradeOff | None:
-    """The points of V, at most `most` of them; None where no policy meets the other tables."""
+def trade_off(problem: AnyProblem, most: int, size: float) -> TradeOff | None:
+    """The points of V, at most `most` of them; None where no policy meets the other tables.
+
+    Costs are exact up to rounding relative to themselves and to `size`, which is 0 where they are sums of no negatives.
+    """
     safest = _best(problem, 0.0, 1.0)
     if safest is None:
         return None
@@ -65,7 +71,7 @@ def trade_off(problem: AnyProblem, most: int) -> TradeOff | None:
         return found
 
     points, off = _hull(best, safest[0], richest[0], most)
-    return TradeOff(_trimmed(points), off)
+    return TradeOff(_trimmed(points, ROUNDING * size), off)
 
 
 def prices_of_more(problem: AnyProblem, mixture: Mixture) -> Floats:
@@ -132,18 +138,20 @@ class _Priced:
 
 
 def _hull(best: Best, left: Point, right: Point, most: int) -> tuple[list[Point], float]:
-    """The points from `left` to `right`, and the widest gap that is left open."""
-    points = [left, right]
+    """The points from `left` to `right`, and the widest gap that is left open: also one that rounding leaves."""
+    points, left_open = [left, right], [0.0]
     open_pieces: list[tuple[float, Point, Point, Point]] = []
 
     def look(left: Point, right: Point) -> None:
-        if right.cost - left.cost <= BESIDE:
+        if right.cost <= left.cost:
             return
         price = (right.value - left.value) / (right.cost - left.cost)
         found, bound = best(price)
         gap = bound - (left.value - price * left.cost)
-        if gap > _rounding(found, bound, price) and found not in (left, right):
+        if gap > _rounding(found, bound, price) and found not in (left, right) and found.cost <= right.cost:
             heapq.heappush(open_pieces, (-gap, left, found, right))
+        elif gap > SEEN * max(1.0, abs(left.value)):
+            left_open.append(gap)
 
     look(left, right)
     while open_pieces and len(points) < most:
@@ -151,16 +159,24 @@ def _hull(best: Best, left: Point, right: Point, most: int) -> tuple[list[Point]
         points.append(found)
         look(left, found)
         look(found, right)
-    return sorted(points), -open_pieces[0][0] if open_pieces else 0.0
+    return sorted(points), max(*left_open, *(-piece[0] for piece in open_pieces[:1]), 0.0)
 
 
-def _trimmed(points: list[Point]) -> tuple[Point, ...]:
-    """The points that V needs: of one cost the best value, and of one value the least cost."""
+def _trimmed(points: list[Point], rounding: float) -> tuple[Point, ...]:
+    """The points that V needs: of one cost the best value, of one value the least cost, and of a line its ends."""
     kept: list[Point] = []
     for point in points:
         if kept and point.value <= kept[-1].value + ROUNDING * max(1.0, abs(point.value)):
             continue
-        if kept and point.cost - kept[-1].cost <= BESIDE:
+        while kept and (point.cost - kept[-1].cost <= rounding + ROUNDING * abs(point.cost) or _below(kept, point)):
             kept.pop()
         kept.append(point)
     return tuple(kept)
+
+
+def _below(kept: list[Point], point: Point) -> bool:
+    """Whether the last of these points lies on the line from the one before it to `point`, or below."""
+    if len(kept) < 2:
+        return False
+    (a, v), (b, w) = kept[-2:]
+    return (w - v) * (point.cost - a) <= (point.value - v) * (b - a)
