@@ -291,3 +291,15 @@ def test_a_gap_that_rounding_leaves_open_is_told():
     points, off = _hull(best, Point(0.0, 0.0), Point(1.0, 1e-3), 9)
     assert points == [(0.0, 0.0), (1.0, 1e-3)]
     assert off == pytest.approx(0.5 - 0.5e-3)
+
+
+@pytest.mark.parametrize("criterion", [{"horizon": 12}, {"discount": 0.97}, {"criterion": "average"}])
+def test_the_proof_is_in_the_users_units(criterion):
+    cmdp = shop(**criterion)
+    cmdp = cmdp.with_budget(1.5 * cmdp.solve().least_costs[0])
+    found = cmdp.solve()
+    assert 0.0 <= found.gap < 1e-9 * cmdp.steps
+    assert found.bound == pytest.approx(found.value, abs=1e-9 * cmdp.steps)
+    assert abs(found.study.mixture.bound - found.value) > 0.1  # that of the scaled problem proves nothing here
+    none = cmdp.with_budget(-1.0, rescale=True).solve()
+    assert (none.bound, none.gap, none.value) == (None, None, None)

@@ -16,7 +16,7 @@ from weakref import WeakSet, finalize
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.learners.masked import MaskedState, masked
+from omdpd.learners.masked import MaskedState, masked, name_of
 from omdpd.learners.protocol import Learner, Report, check_storable
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.alarms import Alarm
@@ -162,7 +162,7 @@ class Session:
     def __repr__(self) -> str:
         where = "in memory" if self._journal is None else f"in {self._journal.path}"
         where = "closed" if self._closed else where
-        return f"Session({type(self.learner).__name__}, {self.episodes} episodes, {where})"
+        return f"Session({name_of(self.learner)}, {self.episodes} episodes, {where})"
 
     # ------------------------------------------------------------------------------------------ whole policies
 

@@ -95,6 +95,19 @@ class Solution:
         """V*; None where the budgets are impossible."""
         return self.evaluation.value if self.feasible else None
 
+    @property
+    def bound(self) -> float | None:
+        """What no policy earns that meets the budgets, as multipliers prove it; None where the budgets are impossible.
+
+        It is `study.mixture.bound` in the user's units.
+        """
+        return natural_value(self.cmdp, self.study.mixture.bound) if self.feasible else None
+
+    @property
+    def gap(self) -> float | None:
+        """How far the value may be below the best, `bound` less `value`: rounding; None where nothing is proved."""
+        return None if self.bound is None else max(self.bound - self.evaluation.value, 0.0)
+
     @cached_property
     def note(self) -> str:
         """Of averages: how many closed classes the policy has, and whether it needs a coin before the first step."""
