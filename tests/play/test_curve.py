@@ -303,3 +303,12 @@ def test_the_proof_is_in_the_users_units(criterion):
     assert abs(found.study.mixture.bound - found.value) > 0.1  # that of the scaled problem proves nothing here
     none = cmdp.with_budget(-1.0, rescale=True).solve()
     assert (none.bound, none.gap, none.value) == (None, None, None)
+
+
+def test_nothing_is_printed_as_minus_zero():
+    p = np.ones((1, 2, 1))
+    cmdp = CMDP.from_arrays(p, [[0.0, 1.0]], [[[0.3, 0.3]], [[0.0, 0.1]]], [2.1, None], horizon=7)
+    for found in (cmdp.solve(), cmdp.with_budget([2.1, 0.7]).solve(), cmdp.with_budget([2.1, 0.0]).solve()):
+        assert "-0" not in str(found)
+        assert "room below the budgets" in str(found)
+        assert not np.signbit(found.shadow_prices).any()

@@ -23,6 +23,9 @@ from omdpd.solvers.chains import chain_of, closed_classes
 from omdpd.solvers.planning import Study
 from omdpd.worlds.card import ProblemCard, natural_value, problem_card
 
+# What the Slater gap is called where it is shown.
+ROOM = "room below the budgets"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Solution:
@@ -62,7 +65,8 @@ class Solution:
 
         It is infinite where no constraint has a limit.
         """
-        return self.study.room(self.cmdp.cost_scale, ~self.cmdp.unlimited)
+        room = self.study.room(self.cmdp.cost_scale, ~self.cmdp.unlimited)
+        return max(0.0, room) if self.feasible else room
 
     @property
     def occupancy(self) -> Floats:
@@ -133,8 +137,9 @@ class Solution:
         found = self.evaluation
         text = [] if self.feasible else [self.impossible]
         what = "best safe value" if self.feasible else "the nearest policy earns"
-        text += [f"{what:<32} {found.value:.6f}", f"{'without constraints':<32} {self.free_value:.6f}"]
-        text += [f"{'Slater gap':<32} {self.slater_gap:.6f}"] if self.slater_gap < np.inf else []
+        numbers = {what: found.value, "without constraints": self.free_value}
+        text += [f"{name:<32} {round(number, 6) + 0.0:.6f}" for name, number in numbers.items()]
+        text += [f"{ROOM:<32} {self.slater_gap:.6g}"] if self.slater_gap < np.inf else []
         for i, name in enumerate(self.constraints):
             price = f"; one more unit of budget earns {self.shadow_prices[i]:.6g}" if self.feasible else ""
             least = f" (least possible {self.least_costs[i]:.6g})"
@@ -153,7 +158,7 @@ class Solution:
         found = self.evaluation
         facts = {
             "best safe value": self.impossible or f"{found.value:.6g}",
-            "without constraints": f"{self.free_value:.6g}", "Slater gap": limit_name(self.slater_gap),
+            "without constraints": f"{self.free_value:.6g}", ROOM: limit_name(self.slater_gap),
         }  # fmt: skip
         head = ("constraint", "budget", "cost", "least possible", "one more unit of budget earns")
         columns = (found.costs, self.least_costs, self.shadow_prices)

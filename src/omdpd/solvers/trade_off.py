@@ -76,7 +76,7 @@ def trade_off(problem: AnyProblem, most: int, size: float) -> TradeOff | None:
 
 def prices_of_more(problem: AnyProblem, mixture: Mixture) -> Floats:
     """What a little more of every budget earns at the optimum `mixture`, (m,): the least of its optimal prices."""
-    prices = np.maximum(mixture.prices, 0.0)
+    prices = np.maximum(mixture.prices, 0.0) + 0.0
     if mixture.settled or not prices.any():
         return prices
     at = [Point(max(float(cost), 0.0), mixture.value) for cost in mixture.costs]
