@@ -45,6 +45,7 @@ from omdpd.problem.tables import (
     long_run_steps,
     reached_limits,
     sizes,
+    spanned,
     stacked,
     wide,
     with_steps,
@@ -80,6 +81,8 @@ class CMDP:
         The number by which the user's costs and budgets were divided to fit; 1 if they fitted.
     reward_range : (float, float)
         What rewards of 0 and 1 are in the user's units.
+    range_given : bool
+        Whether that range was given or is [0, 1]; otherwise it is what the table spans, enough to plan.
     labels, scenarios
         Names for people; other cost tables that a natural adversary may pick.
     discount : float, optional
@@ -98,6 +101,7 @@ class CMDP:
     cost_scale: Floats
     name: str = "own"
     reward_range: tuple[float, float] = (0.0, 1.0)
+    range_given: bool = True
     labels: Labels = Labels()
     scenarios: Scenarios | None = None
     discount: float | None = None
@@ -129,10 +133,11 @@ class CMDP:
         rescale: bool = False,
         *,
         axes: Axes | None = None,
-        reward_range: npt.ArrayLike = (0.0, 1.0),
+        reward_range: npt.ArrayLike | None = None,
         discount: float | None = None,
         criterion: Literal["average"] | None = None,
         allowed: Allowed = None,
+        labels: Labels | None = None,
     ) -> CMDP:
         """Build a CMDP from tables, and say which entry is wrong if one is.
 
@@ -141,8 +146,9 @@ class CMDP:
         `budget`, which is always asked for, is one number or one per constraint (None: no limit, the cost is only
         reported); `initial` is uniform if not given.
         With ``rescale=True`` the costs and budget of a constraint that does not fit into [-1, 1] per step are divided
-        by what makes them fit (see `cost_scale`).  Rewards in other units than [0, 1] need `reward_range`, the least
-        and the largest that a step can earn; what is shown of them is in those units again.
+        by what makes them fit (see `cost_scale`).  Rewards may be in any units, and are shown in them again; to learn,
+        those outside [0, 1] need `reward_range`, the least and the largest that a step can earn.  `labels` name states,
+        actions and constraints: ``Labels(states=..., actions=..., constraints=...)``.
 
         `transition` may also be a sparse matrix (S A, S), a list of A sparse matrices (S, S), or a list of either per
         step.  It may be lists ``laws[s][a] = [(probability, next state), ...]``, a function of state and action that
@@ -171,7 +177,7 @@ class CMDP:
         if mask is not None:
             laws, r, c = mask.laws(laws), mask.everywhere(r), mask.everywhere(c)
         r = as_table("reward", r, ["step", "state", "action"], [r.shape[0], S, A])
-        low, high = as_range("reward_range", reward_range)
+        low, high = as_range("reward_range", spanned(r) if reward_range is None else reward_range)
         within("reward", r, low, high, ["step", "state", "action"], "give the range of rewards as reward_range")
         r = (r - low) / (high - low)
         c = as_table("cost", c, ["constraint", "step", "state", "action"], [None, None, S, A])
@@ -181,10 +187,11 @@ class CMDP:
         b, free = reached_limits(c, limit, steps), np.isinf(limit)
         scale = cost_scale(c, b, steps, free | rescale)
         c = over_steps(c / wide(scale), H, 1)
-        return CMDP(
+        made = CMDP(
             laws, mu, over_steps(r, H, 0), c, b / scale, scale, unlimited=free, reward_range=(low, high),
-            discount=gamma, mask=mask,
+            discount=gamma, mask=mask, range_given=reward_range is not None or (low, high) == (0.0, 1.0),
         )  # fmt: skip
+        return made if labels is None else made.labelled(made.name, labels)
 
     @staticmethod
     def from_functions(
@@ -196,8 +203,9 @@ class CMDP:
         initial: npt.ArrayLike | None = None,
         rescale: bool = False,
         *,
-        reward_range: npt.ArrayLike = (0.0, 1.0),
+        reward_range: npt.ArrayLike | None = None,
         allowed: Allowed = None,
+        labels: Labels | None = None,
     ) -> CMDP:
         """Build a stationary CMDP of `sizes` (H, S, A) from functions of state and action.
 
@@ -220,7 +228,7 @@ class CMDP:
         )
         given = None if mask is None else mask.allowed
         return CMDP.from_arrays(
-            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=given
+            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=given, labels=labels
         )
 
     @property
@@ -391,6 +399,12 @@ class CMDP:
         H, S, A = self.shape
         if self.discount is not None:
             raise InvalidInputError("learners play episodes, but this problem has no end: build it with a horizon")
+        if not self.range_given:
+            low, high = self.reward_range
+            raise InvalidInputError(
+                f"mean rewards lie in [{low:g}, {high:g}]: to learn, give from_arrays the least and the largest reward "
+                "that a step can earn, as reward_range"
+            )
         allowed = None if self.mask is None else self.mask.allowed
         return Setting(H, S, A, self.n_constraints, self.initial, n_episodes, feedback, allowed=allowed)
 

@@ -73,7 +73,7 @@ def with_spent(
         laws, reward[0] if steps == 1 else np.broadcast_to(reward, (steps, *reward.shape[1:])),
         costs[:, 0] if steps == 1 else np.broadcast_to(costs, (len(costs), steps, *costs.shape[2:])),
         [*(None if b == np.inf else float(b) for b in cmdp.limits), chance], start.ravel(), rescale=True,
-        reward_range=cmdp.reward_range,
+        reward_range=cmdp.reward_range if cmdp.range_given else None,
         allowed=None if cmdp.mask is None else np.tile(cmdp.mask.allowed, (1, n_levels, 1)),
     )  # fmt: skip
     own = cmdp.labels.states or tuple(f"state {s}" for s in range(S))
