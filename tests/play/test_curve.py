@@ -154,7 +154,7 @@ def test_what_is_never_reached_is_left_out_of_what_is_shown(tmp_path):
     line = CMDP.from_arrays(np.eye(3)[:, None], np.ones((3, 1)), np.ones((3, 1)), 2.0, [0, 1, 0], horizon=2)
     policy = line.solve().policy
     assert policy.reached.tolist() == [[False, True, False]] * 2
-    assert str(policy).splitlines()[-1] == "4 pairs of step and state are never reached and left out"
+    assert str(policy).splitlines()[-1] == "never reached and left out: 4 pairs of step and state"
     rows = list(csv.DictReader(policy.save(tmp_path / "p.csv").read_text().splitlines()))
     assert [(row["step"], row["state"]) for row in rows] == [("0", "1"), ("1", "1")]
     table = json.loads(policy.save(tmp_path / "p.json").read_text())["policy"]
@@ -312,3 +312,45 @@ def test_nothing_is_printed_as_minus_zero():
         assert "-0" not in str(found)
         assert "room below the budgets" in str(found)
         assert not np.signbit(found.shadow_prices).any()
+
+
+@pytest.mark.parametrize("criterion", [{"discount": 0.9}, {"criterion": "average"}])
+def test_without_an_end_states_that_are_never_reached_are_left_out_and_called_states(criterion):
+    """State 1 is passed once, 2 and 3 alternate, and 0 is out of reach."""
+    p = np.eye(4)[[[0], [2], [3], [2]]]
+    cmdp = CMDP.from_arrays(p, np.ones((4, 1)), np.ones((4, 1)), None, [0, 1, 0, 0], **criterion)
+    policy = cmdp.solve().policy
+    assert policy.reached.tolist() == [[False, True, True, True]]
+    assert str(policy).splitlines()[-1] == "never reached and left out: 1 states"
+
+
+def test_what_is_played_is_a_matrix_of_states_and_steps():
+    """A star where it draws, which it may here at every step, and a dot where it never comes."""
+    p = np.ones((1, 2, 1))
+    labels = Labels(states=("shop",), actions=("rest", "work"))
+    cmdp = CMDP.from_arrays(p, [[0.0, 1.0]], [[0.0, 1.0]], 1.0, horizon=3, labels=labels)
+    assert cmdp.solve().policy.matrix().splitlines()[1] == "shop   rest*   rest*   rest*"
+    line = CMDP.from_arrays(np.eye(3)[:, None], np.ones((3, 1)), np.ones((3, 1)), 2.0, [0, 1, 0], horizon=2)
+    assert line.solve().policy.matrix().splitlines() == [
+        "         step 0  step 1", "state 0       .       .", "state 1       0       0", "state 2       .       .",
+    ]  # fmt: skip
+    assert Policy([[[0.3, 0.7]], [[1.0, 0.0]]]).matrix().splitlines()[1] == "state 0      1*       0"
+
+
+def test_a_long_curve_is_printed_around_the_budget_and_from_end_to_end():
+    cmdp = shop(horizon=12)
+    curve = cmdp.curve()
+    text = curve.lines()
+    assert len(curve.budgets) > 60 > len(text)
+    assert f"the budget now, 1, earns {curve.value(1.0):.6g}; one more unit earns {curve.price(1.0):.6g}" in text
+    shown = np.array([float(line.split()[0]) for line in text[1:] if line[0] == " "])
+    assert shown[[0, -1]] == pytest.approx(curve.budgets[[0, -1]], rel=1e-5)
+    place = int(np.searchsorted(curve.budgets, 1.0))
+    assert set(np.round(curve.budgets[place - 2 : place + 2], 4)) <= set(np.round(shown, 4))
+    values = [curve.value(budget) for budget in shown]
+    assert np.abs(np.diff(values)).max() < 0.2 * (values[-1] - values[0])
+    assert f"and {len(curve.budgets) - len(shown)} more breakpoints" in str(curve)
+    line = next(line for line in curve.plot().lines if line.get_linestyle() == "--")
+    assert line.get_xdata()[0] == 1.0
+    assert cmdp.with_budget(None).curve().budget is None
+    assert "cannot be met" in str(cmdp.with_budget(0.0).curve())

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import block_array, coo_matrix, csc_matrix, csr_matrix, identity
-from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
+from scipy.sparse.csgraph import breadth_first_order, connected_components, reverse_cuthill_mckee
 from scipy.sparse.linalg import LinearOperator, bicgstab, splu
 
 from omdpd.problem.arrays import Floats, Integers
@@ -156,6 +157,16 @@ def closed_classes(p: csr_matrix) -> tuple[list[np.ndarray], np.ndarray]:
     order = np.argsort(label, kind="stable")
     groups = np.split(order, np.cumsum(np.bincount(label, minlength=n))[:-1])
     return [group for i, group in enumerate(groups) if not left[i]], np.flatnonzero(left[label])
+
+
+def reached_from(p: csr_matrix, initial: Floats) -> npt.NDArray[np.bool_]:
+    """Which states a chain ever reaches, (S,)."""
+    n = len(initial)
+    first = csr_matrix((initial > 0.0).astype(np.float64))
+    begun = block_array([[p, csr_matrix((n, 1))], [first, None]]).tocsr()  # one more state, which leads to the first
+    reached = np.zeros(n + 1, bool)
+    reached[breadth_first_order(begun, n, return_predecessors=False)] = True
+    return reached[:n]
 
 
 def _absorbed(p: csr_matrix, initial: Floats, transient: np.ndarray) -> Floats:

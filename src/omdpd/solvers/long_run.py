@@ -26,9 +26,11 @@ from omdpd.solvers.chains import (
     MAX_FACTORISED,
     Near,
     Places,
+    chain_of,
     discounted_values,
     gain_and_bias,
     places,
+    reached_from,
     visits_of,
 )
 from omdpd.solvers.columns import Bools, Mixture, Vertex
@@ -105,13 +107,15 @@ class LongRunProblem:
     def _packed(self, q: Floats, mixture: Mixture) -> Packed:
         """The policy of an occupancy (1, S, A); where a state is never visited, that of the largest share.
 
-        In the long run no share of the steps is left for states that are passed once: nothing is marked then.
+        Of averages no share of the steps is left for states that are passed once; they count as reached.
         """
         visits = q[0].sum(axis=1)
         codes = self.codes(max(mixture.held, key=lambda each: each[0])[1])
-        codes[0] = np.where(visits > 0.0, 2 * q[0].argmax(axis=1), codes[0] | (self.discount < 1.0))
+        codes[0] = np.where(visits > 0.0, 2 * q[0].argmax(axis=1), codes[0])
         places = np.flatnonzero((q[0] > 0.0).sum(axis=1) > 1)
-        return Packed(codes, places, q[0, places] / visits[places, None], visits[places], True)
+        packed = Packed(codes, places, q[0, places] / visits[places, None], visits[places], True)
+        codes[0] |= ~reached_from(chain_of(self.laws, packed.table()[0]), self.initial)
+        return packed
 
     def _totals(self, actions: Integers) -> Floats:
         q = self.visits(actions)
