@@ -329,12 +329,12 @@ def test_what_is_played_is_a_matrix_of_states_and_steps():
     p = np.ones((1, 2, 1))
     labels = Labels(states=("shop",), actions=("rest", "work"))
     cmdp = CMDP.from_arrays(p, [[0.0, 1.0]], [[0.0, 1.0]], 1.0, horizon=3, labels=labels)
-    assert cmdp.solve().policy.matrix().splitlines()[1] == "shop   rest*   rest*   rest*"
+    assert cmdp.solve().policy.matrix().splitlines()[1] == "shop  rest*  rest*  rest*"
     line = CMDP.from_arrays(np.eye(3)[:, None], np.ones((3, 1)), np.ones((3, 1)), 2.0, [0, 1, 0], horizon=2)
     assert line.solve().policy.matrix().splitlines() == [
-        "         step 0  step 1", "state 0       .       .", "state 1       0       0", "state 2       .       .",
+        "step     0  1", "state 0  .  .", "state 1  0  0", "state 2  .  .",
     ]  # fmt: skip
-    assert Policy([[[0.3, 0.7]], [[1.0, 0.0]]]).matrix().splitlines()[1] == "state 0      1*       0"
+    assert Policy([[[0.3, 0.7]], [[1.0, 0.0]]]).matrix().splitlines()[1] == "state 0  1*  0"
 
 
 def test_a_long_curve_is_printed_around_the_budget_and_from_end_to_end():

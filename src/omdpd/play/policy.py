@@ -252,7 +252,7 @@ class Policy:
         """
         (H, S, A), states = self.shape, self.names()[0]
         actions = np.array([*(self.labels.actions or map(str, range(A))), "."])
-        cells = [[f"step {h}" for h in range(H)]]
+        cells = [list(map(str, range(H)))]
         reached = np.ones((H, S), bool) if self.reached is None else self.reached
         for s in range(S):
             laws = np.array([self.at(h, s) for h in range(H)])
@@ -260,8 +260,8 @@ class Policy:
             drawn = reached[:, s] & (laws.max(axis=1) < 1.0 - 1e-9)
             cells.append([f"{name}{'*' * star}" for name, star in zip(names, drawn.tolist(), strict=True)])
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        left = max(map(len, states))
-        lines = zip(("", *states), cells, strict=True)
+        left = max(map(len, ("step", *states)))
+        lines = zip(("step", *states), cells, strict=True)
         return "\n".join(
             f"{name:<{left}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
             for name, row in lines

@@ -30,6 +30,7 @@ from omdpd.play.start import with_next_start
 from omdpd.problem.arrays import Floats, InvalidInputError, over_steps, positive_integer, whole_number
 from omdpd.problem.cmdp import CMDP, Noise
 from omdpd.problem.laws import DenseLaws
+from omdpd.problem.tables import limit_name
 from omdpd.worlds.card import natural_value
 
 
@@ -57,7 +58,11 @@ class Windows:
 
     def __str__(self) -> str:
         reward, costs = self.after()
-        spent = ", ".join(f"{c:.6g} of {b:.6g}" for c, b in zip(costs, self.cmdp.limits, strict=True))
+        first = self.costs[: max(len(self.costs) // 2, 1)].mean(axis=0)
+        spent = ", ".join(
+            f"{c:.6g} of {limit_name(b)} ({'over budget; ' if c > b else ''}first half {x:.6g})"
+            for c, b, x in zip(costs, self.cmdp.limits, first, strict=True)
+        )
         best = "no policy meets the budgets" if self.best is None else f"the best earns {self.best:.6g}"
         return f"second half of {len(self.rewards)} windows, per step: earns {reward:.6g} ({best}), costs {spent}"
 
