@@ -27,6 +27,8 @@ from omdpd.problem.tables import wide
 ROUNDING = 1e-9
 # Outcomes have the law and the mean cost of the tables up to this.
 SAME = 1e-6
+# Bytes that an outcome takes at each level while outcomes are sorted into laws.
+SORTED = 80.0
 
 # outcomes[s][a], or a function of both: (probability, next state, cost), ...
 Outcomes = Any
@@ -55,12 +57,14 @@ def with_spent(
     if chance > 1.0:
         raise InvalidInputError(f"chance is {chance!r}, but must lie between 0 and 1")
     grid, (n_states, n_bytes) = as_levels(levels), size_with_spent(cmdp, levels)
-    refuse_beyond_memory(f"a problem of {n_states} states", n_bytes, "give fewer levels, with round_up=True")
     cost = one_step(cmdp.cost, 1) * wide(cmdp.cost_scale)
-    if outcomes is None:
+    drawn = None if outcomes is None else drawn_outcomes(cmdp, outcomes, cost[constraint])
+    n_bytes += 0.0 if drawn is None else SORTED * n_states / cmdp.shape[1] * len(drawn.row)
+    refuse_beyond_memory(f"a problem of {n_states} states", n_bytes, "give fewer levels, with round_up=True")
+    if drawn is None:
         laws, over = by_tables(cmdp, grid, cost[constraint], round_up)
     else:
-        laws, over = by_outcomes(cmdp, grid, drawn_outcomes(cmdp, outcomes, cost[constraint]), round_up)
+        laws, over = by_outcomes(cmdp, grid, drawn, round_up)
     n_levels, S, A = over.shape[1:]
     n, over = cost.shape[1], over.reshape(1, -1, n_levels * S, A)
     costs = np.concatenate([np.tile(cost, (1, 1, n_levels, 1)), np.broadcast_to(over, (1, n, *over.shape[2:]))])
