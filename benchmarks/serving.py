@@ -1,16 +1,23 @@
 """A server under load: acts a second, durable tells a second, and how late acts are while updates run.
 
-    python -m benchmarks.serving load --clients 16 --seconds 15     # throughput and lateness at the paper's size
+    python -m benchmarks.serving most --seconds 10                  # clients that never rest: how much it can do
+    python -m benchmarks.serving late --rates 500 1000 2000         # acts that come at a rate: how late answers are
     python -m benchmarks.serving kills --times 100                  # kill -9 under load: is anything told lost?
     python -m benchmarks.serving order --clients 64 --episodes 10000  # delays, duplicates, disorder: the same bits?
 
 The server is a process of its own, on this machine; so are the clients, one process that keeps a connection each.
 Numbers depend on what else the machine does: its load is printed with them, and what the server itself used.
+
+With `most` a client asks again as soon as it is answered, so the server is full and answers wait in line: this measures
+acts a second, and not how late one is.  With `late` episodes begin at random times at a rate that is told, and their
+requests have times of their own.  An answer is late from that time on, whatever held the request up: a server that
+falls behind, a connection that is not free, or the clients themselves.
 """
 
 from __future__ import annotations
 
 import argparse
+import heapq
 import json
 import os
 import random
@@ -23,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 H, S, A = 5, 5, 3
@@ -38,6 +46,8 @@ seed = 1
 name = "{{learner}}"
 """
 PATIENCE = 600.0
+# Of `late`: connections that are kept, and the mean of seconds between the requests of an episode.
+CONNECTIONS, PAUSE = 64, 0.02
 
 
 def made(folder, learner="ProximalOMDPD.standard"):
@@ -195,39 +205,84 @@ def tells(client):
         yield "tell", request("POST", f"/episodes/t{client}-{k}/tell", said)
 
 
-def lateness(name, seconds, wall):
-    """One line about a kind of request."""
-    ranked = sorted(seconds)
+def flow(place, rate, seconds, late, seed=0):
+    """Episodes that begin at random, so many that `rate` requests to act come a second; how late answers are."""
+    rng, chosen = random.Random(seed), selectors.DefaultSelector()
+    free = [Line(place, None) for _ in range(CONNECTIONS)]
+    for line in free:
+        chosen.register(line.socket, selectors.EVENT_READ, line)
+    due, at, k, start = [], 0.0, 0, time.perf_counter() + 0.2
+    while (at := at + rng.expovariate(rate / (H - 1))) < seconds:
+        k += 1
+        script = episodes(f"{seed}.{k}", random.Random(k), n=1)
+        heapq.heappush(due, (start + at, k, script, next(script)))
+    lines = list(free)
+    while due or len(free) < len(lines):
+        wait = due[0][0] - time.perf_counter() if due and free else 1.0
+        if wait <= 0.0:
+            line = free.pop()
+            line.asked, line.number, line.script, (line.kind, wanted) = heapq.heappop(due)
+            line.socket.sendall(wanted)
+        elif wait < 0.002:  # finer than the system waits
+            time.sleep(min(wait, 0.0002))
+        for key, _ in chosen.select(0.0 if wait < 0.002 else wait - 0.001):
+            line = key.data
+            if (answer := line.receive()) is None:
+                continue
+            late.setdefault(line.kind, []).append(time.perf_counter() - line.asked)
+            free.append(line)
+            with suppress(StopIteration):
+                wanted = line.script.send(answer)
+                heapq.heappush(due, (line.asked + rng.expovariate(1.0 / PAUSE), line.number, line.script, wanted))
+    for line in lines:
+        line.socket.close()
+    chosen.close()
+
+
+def row(name, late, wall, used):
+    """One line of a table: acts and tells a second, and how late acts are."""
+    ranked = sorted(late.get("act") or late["tell"])
     at = [1e3 * ranked[min(int(q * len(ranked)), len(ranked) - 1)] for q in (0.5, 0.99, 0.999)]
-    print(f"{name:<8}{len(ranked) / wall:>10.0f} /s   ms: half {at[0]:.2f}, 99 % {at[1]:.2f}, 99.9 % {at[2]:.2f}")
+    rates = " | ".join(f"{len(late.get(kind, ())) / wall:.0f}" for kind in ("act", "tell"))
+    times = " | ".join(f"{each:.2f}" for each in at)
+    print(f"| {name} | {rates} | {times} | {1e6 * used / sum(map(len, late.values())):.0f} | {used / wall:.2f} |")
 
 
-def load(clients, seconds, learner):
-    """Three loads: acts alone, tells alone, and both as clients play them."""
+def loaded(names, run, learner):
+    """A table with a new server for every row; `run` gives it its load."""
     root = Path(tempfile.mkdtemp(prefix="serving-"))
-    print(f"{os.cpu_count()} cores, load of the machine before: {os.getloadavg()[0]:.2f}")
-    scripts = {
-        "acts alone": [acts(c) for c in range(clients)],
-        "whole episodes told": [tells(c) for c in range(clients)],
-        "both, with updates": [episodes(c, random.Random(c)) for c in range(clients)],
-        "both, 4 clients": [episodes(c, random.Random(c)) for c in range(4)],
-    }
-    for k, (name, wanted) in enumerate(scripts.items()):
+    print(f"{os.cpu_count()} cores, load of the machine before: {os.getloadavg()[0]:.2f}\n")
+    print("| load | acts/s | tells/s | ms, half of the acts | 99 % | 99.9 % | us of CPU a request | cores |")
+    print("|---|---|---|---|---|---|---|---|")
+    for k, name in enumerate(names):
         server, late = Server(made(root / f"load-{k}", learner)), {}
         try:
             drive(server.place, [episodes(99, random.Random(99), n=20)])
             used, began = server.cpu(), time.perf_counter()
-            drive(server.place, wanted, seconds, late)
-            wall = time.perf_counter() - began
-            used = server.cpu() - used
-            n = sum(map(len, late.values()))
-            print(f"{name}: {1e6 * used / n:.0f} us of the server's CPU a request, {100 * used / wall:.0f} % of a core")
-            for kind, times in sorted(late.items()):
-                lateness(kind, times, wall)
+            run(name, server.place, late)
+            row(name, late, time.perf_counter() - began, server.cpu() - used)
         finally:
             server.kill()
-    print(f"load of the machine after: {os.getloadavg()[0]:.2f}")
+    print(f"\nload of the machine after: {os.getloadavg()[0]:.2f}")
     shutil.rmtree(root)
+
+
+def most(clients, seconds, learner):
+    """Clients that never rest: acts alone, whole episodes told, and both as clients play them."""
+    scripts = {"acts alone": acts, "whole episodes told": tells, "both": lambda c: episodes(c, random.Random(c))}
+    names = {f"{what}, {n} clients": (script, n) for what, script in scripts.items() for n in clients}
+
+    def run(name, place, late):
+        script, n = names[name]
+        drive(place, [script(c) for c in range(n)], seconds, late)
+
+    loaded(names, run, learner)
+
+
+def late(rates, seconds, learner):
+    """Acts that come at a rate, in episodes that are told, end and are learnt from."""
+    names = {f"{rate:g} acts/s asked": rate for rate in rates}
+    loaded(names, lambda name, place, found: flow(place, names[name], seconds, found), learner)
 
 
 def kills(times, clients=8, seed=0):
@@ -331,19 +386,23 @@ def order(clients, n_episodes, seed=0):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["load", "kills", "order"])
-    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("what", choices=["most", "late", "kills", "order"])
+    parser.add_argument("--clients", type=int, nargs="+", default=None)
+    parser.add_argument("--rates", type=float, nargs="+", default=[500.0, 1000.0, 2000.0])
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--times", type=int, default=100)
     parser.add_argument("--episodes", type=int, default=10_000)
     parser.add_argument("--learner", default="ProximalOMDPD.standard")
     given = parser.parse_args()
-    if given.what == "load":
-        load(given.clients, given.seconds, given.learner)
+    if given.what == "most":
+        most(given.clients or [4, 16, 64], given.seconds, given.learner)
+        return 0
+    if given.what == "late":
+        late(given.rates, given.seconds, given.learner)
         return 0
     if given.what == "kills":
         return int(bool(kills(given.times)[1]))
-    return int(not order(given.clients, given.episodes)[1])
+    return int(not order((given.clients or [64])[0], given.episodes)[1])
 
 
 if __name__ == "__main__":

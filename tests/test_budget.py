@@ -35,41 +35,51 @@ BUDGETS = {
 }
 # Rooms that are still above: lines of code, and why.
 ABOVE = {
-    ("problem",): (1350, "allowed actions, also for learners, and budgets that are spent are new"),
+    ("problem",): (1450, "allowed actions, also for learners, and budgets that are spent, also by chance, are new"),
     ("solvers",): (
-        6290,
-        "long-run averages and packed plans are new; steps on boxes, kernels and graphs share little of their Newton",
+        6510,
+        "long-run averages, packed plans and hard limits are new; steps on boxes, kernels and graphs share little",
     ),
     ("storage",): (
-        1560,
-        "entries of a session beside its episodes, and logs that are synced apart, are new; a run folder is one class",
+        1615,
+        "entries of a session beside its episodes, logs that are synced apart or grow while a snapshot is written, and "
+        "finished runs held against their plugin's content are new; a run folder is one class",
     ),
     ("beliefs",): (
-        1985,
-        "tables and graphs count apart, and what both believe is put together here; the bonus of 0.2 can be asked for",
+        2025,
+        "tables and graphs count apart, and what both believe is put together here; the bonus of 0.2 can be asked for; "
+        "a bound of loss is new",
     ),
     ("learners",): (
-        5420,
-        "safe learners, masks, four rivals and options that others published are new; a rival is more than its method",
+        5650,
+        "safe learners, masks, four rivals, a reference and options that others published are new",
     ),
-    ("worlds", "natures"): (1990, "models that others wrote, with the names of their states, are new"),
+    ("worlds", "natures"): (2050, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
-        3800,
+        4040,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (
-        2620,
+        2660,
         "names from files, packages and plugins are one registry; the tuner narrows down in stages",
     ),
-    ("report",): (3030, "the page and the figures say the same things in two languages; figures by episode are new"),
-    ("serve",): (780, "a look at a session that another process has open came on top"),
+    ("serve",): (
+        900,
+        "a description from options, a forecast at the start, and a look at an open session came on top, and"
+        " and a shadow that is served",
+    ),
+    ("report",): (
+        3220,
+        "the page and the figures say the same things in two languages; figures by episode are new, and connections "
+        "that are read fast, of two kinds",
+    ),
     ("gym", "cli", "testing"): (
-        2770,
+        3080,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 32_895
+IN_ALL = 34_630
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -78,7 +88,10 @@ EQUAL_LINES = 6
 # What a reader holds in mind: lines of a file, lines of code of a body, parameters.
 MOST_LINES, MOST_IN_A_BODY, MOST_PARAMETERS = 400, 50, 8
 # Longer files, each with its reason.
-LONG_FILES = {"play/session.py": "one class is all that somebody's own loop calls"}
+LONG_FILES = {
+    "play/session.py": "one class is all that somebody's own loop calls",
+    "problem/cmdp.py": "one class is the truth: its public doors, and what one asks of it",
+}
 # Longer bodies.
 LONG_BODIES = {
     "solvers/compiled/box_step/iterate.py": "one Newton iteration is one pass over slots that all of it names",
@@ -93,6 +106,9 @@ DECLARING = {"plays", "overload"}
 WIDE = {
     "problem/cmdp.py": {"from_arrays": "a public door: what one may say of a problem, each by its name"}
     | {"from_functions": "a public door: what one may say of a problem, each by its name"},
+    "cli/plan.py": {"plan": "a command has a parameter for each of its options"},
+    "cli/serve.py": {"session": "a command has a parameter for each of its options"},
+    "gym/agent.py": {"__init__": "a public door: what one may say of an environment, each by its name"},
     "experiments/seeds.py": {"run": "a public door: what one may say of a run, each by its name"},
     "gym/learning.py": {"learn": "a public door: what one may say of a run on an environment, each by its name"},
     "learners/omdpd.py": dict.fromkeys(("tuned", "theory"), "a preset's parameters are its settings in a file"),

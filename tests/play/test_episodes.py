@@ -73,13 +73,23 @@ def test_an_action_is_drawn_from_the_policy_that_the_episode_began_with():
     assert {chance for _, chance in drawn} == {0.2, 0.8}
 
 
+def test_policies_in_play_are_kept_and_others_are_let_go_of(session):
+    early = session.begin("early")
+    law = np.asarray(early.policy)
+    for k in range(40):
+        play(session.begin(f"late {k}"), k)
+        session.end(f"late {k}")
+        assert len(session.mind.played) <= 5
+    assert np.array_equal(early.policy, law)
+
+
 def test_asking_again_gives_the_same_action_and_another_state_is_refused(session):
     episode = session.begin("a")
     action = episode.act(1, step=0)
     assert [episode.act(1, step=0) for _ in range(5)] == [action] * 5
     with pytest.raises(InvalidInputError, match="step 0 of episode 'a' was in state 1, not in 2"):
         episode.act(2, step=0)
-    with pytest.raises(InvalidInputError, match="step 2 of episode 'a' comes after step 1"):
+    with pytest.raises(InvalidInputError, match="step 2 of episode 'a' comes too early: ask for step 1 first"):
         episode.act(2, step=2)
 
 
@@ -481,8 +491,51 @@ def test_a_refusal_names_the_step_that_was_told(session):
     episode = session.begin("a")
     episode.act(0)
     episode.act(1)
-    with pytest.raises(InvalidInputError, match=r"^step 1 of episode 'a': rewards\[0\] \(entry 0\) = 9 is outside"):
+    with pytest.raises(InvalidInputError, match=r"^step 1 of episode 'a': reward = 9 is outside"):
         episode.tell(9.0, 0.1, step=1)
-    with pytest.raises(InvalidInputError, match=r"^step 1 of episode 'a': cost\[0, 0\] .* = 7 is outside"):
+    with pytest.raises(InvalidInputError, match=r"^step 1 of episode 'a': cost\[0\] \(constraint 0\) = 7 is"):
         episode.tell(0.5, 7.0, step=1)
-    episode.tell(0.5, 0.1, step=1)  # nothing was told by what was refused
+    with pytest.raises(InvalidInputError, match=r"^step 1 of episode 'a': reward = -3 is outside"):
+        session.tell_steps("a", [(0, 0.5, 0.1), (1, -3.0, 0.1)])
+    with pytest.raises(InvalidInputError, match=r"^step 0 of episode 'a': cost has length 2 along its constraint axis"):
+        session.tell_steps("a", [(0, 0.5, [0.1, 0.2]), (1, 0.5, 0.1)])
+    with pytest.raises(InvalidInputError, match=r"^step 0 of episode 'a': reward is not an array of numbers"):
+        session.tell_steps("a", [(0, "much", 0.1)])
+    with pytest.raises(InvalidInputError, match=r"^step 1 of episode 'a': reward has 1 axes, but needs 0"):
+        session.tell_steps("a", [(0, 0.5, 0.1), (1, [0.5], 0.1)])
+    assert session.books.open["a"].rewards == [None, None]  # nothing was told by what was refused
+    episode.tell(0.5, 0.1, step=1)
+
+
+def test_steps_that_are_told_together_are_those_told_one_by_one(session):
+    for id in ("a", "b"):
+        episode = session.begin(id)
+        episode.act(0), episode.act(1)
+    session.tell_steps("a", [(1, 0.25, 0.1), (None, 1, [0.2]), (1, 0.25, 0.1)])  # the second is the one left: step 0
+    session.episode("b").tell(0.25, 0.1, step=1)
+    session.episode("b").tell(1.0, 0.2)
+    told = [(each.rewards, each.costs) for each in session.books.open.values()]
+    assert told == [([1.0, 0.25], [[0.2], [0.1]])] * 2
+    session.tell_steps("a", [])
+
+
+def test_an_episode_is_told_as_a_whole(session):
+    for id in ("a", "b", "c"):
+        play(session.begin(id), 0, tell=False)
+    rewards, costs = zip(*(outcome(0, h, a) for h, a in enumerate(session.books.open["a"].actions)), strict=True)
+    for h in range(H):
+        session.episode("a").tell(rewards[h], costs[h])
+    session.episode("b").tell(rewards, costs)
+    session.episode("c").tell(rewards[0], costs[0])
+    session.episode("c").tell(np.array(rewards[1:]), [cost[0] for cost in costs[1:]], step=1)
+    told = [(each.rewards, each.costs) for each in session.books.open.values()]
+    assert told[0] == told[1] == told[2]
+    with pytest.raises(InvalidInputError, match="4 rewards are told with 3 costs"):
+        session.episode("a").tell(rewards, costs[1:])
+
+
+def test_a_step_that_is_told_in_two_ways_at_once_is_refused(session):
+    session.begin("a").act(0)
+    with pytest.raises(InvalidInputError, match="step 0 of episode 'a' was told otherwise before"):
+        session.tell_steps("a", [(0, 0.5, 0.1), (0, 0.6, 0.1)])
+    assert session.books.open["a"].rewards == [None]

@@ -79,7 +79,9 @@ def test_a_session_on_disk_goes_on_to_the_last_bit(tmp_path, snapshot_every):
 
 def test_a_session_of_another_learner_or_setting_is_refused(tmp_path):
     setting = world().setting(20, "bandit")
-    Session.open(tmp_path, ProximalOMDPD.cautious(), setting).close()
+    Session.open(tmp_path, ProximalOMDPD.balanced(), setting).close()  # nothing was begun with it
+    with Session.open(tmp_path, ProximalOMDPD.cautious(), setting) as session:
+        session.begin("one")
     with pytest.raises(InvalidInputError, match="another learner or setting"):
         Session.open(tmp_path, ProximalOMDPD.balanced(), setting)
     with pytest.raises(InvalidInputError, match="another learner or setting"):

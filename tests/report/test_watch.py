@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import threading
+import time
 from contextlib import suppress
 
 import pytest
@@ -135,7 +136,7 @@ def bounded(study_folder, monkeypatch):
     """A server of at most two connections, and a function that connects to it."""
     monkeypatch.setattr(connections, "MAX_CONNECTIONS", 2)
     config = uvicorn.Config(
-        server.application(study_folder, hosts=["127.0.0.1"]), http=connections.BoundedHTTP, log_level="critical",
+        server.application(study_folder, hosts=["127.0.0.1"]), http=connections.fastest(), log_level="critical",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
     running, opened = uvicorn.Server(config), []
@@ -169,6 +170,22 @@ def test_a_viewer_stays_connected_and_one_too_many_is_turned_away(bounded):
     assert all(viewer.recv(12) == b"HTTP/1.1 200" for viewer in viewers)
     assert all(each.late is None for each in running.server_state.connections), "no clock runs against a viewer"
     assert connect(b"").recv(12) == b"HTTP/1.1 503"
+
+
+def test_a_head_without_an_end_is_refused(bounded):
+    said = bounded[0](b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * (connections.MAX_HEAD // 4)).recv(12)
+    assert said.startswith(b"HTTP/1.1 4")
+
+
+def test_somebody_who_takes_no_answer_is_let_go(bounded, monkeypatch):
+    monkeypatch.setattr(connections, "TAKE_SECONDS", 0.1)
+    connect, running = bounded
+    connect(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1000)
+    while running.server_state.total_requests == 0:
+        time.sleep(0.01)
+    while running.server_state.connections:
+        time.sleep(0.01)
+    assert running.server_state.total_requests < 1000
 
 
 def test_a_new_episode_count_is_shown_without_reloading(new_tab, study_folder, tmp_path):

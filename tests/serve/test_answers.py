@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="the server is not tested: pip install uvicorn")
 
 from omdpd import ProximalOMDPD, Session, Setting, Uniform
+from omdpd.problem.setting import BanditFeedback, Trajectory
 from omdpd.serve import app as serving
 from omdpd.serve import desk as desks
 from tests.serve.asking import asking
@@ -111,7 +112,7 @@ def test_budgets_and_policies_of_before_are_set_and_kept(tmp_path):
         assert ask("POST", "/rollback", {"to": None})[0] == 200
     with Session.open(tmp_path, learner(), SETTING) as again:
         assert again.base_budget().tolist() == [3.0]
-        assert again.playing == "learnt 0"
+        assert again.playing == "learnt 0+1"
 
 
 def test_several_sessions_are_asked_by_name():
@@ -262,3 +263,20 @@ def test_what_is_not_sent_as_json_is_refused_so_that_no_page_can_send_it():
         assert b"script-src 'sha256-" in headers[b"content-security-policy"]
         assert b"<script>" in body
         assert json.loads(ask.raw("GET", "/sessions")[2]) == ["one"]
+
+
+def test_a_budget_over_http_has_its_plan_before_it_is_answered(tmp_path):
+    """Two arms: the better one costs 1, the other nothing; thirty logged episodes tried both."""
+    rng, setting = np.random.default_rng(0), Setting(1, 1, 2, budget=0.5, cost_scale=1.0)
+    log = [
+        BanditFeedback(Trajectory(np.array([0]), np.array([a])), np.array([float(a)]), np.array([[float(a)]]))
+        for a in rng.integers(2, size=30)
+    ]
+    with asking(Session.open(tmp_path, None, setting, logged=log)) as ask:
+        shares = []
+        for k, budget in enumerate((0.5, 0.25, 0.75)):
+            assert ask.post("/budget", budget=budget) == (200, {"episodes": 0})
+            _, begun = ask.post("/episodes", id=f"e{k}", policy=True)
+            shares.append(begun["policy"][0][0][1])
+            assert ask("GET", "/status")[1]["budget"] == [budget]
+    assert shares == pytest.approx([0.5, 0.25, 0.75], abs=0.1)

@@ -85,7 +85,11 @@ def test_five_hundred_malformed_requests_are_refused_with_a_sentence_each():
     [
         ("/episodes/a/act", {"state": 3, "step": 0}, "state is 3, but must be between 0 and 2"),
         ("/episodes/a/act", {"state": 0}, "Object missing required field `step`"),
-        ("/episodes/a/tell", {"steps": [{"step": 0, "reward": 2.0}]}, "= 2 is outside [0, 1]"),
+        (
+            "/episodes/a/tell",
+            {"steps": [{"step": 0, "reward": 2.0}]},
+            "step 0 of episode 'a': reward = 2 is outside [0, 1]",
+        ),
         ("/episodes/a/tell", {"steps": [{"step": 4, "reward": 0.0}]}, "step 4 of episode 'a' was not acted in"),
         ("/episodes/a/tell", {}, "tell either steps, or a whole episode"),
         ("/episodes", {"id": "a/b"}, "id must be 1 to 64 printable characters without a slash"),

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the server is not tested: pip install uvicorn")
 
-from benchmarks.serving import Server, asked, drive, episodes, kills, made, order
+from benchmarks.serving import Server, asked, drive, episodes, kills, made, order, response
 
 pytestmark = pytest.mark.whole
 
@@ -54,6 +54,69 @@ def test_bytes_that_are_no_request_are_refused_and_a_slow_client_does_not_hold_o
             assert len(told) == 4
     finally:
         server.stop()
+
+
+OFFER = "host: 127.0.0.1\r\nconnection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAAAAIAAAAB\r\n"
+
+
+def offering(path, said, offer=OFFER):
+    """A request that offers to change to HTTP/2, as Java's client does."""
+    head = f"POST {path} HTTP/1.1\r\n{offer}content-type: application/json\r\ncontent-length: {len(said)}\r\n\r\n"
+    return head.encode() + said.encode()
+
+
+def answer_to(line, sent):
+    line.sendall(sent)
+    data = b""
+    while (found := response(data)) is None:
+        data += line.recv(65536)
+    return found[:2]
+
+
+def test_an_offer_to_change_to_http_2_is_passed_over_and_what_it_comes_with_is_heard(tmp_path):
+    server = Server(made(tmp_path / "one"))
+    try:
+        with socket.create_connection(server.place, timeout=600.0) as line:
+            sent = offering("/episodes", '{"id": "offered", "state": 1}')
+            line.sendall(sent[:30])
+            status, told = answer_to(line, sent[30:])
+            assert (status, told["id"]) == (200, "offered")
+            assert answer_to(line, offering("/episodes/offered/act", '{"state": 2, "step": 1}'))[0] == 200
+        with socket.create_connection(server.place, timeout=600.0) as line:
+            assert answer_to(line, offering("/episodes", '{"id": "plain"}', "host: 127.0.0.1\r\n"))[0] == 200
+            line.sendall(offering("/episodes/plain/act", '{"state": 2, "step": 0}'))
+            said = line.recv(65536)
+            assert said.startswith(b"HTTP/1.1 400") or b'"action":' in said
+    finally:
+        server.stop()
+
+
+def test_what_is_said_may_be_large_and_not_too_large(tmp_path):
+    server = Server(made(tmp_path / "one"))
+    try:
+        for size, wanted in ((500_000, 200), (2**20 + 1, 413)):
+            with socket.create_connection(server.place, timeout=600.0) as line:
+                sent = offering("/episodes", '{"id": "large"}'.ljust(size), "host: 127.0.0.1\r\n")
+                head, _, body = sent.partition(b"\r\n\r\n")
+                line.sendall(head + b"\r\n\r\n")
+                assert answer_to(line, body)[0] == wanted
+    finally:
+        server.stop()
+
+
+def test_it_serves_without_the_fast_reader_of_requests(tmp_path, monkeypatch):
+    import os
+    import random
+
+    (tmp_path / "without").mkdir()
+    (tmp_path / "without" / "httptools.py").write_text("raise ImportError\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "without"), os.environ.get("PYTHONPATH", "")]))
+    server, told = Server(made(tmp_path / "one")), []
+    try:
+        drive(server.place, [episodes(0, random.Random(0), n=3, told=told)])
+    finally:
+        server.stop()
+    assert len(told) == 6
 
 
 def test_the_page_shows_what_is_played_and_that_the_server_is_gone(new_tab, tmp_path):

@@ -145,7 +145,7 @@ def test_a_session_is_opened_again_without_the_logs_it_started_from(tmp_path):
                 assert type(session.learner) is type(memory.learner)
                 session.update(feedback)
                 assert np.array_equal(session.policy(), memory.policy())
-        with pytest.raises(RecordError, match=r"setting.n_episodes is 100, not 99$"):
+        with pytest.raises(RecordError, match=r"setting.n_episodes is 100, not 99; "):
             Session.open(tmp_path / name, learner, cmdp.setting(99, kind))
         assert verify_session(tmp_path / name) == 3
         kept = tmp_path / name / "logged.npz"

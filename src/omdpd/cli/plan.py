@@ -8,13 +8,16 @@ from typing import Annotated
 import typer
 
 from omdpd.play.from_logs import plan_from_logs
-from omdpd.play.logs import READERS, ColumnNames
+from omdpd.play.logs import READERS, Log, columns_of
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
 
 # What a plan that is not certified ends with.
 UNCERTIFIED = 1
-COLUMNS = "Columns: episode=NAME,state=NAME,action=NAME,reward=NAME,step=NAME; those of the same name if empty."
+COLUMNS = (
+    "Columns: episode=NAME,state=NAME,action=NAME,reward=NAME; those of the same name if empty. step=NAME orders rows, "
+    "propensity=NAME is the chance that the logged action had; neither is read if not named."
+)
 
 
 def plan(
@@ -23,6 +26,10 @@ def plan(
     costs: Annotated[str, typer.Option(help="The columns of the costs: money,complaints.")] = "cost",
     columns: Annotated[str, typer.Option(help=COLUMNS)] = "",
     baseline: Annotated[Path | None, typer.Option(help="A policy file to fall back on; cloned if empty.")] = None,
+    states: Annotated[
+        int | None, typer.Option(help="How many states there are; as many as were logged if empty.")
+    ] = None,
+    actions: Annotated[int | None, typer.Option(help="How many actions; as many as were logged if empty.")] = None,
     short: Annotated[str, typer.Option(help="What a short episode is: over, or cut (its end was not logged).")] = "",
     confidence: Annotated[float, typer.Option(help="With which each budget is to hold.")] = 0.95,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where the policy goes: .npz, .json or .csv.")] = None,
@@ -31,32 +38,33 @@ def plan(
 
     Exit code 1 where nothing but the baseline is certified to be within the budgets.
     """
-    read = named(READERS, logs.suffix.lower(), "kind of log")
-    log = read(logs, tuple(costs.split(",")), **_pairs(columns))
-    log = log.with_short(short) if short else log  # type: ignore[arg-type]
+    log = log_of(logs, costs, columns, short)
     for line in log.lines():
         print(line)
-    found = plan_from_logs(
-        log.setting(_numbers(budget)), log, None if baseline is None else Policy.load(baseline), confidence
-    )
+    setting = log.setting(numbers_of("--budget", budget), n_states=states, n_actions=actions)
+    if states is None:
+        print(f"{'states':<24} 0 to {setting.n_states - 1}, as logged; if there are more, say how many with --states")
+    found = plan_from_logs(setting, log, None if baseline is None else Policy.load(baseline), confidence)
     print()
     for line in found.forecast.lines():
         print(line)
+    which = "" if found.certified else " (the baseline: nothing better is certified)"
     if out is not None:
-        print(f"policy                   {found.policy.save(out)}")
+        print(f"policy                   {found.policy.save(out)}{which}")
     if not found.certified:
         raise typer.Exit(UNCERTIFIED)
 
 
-def _pairs(text: str) -> dict[str, str]:
-    """The names of columns, by what they are."""
-    kinds = {kind: kind for kind in ColumnNames.__annotations__}
-    pairs = [part.partition("=")[::2] for part in text.split(",") if part]
-    return {named(kinds, key.strip(), "kind of column"): name.strip() for key, name in pairs}
+def log_of(file: Path, costs: str, columns: str, short: str) -> Log:
+    """The log that options of a command name."""
+    read = named(READERS, file.suffix.lower(), "kind of log")
+    log = read(file, tuple(costs.split(",")), **columns_of(columns))
+    return log.with_short(short) if short else log  # type: ignore[arg-type]
 
 
-def _numbers(text: str) -> list[float]:
+def numbers_of(option: str, text: str) -> list[float]:
+    """The numbers of an option."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInputError(f"--budget is {text!r}, but must be numbers with commas between them") from None
+        raise InvalidInputError(f"{option} is {text!r}, but must be numbers with commas between them") from None

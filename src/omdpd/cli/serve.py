@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from omdpd.cli.plan import COLUMNS, log_of, numbers_of
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.problem.arrays import check_number, not_installed
-from omdpd.serve.described import folders_of, write_starter
+from omdpd.serve.described import folders_of, starter_from_logs, write_starter
 from omdpd.serve.reading import read_status
 from omdpd.serve.status import lines_of
 
@@ -39,7 +40,7 @@ def serve(
     try:
         from omdpd.serve.running import Place, serving
     except ImportError:
-        raise not_installed("omdpd serve", "uvicorn") from None
+        raise not_installed("omdpd serve", "uvicorn", "httptools") from None
     serving(folder, registry_of(plugin), Place(address, port, public, tuple(name or ()), token, rate))
 
 
@@ -48,6 +49,14 @@ def session(
     new: Annotated[bool, typer.Option("--new", help="Write a session.toml to begin with.")] = False,
     live: Annotated[bool, typer.Option("--live", help="Show it as a page that fills itself.")] = False,
     port: Annotated[int, typer.Option(help="The port of that page; 0: any free one.")] = 8767,
+    logs: Annotated[
+        Path | None, typer.Option(help="With --new: logged episodes to start from; see omdpd plan.")
+    ] = None,
+    budget: Annotated[str, typer.Option(help="With --logs: what an episode may cost, one number per cost.")] = "",
+    costs: Annotated[str, typer.Option(help="With --logs: the columns of the costs.")] = "cost",
+    columns: Annotated[str, typer.Option(help=COLUMNS)] = "",
+    states: Annotated[int | None, typer.Option(help="With --logs: how many states there are.")] = None,
+    actions: Annotated[int | None, typer.Option(help="With --logs: how many actions.")] = None,
     plugin: Plugins = None,
 ) -> None:
     """Show a session: episodes, budgets, alarms.
@@ -55,14 +64,19 @@ def session(
     It only reads, also while a server has the session open.
     """
     if new:
-        print(f"wrote {write_starter(folder)}: edit it, then omdpd serve {folder}")
+        text = None
+        if logs is not None:
+            log = log_of(logs, costs, columns, "")
+            setting = log.setting(numbers_of("--budget", budget), n_states=states, n_actions=actions)
+            text = starter_from_logs(folder, logs, log, setting, columns)
+        print(f"wrote {write_starter(folder, text)}: edit it, then omdpd serve {folder}")
         return
     registry = registry_of(plugin)
     if live:
         try:
             from omdpd.serve.running import Place, showing
         except ImportError:
-            raise not_installed("omdpd session --live", "uvicorn") from None
+            raise not_installed("omdpd session --live", "uvicorn", "httptools") from None
         showing(folder, registry, Place("127.0.0.1", port))
         return
     for each, path in folders_of(folder).items():

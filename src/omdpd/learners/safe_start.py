@@ -7,6 +7,9 @@ are not flattered by the choice: they correct what halves of the logs showed of 
 
     t <- (t + sum x / v) / (1 + sum 1 / v),       x = (met - forecast) / se,    v = (sd of an episode / se)^2
 
+Costs are counted less the budget of the setting, whatever budget is in force: `room` is what the one in force has more.
+With another one a plan is made at once, from all that was counted.
+
 With `explore`, that share of certified slack (budget less the upper bound of the plan's cost; where the baseline is
 played, its declared room) pays for one-step deviations to actions seldom tried (`learners/safe/deviations.py`).
 
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 
@@ -56,7 +60,10 @@ class Forecasted:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Counts, the plan in force and its forecast, the policy in play (with deviations), and when each was made."""
+    """Counts, the plan in force and its forecast, the policy in play (with deviations), and when each was made.
+
+    `room` (I,) is the budget in force less that of the setting; None for none.
+    """
 
     setting: Setting
     tally: Tally
@@ -71,6 +78,12 @@ class State:
     planned_at: int
     solves: int
     uncertified: int
+    room: Floats | None = None
+
+    @property
+    def limit(self) -> Floats:
+        """What an episode may cost more than the budget of the setting, (I,)."""
+        return np.zeros(self.setting.n_constraints) if self.room is None else self.room
 
 
 @dataclass(frozen=True)
@@ -136,7 +149,7 @@ class SafeStart:
         flattery = np.full(1 + setting.n_constraints, UNPLANNED)
         return State(
             setting, Tally.empty(setting, self.stationary), baseline, first, first, None, flattery,
-            self._rules(setting).z, np.zeros((2, 1 + setting.n_constraints)), 0, 0, 0, 0,
+            NormalDist().inv_cdf(self.confidence), np.zeros((2, 1 + setting.n_constraints)), 0, 0, 0, 0,
         )  # fmt: skip
 
     def policy(self, state: State) -> Floats:
@@ -157,30 +170,35 @@ class SafeStart:
             return state
         return self._planned(state)
 
+    def with_budget(self, state: State, room: Floats) -> State:
+        """The state with another budget in force, which is `room` more than the setting's; with a plan for it."""
+        state = replace(state, room=room, measured_at=0)
+        return state if state.tally.episodes < FEWEST else self._planned(state, keep=1.0)
+
     def report(self, state: State) -> Report:
         """Plans made, and how many of them were not certified."""
         return Report(SolveLog(solves=state.solves), infeasible=state.uncertified)
 
-    def _rules(self, setting: Setting) -> Rules:
-        return Rules(np.zeros(setting.n_constraints), self.confidence, self.least)
+    def _planned(self, state: State, keep: float = KEEP) -> State:
+        """The next plan: a new one, the one in force, or the baseline; with deviations where there is slack.
 
-    def _planned(self, state: State) -> State:
-        """The next plan: a new one, the one in force, or the baseline; with deviations where there is slack."""
-        tally, mu, rules = state.tally, state.setting.mu, self._rules(state.setting)
+        The one in force is given up at a share `keep` of the quantile.
+        """
+        tally, mu, rules = state.tally, state.setting.mu, Rules(state.limit, self.confidence, self.least)
         baseline = cloned(tally) if state.baseline is None else state.baseline
         state = self._measured(state, baseline, rules)
         margin = Margin(_believed(state), state.z)
         found = first_plan(tally, mu, baseline, rules, margin)
         plan, certified, used = found.judged, found.certified, found.margin
         if state.forecast is not None and state.forecast.certified:
-            lower = margin if certified else Margin(margin.flattery, KEEP * margin.z)
+            lower = margin if certified else Margin(margin.flattery, keep * margin.z)
             kept = judged(found.model, state.plan, rules.budget, lower)
             if kept.ok and not (certified and plan.low >= kept.low):
                 plan, certified, used = kept, True, margin
         policy, extra = plan.policy, np.zeros(len(rules.budget))
         if self.explore:
             most = self.safe.cost if isinstance(self.safe, SafePolicy) and not certified else plan.upper
-            policy, extra = with_deviations(found.model, plan, -self.explore * most, MOST_DEVIATIONS)
+            policy, extra = with_deviations(found.model, plan, self.explore * (state.limit - most), MOST_DEVIATIONS)
         forecast = Forecasted(plan.totals, plan.errors, used.flattery, used.z, extra, certified)
         return replace(
             state, plan=plan.policy, policy=policy, forecast=forecast, planned_at=tally.episodes,
@@ -195,6 +213,12 @@ class SafeStart:
         fresh = measured_margin(state.tally, state.setting.mu, baseline, rules)
         old = fresh.flattery if not state.measured_at else state.flattery
         return replace(state, flattery=0.5 * (old + fresh.flattery), z=fresh.z, measured_at=n)
+
+
+def kept(confidence: float) -> float:
+    """The confidence below which a plan in force is given up."""
+    normal = NormalDist()
+    return normal.cdf(KEEP * normal.inv_cdf(confidence))
 
 
 def _believed(state: State) -> Floats:

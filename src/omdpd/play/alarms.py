@@ -1,11 +1,15 @@
 """What should make the owner of a session look: three alarms, each with its threshold in words.
 
-**Over budget.**  Let x = (cost - budget in force) / (H scale) in [-1, 1].  While the mean cost keeps to the budget,
-M <- max(M, 1) (1 + l x) with l in [0, .9] chosen before x is met grows beyond `OVER` at most once in `OVER` episodes on
-average (a sum of bets at fair or worse odds); while it does not, M grows exponentially.
+**Over budget.**  Let y = (cost - budget in force) / (budget - the least an episode can cost), so that y >= -1.  For a
+few stakes l below 1 let M_l <- max(M_l, 1) (1 + l y).  While the mean cost keeps to the budget these are bets at fair
+or worse odds, and the mean of the M_l is beyond `RINGS` at most once in `RINGS` episodes on average.  While it does
+not, the stake that suits the excess and the spread grows exponentially, however wide the declared range is upwards.  A
+step is taken to cost nothing at least, until one is met that costs less: from then on what is declared.
 
-**Drift.**  Moves are predicted from all that was counted (p) and from recent counts (q); R <- max(R, 0) + ln q / p.  It
-stays low while the world is what it was.  The threshold was chosen by simulation; nothing is proved.
+**Drift.**  Under one law the next states of a row (h, s, a) are exchangeable: the rank of a new one among those met
+before, p = (less + u equal) / n with u drawn, is uniform (a conformal p-value), whatever the law and the size of the
+problem.  Bets on p by what recent ranks were, of the same pair and of all, gain only where ranks are no longer uniform;
+they are kept as above.  Exact if which rows are visited does not hang on what was met there; tests try where it does.
 
 **Weight at its cap.**  The learner's penalty weight was cut off in half of the last updates: the budget cannot be kept.
 """
@@ -13,21 +17,24 @@ stays low while the world is what it was.  The threshold was chosen by simulatio
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from omdpd.problem.arrays import Floats
 
-# A false alarm of overspending comes once in so many episodes on average, or less often.
-OVER = 10_000.0
-LARGEST_BET = 0.9
-# ln of how much better recent moves are predicted by recent ones.
-DRIFT = 18.0
-# How fast recent counts forget, what they start from, and by how much one move may count.
-FORGET, PRIOR, MOST = 0.97, 4.0, 2.0
+# A false alarm of overspending or drift comes once in so many episodes on average, or less often: odds that ring.
+RINGS = 10_000.0
+# Odds below which there is no sign, and below which it is weak.
+NO_SIGN, WEAK = 10.0, 100.0
+# Shares of the wealth that are bet on overspending.
+STAKES = (0.02, 0.08, 0.3, 0.9)
+# Ranks are counted in so many bins, with so many of each to begin with; how fast those of a pair, and of all, forget.
+BINS, PRIOR, FORGET = 4, 1.0, (0.97, 0.99)
 # Updates that are looked at for the weight, and how many of them it may be at its cap.
 UPDATES, AT_CAP = 50, 25
+_WORD = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -41,63 +48,92 @@ class Alarm:
     words: str
 
 
-class Bet(msgspec.Struct):
-    """The bets against one constraint: ln M, and moments of x so far."""
+class Bets(msgspec.Struct):
+    """Bets by several rules: ln of what each has made of 1 since it last had less."""
 
-    wealth: float = 0.0
-    n: float = 1.0
-    total: float = 0.0
-    squares: float = 1.0
+    wealth: list[float] = []
 
-    def place(self, x: float) -> None:
-        """Bet on the next x, then meet it."""
-        mean, square = self.total / self.n, self.squares / self.n
-        stake = min(max(mean / square, 0.0), LARGEST_BET) if self.n > 1.0 else 0.5
-        self.wealth = max(self.wealth, 0.0) + math.log1p(stake * x)
-        self.n, self.total, self.squares = self.n + 1.0, self.total + x, self.squares + x * x
+    def won(self, gains: Sequence[float]) -> None:
+        """Add what each rule won, as logarithms."""
+        before = self.wealth or [0.0] * len(gains)
+        self.wealth = [max(old, 0.0) + gain for old, gain in zip(before, gains, strict=True)]
+
+    @property
+    def odds(self) -> float:
+        """The mean of what they made."""
+        return sum(math.exp(min(each, 50.0)) for each in self.wealth) / len(self.wealth) if self.wealth else 1.0
 
 
 class Watch(msgspec.Struct):
-    """What the alarms go by; it follows from the episodes in their order."""
+    """What the alarms go by; it follows from the episodes in their order.
 
-    bets: list[Bet] = []
-    drift: float = 0.0
-    moves: dict[str, dict[int, list[float]]] = {}  # by "state,action", next state: all, recent
+    `by_step` says whether laws may differ between steps; `below` whether a cost below zero was met.
+    """
 
-    def spent(self, excess: Floats) -> None:
-        """An episode's costs less the budget in force, over H times the scale."""
-        self.bets = self.bets or [Bet() for _ in excess]
-        for bet, x in zip(self.bets, excess.tolist(), strict=True):
-            bet.place(min(max(x, -1.0), 1.0))
+    over: list[Bets] = []
+    below: bool = False
+    by_step: bool = True
+    world: Bets = msgspec.field(default_factory=Bets)
+    ranked: int = 0
+    rows: dict[str, dict[int, int]] = {}  # by "step,state,action": how often each next state came
+    ranks: dict[str, list[float]] = {}  # by "state,action", and of all: recent ranks by bin
 
-    def moved(self, states: list[int], actions: list[int], n_states: int) -> None:
-        """The moves of an episode's played steps."""
-        for s, a, t in zip(states, actions, states[1:], strict=False):
-            row = self.moves.setdefault(f"{s},{a}", {})
-            n, m = sum(each[0] for each in row.values()), sum(each[1] for each in row.values())
-            known, recent = row.get(t, [0.0, 0.0])
-            p = (known + 0.5) / (n + 0.5 * n_states)
-            q = (recent + PRIOR * p) / (m + PRIOR)
-            self.drift = max(self.drift, 0.0) + min(max(math.log(q / p), -MOST), MOST)
-            for each in row.values():
-                each[1] *= FORGET
-            row[t] = [known + 1.0, FORGET * recent + 1.0]
+    def spent(self, excess: Floats, room: Floats) -> None:
+        """An episode's costs less the budget in force (I,), and that budget less the least it could have cost (I,)."""
+        self.over = self.over or [Bets() for _ in excess]
+        for bets, y in zip(self.over, (excess / room).tolist(), strict=True):
+            bets.won([math.log1p(stake * max(y, -1.0)) for stake in STAKES])
 
-    def alarms(self, names: list[str], capped: int) -> tuple[Alarm, ...]:
+    def moved(self, states: Sequence[int], actions: Sequence[int], bet: bool = True) -> None:
+        """The moves of an episode's played steps; what was logged before is not bet on."""
+        gains = [0.0, 0.0]
+        for h, (s, a, t) in enumerate(zip(states, actions, states[1:], strict=False)):
+            row = self.rows.setdefault(f"{h},{s},{a}" if self.by_step else f"{s},{a}", {})
+            known = row.get(t, 0)
+            if bet:
+                self.ranked += 1
+                less = sum(n for other, n in row.items() if other < t)
+                place = int(BINS * (less + _drawn(self.ranked) * (known + 1)) / (sum(row.values()) + 1))
+                for i, key in enumerate((f"{s},{a}", "")):
+                    gains[i] += self._counted(key, place, FORGET[i])
+            row[t] = known + 1
+        if bet:
+            self.world.won(gains)
+
+    def _counted(self, key: str, place: int, forget: float) -> float:
+        """Count a rank; what a bet by the ones before it won."""
+        recent = self.ranks.setdefault(key, [0.0] * BINS)
+        gain = math.log(BINS * (recent[place] + PRIOR) / (sum(recent) + BINS * PRIOR))
+        self.ranks[key] = [forget * n + (i == place) for i, n in enumerate(recent)]
+        return gain
+
+    def alarms(self, names: Sequence[str], capped: int) -> tuple[Alarm, ...]:
         """Every alarm as it stands; `capped` of the last updates had the weight at its cap."""
         over = [
-            Alarm(
-                f"over {name}", bet.wealth > math.log(OVER), math.exp(min(bet.wealth, 50.0)), OVER,
-                f"{name}: the odds are {math.exp(min(bet.wealth, 50.0)):.3g} to 1 that episodes cost more than their "
-                f"budget on average; {OVER:g} ring",
-            )
-            for name, bet in zip(names, self.bets, strict=False)
-        ]  # fmt: skip
+            _betted(f"over {name}", f"{name}: {{}} that episodes cost more than their budget on average", bets)
+            for name, bets in zip(names, self.over, strict=False)
+        ]
+        sign = "cannot be kept" if capped > AT_CAP else "can be kept, as far as updates show"
+        cap = f"budget: it {sign} ({capped} of the last {UPDATES} updates had the weight at its cap; {AT_CAP + 1} ring)"
         return (
-            *over,
-            Alarm("drift", self.drift > DRIFT, self.drift, DRIFT,
-                  f"drift: recent moves are e^{self.drift:.3g} times likelier by recent counts than by all; "
-                  f"e^{DRIFT:g} rings"),
-            Alarm("weight at its cap", capped > AT_CAP, float(capped), AT_CAP,
-                  f"weight at its cap: in {capped} of the last {UPDATES} updates; more than {AT_CAP} ring"),
+            *over, _betted("drift", "world: {} that it moves otherwise than before", self.world),
+            Alarm("weight at its cap", capped > AT_CAP, float(capped), AT_CAP, cap),
         )  # fmt: skip
+
+
+def _betted(name: str, words: str, bets: Bets) -> Alarm:
+    """An alarm that goes by bets, with what they say."""
+    odds = bets.odds
+    rings = odds > RINGS
+    sign = (
+        "it is clear" if rings else "no sign" if odds < NO_SIGN else "a weak sign" if odds < WEAK else "a strong sign"
+    )
+    return Alarm(name, rings, odds, RINGS, f"{words.format(sign)} (odds {odds:.3g} to 1; {RINGS:.0f} to 1 rings)")
+
+
+def _drawn(n: int) -> float:
+    """The n-th of a sequence of numbers in [0, 1) that look drawn, the same at every time."""
+    z = (n * 0x9E3779B97F4A7C15) & _WORD
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _WORD
+    return ((z ^ (z >> 31)) >> 11) * 2.0**-53

@@ -151,11 +151,17 @@ class Books(msgspec.Struct):
         t.spent = (np.array(t.spent or 0.0 * spent) + spent).tolist()
         t.allowed = (np.array(t.allowed or 0.0 * spent) + limit).tolist()
         t.violation += max(float((spent - limit).max()), 0.0)
-        scale = 1.0 if setting.cost_scale is None else np.asarray(setting.cost_scale)
+        self.watch.below |= bool(np.min(ended.costs) < 0.0)
         if ended.how != "cut":
-            self.watch.spent((spent - limit) / (setting.horizon * scale))
-        self.watch.moved(ended.states[: ended.steps], ended.actions[: ended.steps], setting.n_states)
+            self.watch.spent(spent - limit, self._room(limit, setting))
+        self.watch.moved(ended.states[: ended.steps], ended.actions[: ended.steps])
         return ended
+
+    def _room(self, limit: Floats, setting: Setting) -> Floats:
+        """How much less than a budget an episode can cost, (I,): all of it, or what the declared scale says."""
+        declared = setting.horizon * (1.0 if setting.cost_scale is None else np.asarray(setting.cost_scale))
+        known = setting.budget is not None and not self.watch.below
+        return np.where(known & (limit > 0.0), limit, declared)
 
 
 def ended_by(entry: Mapping[str, Any], episode: Open | None) -> Ended:

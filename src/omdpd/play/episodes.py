@@ -16,7 +16,7 @@ import numpy.typing as npt
 from omdpd.play.books import Books, Ended, How, Open, checked_allowed, checked_state, drawn, ended_by, masked
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, whole_number
-from omdpd.problem.setting import BanditFeedback, Setting, checked_feedback, checked_steps
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback, checked_steps
 
 if TYPE_CHECKING:
     from omdpd.play.session import Session
@@ -56,9 +56,20 @@ class Episode:
         """
         return self.session.act(self.id, state, step)
 
-    def tell(self, reward: float, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
-        """What a step earned and cost; without `step`, the first one that was not told yet."""
-        self.session.tell_step(self.id, reward, cost, step)
+    def tell(self, reward: npt.ArrayLike, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
+        """What a step earned and cost; without `step`, the first one that was not told yet.
+
+        Lists, with an entry for every step in its order, tell several at once: from that step on.
+        """
+        if np.ndim(reward) == 0:
+            self.session.tell_steps(self.id, [(step, reward, cost)])
+            return
+        rewards = list(np.asarray(reward))
+        costs = list(np.asarray(cost)) if np.ndim(cost) else [cost] * len(rewards)
+        if len(costs) != len(rewards):
+            raise InvalidInputError(f"{len(rewards)} rewards are told with {len(costs)} costs: every step has both")
+        places = [None] * len(rewards) if step is None else range(step, step + len(rewards))
+        self.session.tell_steps(self.id, list(zip(places, rewards, costs, strict=True)))
 
     def end(self, absorbed: int | None = None, cut: bool = False) -> None:
         """The episode is over, and is learnt from.
@@ -111,7 +122,9 @@ def to_act(books: Books, setting: Setting, name: str, id: str, state: Any, step:
     if h >= setting.horizon:
         raise EpisodeConflictError(f"episode {id!r} has had all its {setting.horizon} steps: end it")
     if h > len(episode.states):
-        raise EpisodeConflictError(f"step {h} of episode {id!r} comes after step {len(episode.states)}")
+        raise EpisodeConflictError(
+            f"step {h} of episode {id!r} comes too early: ask for step {len(episode.states)} first"
+        )
     action, chance = drawn(name, id, h, table[h, s])
     return {"do": "act", "id": id, "state": s, "action": action, "chance": chance}
 
@@ -122,19 +135,34 @@ def to_tell(books: Books, setting: Setting, id: str, steps: Sequence[tuple[Any, 
         if books.digests[id] != "dropped" and _is_known(books, id, steps):
             return None
         opened(books, id)
-    episode, new = opened(books, id), []
-    own, free = within_budget(setting, episode.budget), iter([h for h, r in enumerate(episode.rewards) if r is None])
-    for step, reward, cost in steps:
-        h = next(free, len(episode.states)) if step is None else whole_number("step", step, 0)
-        if h >= len(episode.states):
-            raise EpisodeConflictError(f"step {h} of episode {id!r} was not acted in, so nothing can have come of it")
-        paid, why = np.reshape(numbers("cost", cost), (-1, 1)), f"step {h} of episode {id!r}: "
-        met, costs = checked_steps(own, [reward], paid, why, "entry")
-        if episode.rewards[h] is None:
-            new.append([h, float(met[0]), costs[:, 0].tolist()])
-        elif (episode.rewards[h], episode.costs[h]) != (float(met[0]), costs[:, 0].tolist()):
+    episode, places = opened(books, id), list[int]()
+    for step, _, _ in steps:
+        free = (h for h, reward in enumerate(episode.rewards) if reward is None and h not in places)
+        places.append(next(free, len(episode.states)) if step is None else whole_number("step", step, 0))
+        if places[-1] >= len(episode.states):
+            raise EpisodeConflictError(
+                f"step {places[-1]} of episode {id!r} was not acted in, so nothing can have come of it"
+            )
+    new: dict[int, tuple[float | None, list[float] | None]] = {}
+    for h, *met in zip(places, *_met(setting, episode, places, steps), strict=True):
+        before = new.get(h, (episode.rewards[h], episode.costs[h]))
+        if before[0] is None:
+            new[h] = (met[0], met[1])
+        elif before != (met[0], met[1]):
             raise EpisodeConflictError(f"step {h} of episode {id!r} was told otherwise before")
-    return {"do": "tell", "id": id, "steps": new} if new else None
+    return {"do": "tell", "id": id, "steps": [[h, *each] for h, each in new.items()]} if new else None
+
+
+def _met(setting: Setting, episode: Open, places: list[int], steps: Sequence[tuple[Any, Any, Any]]) -> tuple[Any, Any]:
+    """Rewards and costs of steps as plain numbers, checked at once; a refusal names the first step that is wrong."""
+    rewards, costs = [reward for _, reward, _ in steps], [np.ravel(numbers("cost", cost)) for _, _, cost in steps]
+    try:
+        met, paid = checked_steps(setting, rewards, np.array(costs).T) if steps else (np.zeros(0), np.zeros((0, 0)))
+    except (InvalidInputError, ValueError):
+        for h, reward, cost in zip(places, rewards, costs, strict=True):
+            checked_steps(setting, reward, cost, f"step {h} of episode {episode.id!r}: ")
+        raise
+    return met.tolist(), paid.T.tolist()
 
 
 def to_end(
@@ -158,10 +186,11 @@ def to_end(
         raise EpisodeConflictError(f"episode {id!r} has no step that was told: drop it")
     entry: Entry = {"do": "end", "id": id, "how": "whole" if n == H else "cut" if cut else "absorbed", "at": at}
     if entry["how"] == "absorbed":
-        s, own = checked_state(setting, absorbed, "absorbed"), within_budget(setting, episode.budget)
+        s = checked_state(setting, absorbed, "absorbed")
         assert table is not None
         entry["rest"] = [[s, drawn(name, id, h, table[h, s])[0]] for h in range(n, H)]
-        checked_steps(own, [0.0], np.zeros((setting.n_constraints, 1)), "after its end an episode earns and costs 0: ")
+        nothing = np.zeros((setting.n_constraints, 1))
+        checked_steps(setting, [0.0], nothing, "after its end an episode earns and costs 0: ")
     return entry
 
 
@@ -183,7 +212,7 @@ def to_tell_whole(
     if not isinstance(feedback, BanditFeedback):
         raise InvalidInputError(f"the episode came as {type(feedback).__name__}: with an id it is a BanditFeedback")
     cost = np.atleast_2d(np.asarray(feedback.costs, dtype=np.float64))
-    good = checked_feedback(first_steps(within_budget(setting, limit), n), feedback)
+    good = checked_feedback(first_steps(setting, n), feedback)
     met = [good.trajectory.states, good.trajectory.actions, np.asarray(feedback.rewards, dtype=np.float64), cost.T]
     kind: How = "cut" if n < setting.horizon else "whole"
     entry: Entry = {
@@ -210,6 +239,28 @@ def checked_budget(setting: Setting, budget: npt.ArrayLike) -> list[float]:
 def within_budget(setting: Setting, budget: list[float] | None) -> Setting:
     """The setting with the budget in force."""
     return setting if budget is None else replace(setting, budget=budget)
+
+
+def less_budget(setting: Setting, ended: Ended, planned: bool) -> Feedback:
+    """What an episode tells a learner: costs less the budget in force, or the setting's for one that plans with both.
+
+    What may be told is a matter of the setting's range, whatever budget is in force.
+    """
+    good = checked_feedback(first_steps(setting, len(ended.states)), ended.feedback)
+    return good if planned else less_room(setting, good, ended.budget)
+
+
+def less_room(setting: Setting, good: Feedback, budget: list[float] | None) -> Feedback:
+    """What was counted less the setting's budget, counted less another one; a learner's own range ends at 1."""
+    if budget is None or not isinstance(good, BanditFeedback):
+        return good
+    return replace(good, costs=np.clip(good.costs - room_per_step(setting, budget)[:, None], -1.0, 1.0))
+
+
+def room_per_step(setting: Setting, budget: list[float]) -> Floats:
+    """What a budget in force has more than the setting's, (I,): by step, and in the units of a learner."""
+    scale = np.broadcast_to(1.0 if setting.cost_scale is None else setting.cost_scale, (setting.n_constraints,))
+    return np.asarray((np.asarray(budget) - np.asarray(setting.budget)) / (setting.horizon * scale), dtype=np.float64)
 
 
 def first_steps(setting: Setting, n: int) -> Setting:

@@ -12,7 +12,7 @@ from omdpd.learners.safe.certified import Margin
 from omdpd.learners.safe.first_plan import FEWEST, FirstPlan, Rules
 from omdpd.learners.safe.supported import Supported
 from omdpd.learners.safe.tally import Tally
-from omdpd.learners.safe_start import State
+from omdpd.learners.safe_start import State, kept
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Setting
 
@@ -67,13 +67,27 @@ class Forecast:
         """What an episode is expected to cost."""
         return self.amounts[1:]
 
+    @property
+    def warning(self) -> str:
+        """Which budgets are not certified to hold, in words; empty if all are."""
+        open_ = [each for each in self.costs if each.chance is not None and each.chance < self.confidence]
+        if not open_:
+            return ""
+        likely = "is likely to go" if min(each.chance or 0.0 for each in open_) < 0.5 else "may go"
+        held = ", ".join(f"{each.name} holds with {100 * (each.chance or 0.0):.3g} %" for each in open_)
+        return f"WARNING: this policy {likely} over its budget ({held})."
+
     def lines(self) -> list[str]:
         """The forecast for a person."""
         share = f"with {100 * self.confidence:.3g} % at most"
-        text = [self.what, f"{'':<20} {'expected':>10} {'at least':>10} {share:>18} {'budget':>10} {'holds with':>10}"]
+        text = [
+            self.what,
+            *([self.warning] if self.warning else []),
+            f"{'':<20} {'expected':>10} {'at least':>10} {share:>18} {'budget':>10} {'holds with':>10}",
+        ]
         for each in self.amounts:
             bound = "" if each.budget is None else f" {each.budget:>10.6g} {100 * (each.chance or 0.0):>8.1f} %"
-            text.append(f"{each.name:<20} {each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.5g}{bound}")
+            text.append(f"{each.name:<20} {each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.6g}{bound}")
         return [*text, *self.notes]
 
     def __str__(self) -> str:
@@ -92,9 +106,9 @@ def forecast_of(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[st
     spread = tally.means_of_episodes()[1]
     notes = (
         f"steps on pairs never tried: {100 * share[0]:.1f} %, tried fewer than {rules.least} times: "
-        f"{100 * share[1]:.1f} %", *_left_out(model, rules, found, spread),
+        f"{100 * share[1]:.1f} %", *_left_out(model, rules, spread), *_margins(found.margin, rules),
     )  # fmt: skip
-    return Forecast(_what(found, tally), amounts, rules.confidence, share[0], share[1], notes)
+    return Forecast(_what(found, tally, rules, names), amounts, rules.confidence, share[0], share[1], notes)
 
 
 def forecast_of_state(setting: Setting, state: State, confidence: float) -> Forecast:
@@ -109,13 +123,15 @@ def forecast_of_state(setting: Setting, state: State, confidence: float) -> Fore
     scale = np.ones(setting.n_constraints) if setting.cost_scale is None else np.asarray(setting.cost_scale)
     unit = np.r_[high - low, scale]
     totals = np.r_[setting.horizon * low, budget] + unit * (told.totals + np.r_[0.0, told.extra])
-    names = [f"cost {i}" for i in range(setting.n_constraints)]
-    rules = Rules(budget, confidence, 1)
-    amounts = amounts_of(totals, unit * told.errors, Margin(told.flattery, told.z), rules, names)
+    rules, margin = Rules(budget + scale * state.limit, confidence, 1), Margin(told.flattery, told.z)
+    amounts = amounts_of(totals, unit * told.errors, margin, rules, setting.cost_names)
     what = "A certified plan" if told.certified else "The baseline, since nothing better is certified"
+    if told.certified and any(each.high > (each.budget or 0.0) for each in amounts[1:]):
+        what = f"A plan that was certified, and is kept while its budgets hold with {100 * kept(confidence):.3g} %"
     extra = ", ".join(f"{x:.3g}" for x in scale * told.extra)
     note = f"deviations to actions seldom tried may add {extra} to the costs, which is counted"
-    return Forecast(f"{what}, from {n} episodes.", amounts, confidence, 0.0, 0.0, (note,) if told.extra.any() else ())
+    notes = (*((note,) if told.extra.any() else ()), *_margins(margin, rules))
+    return Forecast(f"{what}, from {n} episodes.", amounts, confidence, 0.0, 0.0, notes)
 
 
 def amounts_of(
@@ -131,11 +147,11 @@ def amounts_of(
     chances = [NormalDist().cdf(float(x)) for x in (rules.budget - expected[1:]) / (errors[1:] * margin.z / rules.z)]
     ends = zip(expected.tolist(), low.tolist(), high.tolist(), strict=True)
     held = [(None, None), *zip(rules.budget.tolist(), chances, strict=True)]
-    each = zip(("value", *names), ends, held, strict=True)
+    each = zip(("reward", *names), ends, held, strict=True)
     return tuple(Amount(name, *numbers, *bound) for name, numbers, bound in each)
 
 
-def _what(found: FirstPlan, tally: Tally) -> str:
+def _what(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str]) -> str:
     if found.certified:
         return f"A plan from {tally.episodes} logged episodes, certified to be within each budget."
     if found.nearest is None:
@@ -143,13 +159,14 @@ def _what(found: FirstPlan, tally: Tally) -> str:
     elif found.nearest.ok:
         why = f"the best plan they certify promises {found.nearest.low:.5g}"
     else:
-        over = int(np.argmax(found.nearest.upper))
-        why = f"of the plans they support, the nearest may cost {found.nearest.upper[over]:.5g} (constraint {over})"
+        over = int(np.argmax((found.nearest.upper - rules.budget) / found.nearest.errors[1:]))
+        most, limit = found.nearest.upper[over], rules.budget[over]
+        why = f"of the plans they support, the nearest may cost {most:.5g} where {limit:.5g} is allowed: {names[over]}"
     return f"The baseline: {tally.episodes} logged episodes certify nothing better ({why})."
 
 
-def _left_out(model: Supported, rules: Rules, found: FirstPlan, spread: Floats) -> tuple[str, ...]:
-    """What no plan could use, and why; and what the margins are."""
+def _left_out(model: Supported, rules: Rules, spread: Floats) -> tuple[str, ...]:
+    """What no plan could use, and why; and how single episodes vary."""
     visits = model.visits[:, :-1]
     rare = int(np.count_nonzero((visits > 0.0) & ~model.allowed[:, :-1]))
     notes = [
@@ -157,12 +174,20 @@ def _left_out(model: Supported, rules: Rules, found: FirstPlan, spread: Floats) 
         "times or not allowed",
         f"{int(np.count_nonzero(model.unseen))} states never seen: the baseline is played there",
     ]
-    if found.certified:
-        worst = ", ".join(f"{t:.1f}" for t in found.margin.flattery)
-        notes.append(
-            f"standard errors added: {found.margin.z:.2f} for confidence, and {worst} (value, costs) because the\n"
-            "    best of many plans looks too good, measured on halves of the logs"
-        )
     each = ", ".join(f"{x:.3g}" for x in spread)
     notes.append(f"budgets hold on average: single episodes had standard deviations {each}")
     return tuple(notes)
+
+
+def _margins(margin: Margin, rules: Rules) -> tuple[str, ...]:
+    """Where the numbers of a plan come from, a sentence each."""
+    each, worst = f"{100 * rules.confidence:.3g} %", ", ".join(f"{t:.1f}" for t in margin.flattery)
+    if not margin.flattery.any():
+        return (f"ends of intervals are {margin.z:.2f} standard errors from expected, for {each}",)
+    return (
+        f"expected is what a model of the episodes says, corrected to the worse by {worst} standard errors (reward,\n"
+        "    costs): by so much the best of many plans looks too good, as halves of the episodes show",
+        f"the worse end of an interval is {margin.z:.2f} standard errors beyond expected: {rules.z:.2f} for {each},\n"
+        "    and more since the correction is uncertain; the better end takes half of the correction, so expected is\n"
+        "    not the middle",
+    )

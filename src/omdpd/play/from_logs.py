@@ -24,7 +24,7 @@ from omdpd.learners.safe.first_plan import (
 from omdpd.learners.safe.supported import Flags
 from omdpd.learners.safe.tally import Tally, Walks
 from omdpd.play.forecast import Forecast, forecast_of
-from omdpd.play.logs import KNOWN, Log
+from omdpd.play.logs import KNOWN, Log, as_logged
 from omdpd.play.policy import Policy, table_of
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.setting import Setting
@@ -55,8 +55,8 @@ def plan_from_logs(
     Parameters
     ----------
     setting
-        Sizes, the law of the first state, the budgets (0 if it has none: costs come less their budget), and the
-        actions that are allowed, to the baseline too.
+        Sizes, the law of the first state (that of the logs if it was not said), the budgets (0 if it has none: costs
+        come less their budget), and the actions that are allowed, to the baseline too.
     log
         Episodes of any policies.
     baseline
@@ -71,7 +71,7 @@ def plan_from_logs(
     check_confidence("confidence", confidence)
     if len(log) < FEWEST:
         raise InvalidInputError(f"the log has {len(log)} episodes, but at least {FEWEST} are needed to judge plans by")
-    tally = tally_of(setting, log, stationary)
+    tally, setting = tally_of(setting, log, stationary), as_logged(setting, log, log.names)
     rules = Rules(budget_of(setting), confidence, positive_integer("least", least), allowed_rows(setting, tally))
     played = cloned(tally, rules.allowed) if baseline is None else _table(setting, baseline, rules.allowed)
     margin = measured_margin(tally, setting.mu, played, rules)

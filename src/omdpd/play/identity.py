@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from omdpd.storage.packing import in_words, pack
 def fingerprint_of(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] | Log = ()) -> tuple[str, Facts]:
     """A hash of everything that learner, setting and what was logged before hold, and the same in words."""
     try:
-        tree, arrays = pack((learner, setting, *logged))
+        # What costs are called is for people to read: it may change.
+        tree, arrays = pack((learner, replace(setting, names=None), *logged))
         facts = in_words(tree[0], arrays, "learner") | in_words(tree[1], arrays, "setting")
         # Sessions whose settings have no units and no seed keep the fingerprint they had before there were any.
         fields = tree[1]["fields"]
@@ -49,7 +51,7 @@ def owner_of(
 ) -> Owner:
     """Whose session it is, by the logs as they were given; and what they are to a learner."""
     fingerprint, facts = fingerprint_of(learner, setting, given.logged if isinstance(given, Before) else given)
-    return Owner(fingerprint, fingerprint_of(learner, setting)[0], facts, before.logged, before.start)
+    return Owner(fingerprint, fingerprint_of(learner, setting)[0], facts, before.logged, before.start, before.names)
 
 
 def whole_episodes(logged: Sequence[Feedback] | Log, setting: Setting) -> Sequence[Feedback] | Log:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_budget, named, not_installed, shown, suggestion
-from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
+from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Setting, Trajectory
 from omdpd.storage.atomic import opened_plain
 
 # What an episode with fewer steps than the horizon is: it ended, and nothing is earned or paid afterwards; or its end
@@ -154,8 +154,13 @@ class Log:
         n_states: int | None = None,
         n_actions: int | None = None,
         allowed: npt.ArrayLike | None = None,
+        cost_scale: npt.ArrayLike | None = None,
+        reward_range: tuple[float, float] | None = None,
     ) -> Setting:
-        """The setting that these episodes show: sizes, the law of first states, and ranges as wide as the data."""
+        """The setting that these episodes show: sizes, the law of first states, and ranges as wide as the data.
+
+        A session refuses states, costs and rewards beyond them.  Say what can happen, not only what was logged.
+        """
         S = int(self.states.max()) + 1 if n_states is None else n_states
         A = int(self.actions.max()) + 1 if n_actions is None else n_actions
         H, n = int(self.lengths.max()), len(self.costs)
@@ -165,15 +170,15 @@ class Log:
                 f"budget has {len(given)} entries, but the log has {n} costs ({', '.join(self.names)})"
             )
         given = np.broadcast_to(given, (n,))
-        initial = np.bincount(self.states[self.starts[:-1]], minlength=S) / len(self)
         share = given / H
         spread = np.abs(self.costs - share[:, None]).max(axis=1)
         rounding = ROUNDING * np.maximum(np.abs(share), np.abs(self.costs).max(axis=1))
         low, high = float(self.rewards.min()), float(self.rewards.max())
         return Setting(
-            H, S, A, n, initial, budget=given, cost_scale=np.where(spread > rounding, spread, 1.0),
-            reward_range=(low, high) if low < high else (low, low + 1.0),
-            allowed=allowed,
+            H, S, A, n, law_of_starts(self, S), budget=given,
+            cost_scale=np.where(spread > rounding, spread, 1.0) if cost_scale is None else cost_scale,
+            reward_range=reward_range or ((low, high) if low < high else (low, low + 1.0)),
+            allowed=allowed, names=self.names,
         )  # fmt: skip
 
     def checked(self, setting: Setting) -> Log:
@@ -237,6 +242,32 @@ class Log:
     def _said(self, row: int) -> str:
         k = int(np.searchsorted(self.starts, row, side="right")) - 1
         return f"episode {k}, step {row - self.starts[k]}"
+
+
+def columns_of(text: str) -> dict[str, str]:
+    """What the columns of a log are called, from text.
+
+    >>> columns_of("episode=week, reward=euros")
+    {'episode': 'week', 'reward': 'euros'}
+    """
+    kinds = {kind: kind for kind in ColumnNames.__annotations__}
+    pairs = [part.partition("=")[::2] for part in text.split(",") if part.strip()]
+    return {named(kinds, key.strip(), "kind of column"): name.strip() for key, name in pairs}
+
+
+def law_of_starts(logged: Log | Sequence[Feedback], n_states: int) -> Floats:
+    """How often every state was the first of an episode, as shares (S,)."""
+    first = [int(each.trajectory.states[0]) for each in logged]
+    return np.bincount(first, minlength=n_states) / len(first)
+
+
+def as_logged(setting: Setting, logged: Log | Sequence[Feedback], names: tuple[str, ...]) -> Setting:
+    """The setting whose episodes begin as logged ones did, with the names of their costs, unless it says otherwise."""
+    if setting.names is None and len(names) == setting.n_constraints:
+        setting = replace(setting, names=names)
+    if setting.says_starts or not len(logged):
+        return setting
+    return replace(setting, initial=law_of_starts(logged, setting.n_states))
 
 
 def _named(costs: str | Sequence[str], names: ColumnNames) -> dict[str, str]:

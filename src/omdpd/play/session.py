@@ -6,8 +6,10 @@ import hashlib
 import secrets
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from threading import local
 from typing import Any, Self
@@ -16,7 +18,7 @@ from weakref import WeakSet, finalize
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.learners.masked import MaskedState, masked
+from omdpd.learners.masked import MaskedState, masked, name_of, pools_steps
 from omdpd.learners.protocol import Learner, Report, check_storable
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.alarms import Alarm
@@ -33,13 +35,14 @@ from omdpd.play.episodes import (
     to_end,
     to_tell,
     to_tell_whole,
+    within_budget,
 )
 from omdpd.play.forecast import Forecast, forecast_of_state
 from omdpd.play.guards import check_footprint
 from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
-from omdpd.play.logs import Log
+from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
-from omdpd.play.start import Before, Start, as_start, started, starting, with_next_start
+from omdpd.play.start import Before, Start, as_start, starting, with_next_start
 from omdpd.play.taught import Taught
 from omdpd.play.verdict import Verdict, verdict_from_logs
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
@@ -84,19 +87,23 @@ class Session:
         fallback: Policy | npt.ArrayLike | None = None,
         carry: Carry | None = None,
     ) -> None:
-        self._before = _before(setting, logged, start)
-        self.learner = in_learner_units(starting(learner, setting.scaled(), self._before), setting)
+        self.before = _before(setting, logged, start)
+        setting = as_logged(setting, self.before.logged, self.before.names)
+        self.learner = in_learner_units(starting(learner, setting.scaled(), self.before), setting)
         self._player = masked(self.learner, setting)
         self.setting = setting
         self.episodes = 0
         self._closed = False
         check_footprint(self._player, setting.scaled())
-        self.mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
+        self.mind = Taught(self._player, setting, self.before.logged)
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
-        self._turn, self._within = Turn(), False
+        self._turn, self._learning, self._keeping, self._within = Turn(), Turn(), Turn(), False
         self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
         self.books, self._entries, self._lags = Books(), 0, False
+        self.books.watch.by_step = not pools_steps(self.learner)
+        for each in self.before.logged:
+            self.books.watch.moved(each.trajectory.states.tolist(), each.trajectory.actions.tolist(), bet=False)
         self._followers: list[Session] = []
         self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
         if fallback is not None:
@@ -137,7 +144,7 @@ class Session:
         check_storable(session._player, session.mind.state)
         # One that took its safe policy from the logs is known by the learner that was given.
         known = session.learner if learner is None else in_learner_units(learner, setting)
-        owner = owner_of(known, setting, logged, session._before)
+        owner = owner_of(known, setting, logged, session.before)
         _close_forgotten(Path(path))
         journal = Journal(Path(path), keeps_past=setting.feedback == "bandit")
         try:
@@ -164,7 +171,7 @@ class Session:
     def __repr__(self) -> str:
         where = "in memory" if self._journal is None else f"in {self._journal.path}"
         where = "closed" if self._closed else where
-        return f"Session({type(self.learner).__name__}, {self.episodes} episodes, {where})"
+        return f"Session({name_of(self.learner)}, {self.episodes} episodes, {where})"
 
     # ------------------------------------------------------------------------------------------ whole policies
 
@@ -255,12 +262,8 @@ class Session:
                 return int(entry["action"])
             return episode.actions[-1 if step is None else step]
 
-    def tell_step(self, id: str, reward: float, cost: npt.ArrayLike = 0.0, step: int | None = None) -> None:
-        """What a step of an open episode earned and cost; see `Episode.tell`."""
-        self.tell_steps(id, [(step, reward, cost)])
-
-    def tell_steps(self, id: str, steps: Sequence[tuple[int | None, float, npt.ArrayLike]]) -> None:
-        """Several steps at once, each as (step, reward, cost)."""
+    def tell_steps(self, id: str, steps: Sequence[tuple[int | None, npt.ArrayLike, npt.ArrayLike]]) -> None:
+        """What steps of an open episode earned and cost, each as (step, reward, cost); see `Episode.tell`."""
         with self._turn.taken():
             self._check_open()
             self._enter(to_tell(self.books, self.setting, id, steps))
@@ -279,21 +282,33 @@ class Session:
             if self.books.digests.get(id) != "dropped":
                 self._enter({"do": "drop", "id": opened(self.books, id).id})
 
-    def drop_older(self, seconds: float) -> list[str]:
-        """Drop the open episodes that began longer ago than this; their ids."""
+    def drop_older(self, seconds: float, most: int | None = None) -> list[str]:
+        """Drop the open episodes that began longer ago than this, `most` of them at a time; their ids."""
         before = time.time() - seconds
-        old = [each.id for each in list(self.books.open.values()) if each.began < before]
+        old = [each.id for each in list(self.books.open.values()) if each.began < before][:most]
         for id in old:
             self.drop(id)
         return old
 
     def set_budget(self, budget: npt.ArrayLike) -> None:
-        """Give the episodes that begin from now on another budget."""
+        """Give the episodes that begin from now on another budget.
+
+        The learner has a plan for it when this returns: `SafeStart` from what it counted, others from all that was
+        told, counted again.  A session in memory does not keep that: there others come to keep it as they learn.
+        """
         limit = checked_budget(self.setting, budget)
-        with self._turn.taken():
-            self._check_open()
-            if limit != self.books.budget:
-                self._enter({"do": "budget", "budget": limit})
+        with self._learning.taken(), self._keeping.taken():
+            with self._turn.taken():
+                self._check_open()
+                if limit == self.books.budget:
+                    return
+                if not self._lags:
+                    self.mind.learn()
+            planned = self.mind.within(limit, self._past(self.mind.learnt))  # others act and tell meanwhile
+            with self._turn.taken():
+                self._check_open()
+                self._enter({"do": "budget", "budget": limit, "learnt": self.mind.learnt})
+                self.mind.become_within(planned)
 
     @property
     def learnt(self) -> int:
@@ -331,20 +346,19 @@ class Session:
     @property
     def kept_policies(self) -> tuple[int, ...]:
         """After how many episodes policies were kept that `rollback` may go back to."""
-        names = {name.split(" ")[1] for name in self.mind.kept if name.startswith("kept ")}
+        names = {name.split(" ")[1] for name in list(self.mind.kept) if name.startswith("kept ")}
         names |= set() if self._journal is None else set(self._journal.policies())
         return tuple(sorted(int(name) for name in names if name.isdecimal()))
 
     def keep_policy(self) -> int:
         """Keep the learner's policy to go back to; after how many episodes it is."""
         with self._turn.taken():
-            self.mind.keep(f"kept {self.learnt}", self._player.policy(self.mind.state))
+            self.mind.keep(f"kept {self.learnt}", self._player.policy(self.mind.state), self.books.playing)
         return self.learnt
 
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms as they stand; `omdpd.play.alarms` says what each goes by."""
-        names = [f"cost {i}" for i in range(self.setting.n_constraints)]
-        return self.books.watch.alarms(names, sum(self.mind.capped))
+        return self.books.watch.alarms(self.setting.cost_names, sum(self.mind.capped))
 
     def fork(self, folder: str | Path, learner: Learner[Any] | None = None, setting: Setting | None = None) -> Session:
         """Another session that was told everything this one was, perhaps with another learner or setting.
@@ -352,8 +366,10 @@ class Session:
         Episodes keep their ids, their policies and their budgets; those that are open here are not in it.
         """
         chosen = self.learner if learner is None else learner
-        made = Session.open(folder, chosen, setting or self.setting, logged=self._before)
+        made = Session.open(folder, chosen, setting or self.setting, logged=self.before)
         self._catch_up(made)
+        if setting is None and self.books.budget is not None:
+            made.set_budget(self.books.budget)
         return made
 
     def follow(self, shadow: Session) -> None:
@@ -369,26 +385,48 @@ class Session:
         recent = [each for each in self.books.recent if each.how != "cut"]
         if not recent:
             raise InvalidInputError("no episode has ended yet, so nothing can be judged")
-        log = Log.from_episodes(each.feedback for each in recent)
+        log = Log.from_episodes((each.feedback for each in recent), self.setting.cost_names)
         chances = [each.chances for each in recent if each.chances is not None]
         if len(chances) == len(recent):
             log = replace(log, propensities=np.concatenate(chances))
-        return verdict_from_logs(self.setting, log, policy, resamples=resamples)
+        return verdict_from_logs(within_budget(self.setting, self.books.budget), log, policy, resamples=resamples)
 
     def _catch_up(self, other: Session) -> None:
         """Tell another session the episodes that it was not told yet."""
         if self._journal is None:
             raise InvalidInputError("a session in memory does not keep what it was told: open one in a folder")
-        books, n = Books(), 0
-        for entry in self._journal.past():
+        if other.episodes >= self.episodes:
+            return
+        for item in islice(self._told(self._journal), other.episodes, None):
+            if isinstance(item, Whole):
+                other.update(_in_units(self.setting, item.feedback))
+            else:
+                other.take_over(item)
+                other.learn_next()
+
+    def _told(self, journal: Journal) -> Iterator[Whole | Ended]:
+        """Every episode that has ended, in the order of the journal."""
+        books = Books()
+        for entry in journal.past():
             if isinstance(entry, Whole):
-                n += 1
-                if n > other.episodes:
-                    other.update(_in_units(self.setting, entry.feedback))
+                yield entry
             elif (ended := books.apply(entry, self.setting)) is not None:
-                n += 1
-                if n > other.episodes:
-                    other.take_over(ended)
+                yield ended
+
+    def _past(self, n: int) -> Iterator[Whole | Ended] | None:
+        """The first n episodes that ended, of a session that keeps them."""
+        journal = self.mind.journal
+        return None if journal is None or not journal.keeps_past else islice(self._told(journal), n)
+
+    def _pass_on(self, ended: Ended) -> None:
+        """Tell the shadows; one that fails is left behind, and holds nobody up."""
+        for shadow in list(self._followers):
+            try:
+                shadow.take_over(ended)
+                shadow.learn_next()
+            except Exception as error:  # a learner is somebody's code
+                self._followers.remove(shadow)
+                warnings.warn(f"a shadow failed and follows no more: {error}", SessionWarning, stacklevel=2)
 
     def take_over(self, ended: Ended) -> None:
         """Be told an episode that another session played, with its id and its budget."""
@@ -402,7 +440,10 @@ class Session:
         if not isinstance(self.learner, SafeStart):
             raise InvalidInputError(f"{type(self.learner).__name__} forecasts nothing: SafeStart does")
         own = self._state.inner if isinstance(self._state, MaskedState) else self._state
-        return forecast_of_state(self.setting, own, self.learner.confidence)
+        found = forecast_of_state(self.setting, own, self.learner.confidence)
+        ringing = ", ".join(alarm.name for alarm in self.alarms() if alarm.rings)
+        doubt = f" Do not rely on it while an alarm rings ({ringing})." if ringing else ""
+        return replace(found, what=f"{found.what}{doubt}")
 
     def report(self) -> Report:
         """The learner's numbers: step size, weight, certificates of its solves."""
@@ -410,7 +451,7 @@ class Session:
 
     def close(self) -> None:
         """Let go of the folder, if the session has one; from then on nothing more can be told to it."""
-        with self._turn.taken():
+        with self._keeping.taken(), self._turn.taken():
             self._closed = True
             if self._journal is not None:
                 self._journal.close()
@@ -462,14 +503,15 @@ class Session:
         """Learn from the episode that has waited longest, while others act and tell; whether there was one."""
         if not self.mind.episodes_wait:
             return False
-        made, item = self.mind.tried_next()
-        with self._turn.taken():
-            self.mind.become(made)
-            self.mind.forget(self.books)
-            self._snapshot()
+        with self._learning.taken():
+            made, item = self.mind.tried_next()
+            with self._turn.taken():
+                self.mind.become(made)
+                self.mind.forget(self.books)
+        with self._keeping.taken():
+            self._snapshot(turn=self._turn.taken)
         if isinstance(item, Ended):
-            for shadow in self._followers:
-                shadow.take_over(item)
+            self._pass_on(item)
         return True
 
     # ------------------------------------------------------------------------------------------ entries and learning
@@ -495,8 +537,7 @@ class Session:
         ended = self._apply(entry)
         if made is not None and ended is not None:
             self.mind.become(made)
-            for shadow in self._followers:
-                shadow.take_over(ended)
+            self._pass_on(ended)
 
     def _apply(self, entry: Entry) -> Ended | None:
         """Enter it into the books; what is to be learnt waits."""
@@ -520,8 +561,12 @@ class Session:
         if entry["do"] == "begin":
             kind, number = entry["policy"].split(" ", 1)
             if kind == "learnt":
-                self.mind.learn(up_to=int(number))
+                self.mind.learn(up_to=int(number.partition("+")[0]))
             self.mind.played.setdefault(entry["policy"], self.mind.policy(entry["policy"]))
+        if entry["do"] == "budget":
+            self.mind.learn(up_to=entry.get("learnt", 0))
+            past = self._past(self.mind.learnt) if "learnt" in entry else None  # older entries changed no plan
+            self.mind.become_within(self.mind.within(entry["budget"], past))
         self._apply(entry)
 
     @property
@@ -529,7 +574,7 @@ class Session:
         """The name of the policy that an episode which begins now is played with."""
         if self.books.playing is not None:
             return self.books.playing
-        return self._fallback if self._fallback and self.mind.unsure else f"learnt {self.mind.learnt}"
+        return self._fallback if self._fallback and self.mind.unsure else self.mind.name
 
     def _table_of(self, episode: Open) -> Floats:
         return over_allowed(self.mind.played[episode.policy], episode, self.setting)
@@ -543,15 +588,17 @@ class Session:
         """Whether it is late for a snapshot, where several episodes may end between two updates."""
         return self._lags and new > self._snapshot_every
 
-    def _snapshot(self, now: bool = False) -> None:
-        """Keep the state if it is time: before the next update, so that no update raises that is there already."""
+    def _snapshot(self, now: bool = False, turn: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """Keep the state if it is time: before the next update, so that no update raises that is there already.
+
+        Who has not taken the turn gives it: others act and tell while the disk is waited for.
+        """
         new = self.episodes - self._kept
         if self._journal is None or not new or not (now or new % self._snapshot_every == 0 or self._overdue(new)):
             return
         try:
-            self._journal.take_snapshot(self.episodes, *self.mind.shelved(self.books))
-            self.mind.keep(f"kept {self.mind.learnt}", self._player.policy(self.mind.state))
-            self._kept = self.episodes
+            self._kept = self._journal.take_snapshot(lambda: (self.episodes, *self.mind.shelved(self.books)), turn)
+            self.mind.keep(f"kept {self.mind.learnt}", self._player.policy(self.mind.state), self.books.playing)
         except RecordError:
             raise
         except (OSError, TypeError, ValueError) as error:
@@ -576,8 +623,9 @@ def _before(setting: Setting, logged: Sequence[Feedback] | Log | Before, start: 
     """What was logged as a learner sees it; it does so already where another session had it."""
     if isinstance(logged, Before):
         seen = tuple(checked_feedback(setting.scaled(), feedback) for feedback in logged.logged)
-        return Before(seen, logged.start)
-    return Before(tuple(checked_feedback(setting, each) for each in whole_episodes(logged, setting)), start)
+        return replace(logged, logged=seen)
+    seen = tuple(checked_feedback(setting, each) for each in whole_episodes(logged, setting))
+    return Before(seen, start, logged.names if isinstance(logged, Log) else ())
 
 
 def _close_forgotten(path: Path) -> None:

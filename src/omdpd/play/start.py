@@ -36,7 +36,7 @@ from omdpd.play.scene import logging_policy
 from omdpd.play.simulate import play_episode
 from omdpd.problem.arrays import Floats, InvalidInputError, as_law, shown
 from omdpd.problem.cmdp import CMDP
-from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, Setting, checked_feedback
+from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, Setting
 from omdpd.solvers.sweeps import occupancy_under
 
 # What is done with logs: play what they certify, or try first what they never tried.
@@ -45,10 +45,11 @@ Start = Literal["safe", "explore"]
 
 @dataclass(frozen=True, eq=False)
 class Before:
-    """What was played before the first episode, in the units of a learner, and how one starts from it."""
+    """What was played before the first episode, in the units of a learner; how one starts from it; names of costs."""
 
     logged: tuple[Feedback, ...] = ()
     start: Start = "safe"
+    names: tuple[str, ...] = ()
 
 
 NOTHING_BEFORE = Before()
@@ -146,17 +147,16 @@ def updated(learner: Learner[Any], state: Any, feedback: Feedback, played: Float
     return learner.update(state, feedback)
 
 
-def learnt_in_part(learner: Learner[Any], state: Any, setting: Setting, part: BanditFeedback) -> Any | None:
-    """The state after an episode's first steps, in a setting of as many; None for a learner that cannot count a part.
+def learnt_in_part(learner: Learner[Any], state: Any, part: Feedback) -> Any | None:
+    """The state after an episode's first steps; None for a learner that cannot count a part.
 
     `SafeStart` counts steps as it does those of logs, and so do learners that keep `Counts`: the last step without the
     state after it.  Learners that count in their own way take every visit but the last to have led somewhere.
     """
-    good = checked_feedback(setting, part)
-    if isinstance(learner, SafeStart) and isinstance(good, BanditFeedback):
-        return learner.counted(state, [good])
+    if isinstance(learner, SafeStart) and isinstance(part, BanditFeedback):
+        return learner.counted(state, [part])
     if not hasattr(learner, "counted") and isinstance(getattr(state, "counts", None), Counts):
-        return replace(state, counts=state.counts.add(good))
+        return replace(state, counts=state.counts.add(part))
     return None
 
 
@@ -172,6 +172,18 @@ def with_next_start(learner: Learner[Any], state: Any, initial: Floats) -> Any:
             f"{type(learner).__name__} does not keep its setting in its state, so an episode cannot start otherwise"
         )
     return replace(state, setting=replace(setting, initial=initial))
+
+
+def takes_budget(learner: Learner[Any]) -> bool:
+    """Whether a learner plans anew for another budget: it is told costs less the setting's, whatever is in force."""
+    return hasattr(learner.inner if isinstance(learner, Masked) else learner, "with_budget")
+
+
+def with_budget(learner: Learner[Any], state: Any, room: Floats) -> Any:
+    """The state with a budget in force that is `room` more than the setting's, in the units of a learner."""
+    if isinstance(learner, Masked):
+        return replace(state, inner=with_budget(learner.inner, state.inner, room))
+    return learner.with_budget(state, room)  # type: ignore[attr-defined]
 
 
 def as_start(initial: npt.ArrayLike, setting: Setting) -> Floats:

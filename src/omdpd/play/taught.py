@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +14,10 @@ import numpy as np
 from omdpd.learners.protocol import Learner, restored, stored_classes
 from omdpd.play.alarms import UPDATES
 from omdpd.play.books import Books, Ended
-from omdpd.play.episodes import first_steps, over_allowed, within_budget
-from omdpd.play.start import learnt_in_part, updated, with_next_start
+from omdpd.play.episodes import less_budget, less_room, over_allowed, room_per_step
+from omdpd.play.start import learnt_in_part, started, takes_budget, updated, with_budget, with_next_start
 from omdpd.problem.arrays import Floats
-from omdpd.problem.setting import Setting, checked_feedback
+from omdpd.problem.setting import Feedback, Setting
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.entries import Whole
 from omdpd.storage.journal import Journal, Kept, SessionWarning
@@ -38,21 +39,51 @@ class Made(NamedTuple):
 class Taught:
     """A learner's state after `learnt` episodes, with `waiting` ones, and the tables of policies in play by name.
 
-    A policy's name is "learnt n" (after n episodes), "kept n" (of a snapshot after n), or "fallback x".  `unlearnt`
-    episodes were parts that the learner cannot count, and `failures` are updates that raised; `unsure` says why the
-    last one did.
+    A policy's name is "learnt n" (after n episodes; "learnt n+m" after m other budgets since), "kept n" (of a snapshot
+    after n), or "fallback x".  `unlearnt` episodes were parts that the learner cannot count, and `failures` are updates
+    that raised; `unsure` says why the last one did.
     """
 
-    def __init__(self, learner: Learner[Any], setting: Setting, state: Any) -> None:
-        self.learner, self.setting, self.state = learner, setting, state
+    def __init__(self, learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] = ()) -> None:
+        self.learner, self.setting, self._logged = learner, setting, logged
+        self.state = started(learner, setting.scaled(), logged)
         self.waiting: deque[Waiting] = deque()
         self.played: dict[str, Floats] = {}
         self.kept: dict[str, Floats] = {}
         self.journal: Journal | None = None
-        self.learnt = self.unlearnt = self.failures = 0
+        self.learnt = self.unlearnt = self.failures = self.budgets = 0
         self.unsure, self._saturations = "", 0
         self.capped: deque[bool] = deque(maxlen=UPDATES)
         self._table: Floats | None = None
+        self._room = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the learner's own policy."""
+        return f"learnt {self.learnt}" + (f"+{self.budgets}" if self.budgets else "")
+
+    def within(self, budget: list[float], past: Iterable[Whole | Ended] | None) -> Any:
+        """The state with another budget in force: with a new plan, of learners that make one for it.
+
+        Others are taught all of the past again, as if the budget had been this one from the start; if nobody kept the
+        past, they come to keep the budget as they learn.
+        """
+        if takes_budget(self.learner):
+            return with_budget(self.learner, self.state, self.setting.horizon * room_per_step(self.setting, budget))
+        if past is None:
+            return self.state
+        again = Taught(self.learner, self.setting, [less_room(self.setting, each, budget) for each in self._logged])
+        for item in past:
+            if isinstance(item, Whole):
+                again.state = again.tried(item._replace(feedback=less_room(self.setting, item.feedback, budget))).state
+            else:
+                again.state = again.tried(msgspec.structs.replace(item, budget=budget)).state
+        return again.state
+
+    def become_within(self, state: Any) -> None:
+        """Take the state that has another budget in force."""
+        if state is not self.state:
+            self.state, self._table, self.budgets = state, None, self.budgets + 1
 
     @property
     def episodes_wait(self) -> bool:
@@ -69,14 +100,14 @@ class Taught:
         if isinstance(item, Whole):
             ready = state if item.initial is None else with_next_start(learner, state, item.initial)
             return learner.update(ready, item.feedback)
-        own = within_budget(self.setting, item.budget)
+        good = less_budget(self.setting, item, takes_budget(learner))
         if item.how == "cut":
-            part = learnt_in_part(learner, state, first_steps(own, len(item.states)), item.feedback)
+            part = learnt_in_part(learner, state, good)
             self.unlearnt += part is None
             return state if part is None else part
         table = None if item.policy is None else self.played.get(item.policy)
         shown = None if table is None else over_allowed(table, item, self.setting)
-        return updated(learner, state, checked_feedback(own, item.feedback), shown)
+        return updated(learner, state, good, shown)
 
     def made(self, state: Any, unsure: str = "") -> Made:
         """A state, with what is asked of it."""
@@ -102,6 +133,7 @@ class Taught:
         if self.waiting:
             self.waiting.popleft()
         self.learnt, self.unsure, self.failures = self.learnt + 1, made.unsure, self.failures + bool(made.unsure)
+        self.budgets = 0
         self.capped.append(made.saturations > self._saturations)
         self.state, self._table, self._saturations = made.state, made.policy, made.saturations
 
@@ -121,24 +153,33 @@ class Taught:
         if kind == "learnt":
             self._table = self.learner.policy(self.state) if self._table is None else self._table
             return self._table
-        if name in self.kept or self.journal is None:
-            return self.kept[name]
-        return self.journal.policy(which)
+        if name not in self.kept and self.journal is not None:
+            self.kept[name] = self.journal.policy(which)
+        return self.kept[name]
 
-    def forget(self, books: Books) -> None:
-        """Let go of policies that neither an open episode nor a waiting one was played with."""
+    def forget(self, books: Books, now: bool = False) -> None:
+        """Let go of policies that neither an open episode nor a waiting one was played with, once there are enough.
+
+        To look through all episodes takes its time, so it is not done every time.
+        """
+        if len(self.played) <= self._room and not now:
+            return
         used: set[str | None] = {each.policy for each in books.open.values()}
         used |= {each.policy for each in self.waiting if isinstance(each, Ended)}
         self.played = {name: table for name, table in self.played.items() if name in used}
+        self._room = 2 * len(self.played) + len(books.open) // 64
 
-    def keep(self, name: str, table: Floats) -> None:
-        """Keep a policy to go back to it."""
-        self.kept[name] = table
-        if self.journal is not None:
-            self.journal.keep_policy(name.split(" ", 1)[1], table)
+    def keep(self, name: str, table: Floats, playing: str | None = None) -> None:
+        """Keep a policy to go back to it; on disk, old ones that are not in play any more are let go of."""
+        if self.journal is None:
+            self.kept[name] = table
+        else:
+            used = [each.split(" ", 1)[1] for each in (*self.played, playing or name)]
+            self.journal.keep_policy(name.split(" ", 1)[1], table, used)
 
     def shelved(self, books: Books) -> tuple[Any, dict[str, Any], dict[str, Floats]]:
         """What a snapshot keeps: the state's tree, the books, and arrays; policies in play among them."""
+        self.forget(books, now=True)
         tree, arrays = pack(self.state)
         waiting = [
             {"initial": each.tolist()} if isinstance(each, np.ndarray) else msgspec.to_builtins(each)
@@ -147,7 +188,8 @@ class Taught:
         ]
         kept = {
             "books": msgspec.json.encode(books).decode(), "waiting": waiting, "played": list(self.played),
-            "learnt": self.learnt, "unlearnt": self.unlearnt, "failures": self.failures, "unsure": self.unsure,
+            "learnt": self.learnt, "budgets": self.budgets, "unlearnt": self.unlearnt, "failures": self.failures,
+            "unsure": self.unsure,
             "capped": list(self.capped), "saturations": self._saturations,
         }  # fmt: skip
         return tree, kept, arrays | {f"played {i}": table for i, table in enumerate(self.played.values())}
@@ -163,7 +205,7 @@ class Taught:
                 for each in shelf["waiting"]
             )
             self.played = {name: kept.arrays[f"played {i}"] for i, name in enumerate(shelf["played"])}
-            self.learnt, self.unlearnt = shelf["learnt"], shelf["unlearnt"]
+            self.learnt, self.unlearnt, self.budgets = shelf["learnt"], shelf["unlearnt"], shelf.get("budgets", 0)
             self.failures, self.unsure = shelf["failures"], shelf["unsure"]
             self.capped.extend(shelf.get("capped", ()))
             self._saturations = shelf.get("saturations", 0)

@@ -21,7 +21,7 @@ from omdpd.learners.safe.first_plan import check_confidence
 from omdpd.learners.safe.supported import Supported, supported
 from omdpd.learners.safe.tally import Tally, Walks
 from omdpd.play.from_logs import budget_of, tally_of
-from omdpd.play.logs import Log
+from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
 from omdpd.problem.arrays import Floats, InvalidInputError, whole_number
 from omdpd.problem.setting import Setting
@@ -85,7 +85,7 @@ class Verdict:
             return [self.refusal]
         answer = {True: "within every budget", False: "over a budget", None: "the logs cannot tell"}[self.within]
         text = [f"{answer}, with {100 * self.confidence:.3g} % for each; {100 * self.untried:.2g} % of steps untried"]
-        text.append(f"{'':<16}" + "".join(f"{name:>34}" for name in ("value", *self.names)))
+        text.append(f"{'':<16}" + "".join(f"{name:>34}" for name in ("reward", *self.names)))
         for name in ("by_model", "by_resampling", "by_weights", "doubly_robust"):
             found: Estimate | None = getattr(self, name)
             if found is not None:
@@ -121,6 +121,7 @@ def verdict_from_logs(
     check_confidence("confidence", confidence)
     whole_number("resamples", resamples, 0)
     tally, table = tally_of(setting, log, stationary), table_of(policy, setting.shape)
+    setting = as_logged(setting, log, log.names)
     model = supported(tally, tally.sample(), setting.mu, 1)
     q = model.occupancy(table)
     flow = q.sum(axis=0, keepdims=True) if len(model.visits) == 1 else q

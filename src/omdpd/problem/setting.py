@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from omdpd.problem.arrays import (
 from omdpd.problem.masks import as_mask, fitted
 from omdpd.problem.records import WHERE_SET, fast_init
 
+# Laws of first states that nobody said, by their place in memory: uniform ones, for want of anything better.
+_UNSAID: WeakValueDictionary[int, Floats] = WeakValueDictionary()
 # "bandit": rewards and costs met along the trajectory.  "full": the rewards met, and the whole cost tables.
 FeedbackKind = Literal["bandit", "full"]
 
@@ -37,7 +40,7 @@ class Setting:
     horizon, n_states, n_actions, n_constraints
         Sizes H, S, A and I.
     initial
-        The law of the first state, ``(S,)``; uniform if None.
+        The law of the first state, ``(S,)``.  If None, that of logged episodes where there are some, else uniform.
     n_episodes
         K if it is known in advance, else None.
     feedback
@@ -54,6 +57,8 @@ class Setting:
     allowed
         Which actions exist, (S, A) or (H, S, A); all of them if None.  Sessions and runs play these alone, whatever the
         learner (`omdpd.learners.Masked`).
+    names
+        What the costs are called where people read of them, one name per constraint; "cost 0", "cost 1" if None.
 
     >>> setting = Setting(6, 4, 2, budget=30.0, cost_scale=10.0, reward_range=(0, 500))
     >>> setting.scaled().budget is None
@@ -72,6 +77,7 @@ class Setting:
     reward_range: tuple[float, float] | None = field(default=None, kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
     allowed: npt.ArrayLike | None = field(default=None, kw_only=True, metadata=WHERE_SET)
+    names: tuple[str, ...] | None = field(default=None, kw_only=True, metadata=WHERE_SET)
 
     def __post_init__(self) -> None:
         for name in ("horizon", "n_states", "n_actions", "n_constraints"):
@@ -81,10 +87,17 @@ class Setting:
         if self.feedback not in ("bandit", "full"):
             raise InvalidInputError(f"feedback is {self.feedback!r}, but must be 'bandit' or 'full'")
         given = np.full(self.n_states, 1.0 / self.n_states) if self.initial is None else self.initial
-        object.__setattr__(self, "initial", as_law("initial", given, ["state"], [self.n_states]))
+        law = as_law("initial", given, ["state"], [self.n_states])
+        if not self.says_starts:
+            _UNSAID[id(law)] = law
+        object.__setattr__(self, "initial", law)
         mask = fitted(as_mask(self.allowed, (self.n_states, self.n_actions)), self.horizon)
         object.__setattr__(self, "allowed", None if mask is None else mask.allowed)
         self._check_units()
+        if self.names is not None:
+            object.__setattr__(self, "names", tuple(str(name) for name in self.names))
+            if len(set(self.names)) != self.n_constraints:
+                raise InvalidInputError(f"names are {self.names}, but must be {self.n_constraints} different ones")
 
     def _check_units(self) -> None:
         """One positive scale and one budget per constraint, and a range of rewards, where they are given."""
@@ -111,9 +124,19 @@ class Setting:
         return replace(self, budget=None, cost_scale=None, reward_range=None) if self.in_units else self
 
     @property
+    def says_starts(self) -> bool:
+        """Whether somebody said where episodes begin; copies with other fields (`replace`) know it, too."""
+        return self.initial is not None and _UNSAID.get(id(self.initial)) is not self.initial
+
+    @property
     def mu(self) -> Floats:
         """The initial law as an array."""
         return np.asarray(self.initial)
+
+    @property
+    def cost_names(self) -> tuple[str, ...]:
+        """What the costs are called, (I,)."""
+        return self.names or tuple(f"cost {i}" for i in range(self.n_constraints))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -177,29 +200,28 @@ def checked_feedback(setting: Setting, feedback: Feedback) -> Feedback:
     return FullFeedback(trajectory, rewards, _scaled_costs(setting, "cost", cost, axes))
 
 
-def checked_steps(
-    setting: Setting, rewards: npt.ArrayLike, costs: npt.ArrayLike, why: str = "", each: str = "step"
-) -> tuple[Floats, Floats]:
-    """Rewards (n,) and costs (I, n) of some steps, as arrays; refused where a setting does not take them.
+def checked_steps(setting: Setting, rewards: npt.ArrayLike, costs: Floats, why: str = "") -> tuple[Floats, Floats]:
+    """Rewards (n,) and costs (I, n) of some steps, or () and (I,) of one; refused as `checked_feedback` does.
 
-    A sentence of refusal begins with `why`, and calls what it counts `each`.
+    A sentence of refusal begins with `why`.
     """
-    met = as_table("reward", np.asarray(numbers("reward", rewards), dtype=np.float64), [each], [None])
-    paid = as_table("cost", costs, ["constraint", each], [setting.n_constraints, len(met)])
+    axes = ["constraint", "step"][: costs.ndim]
     try:
-        _scaled_rewards(setting, met, each), _scaled_costs(setting, "cost", paid, ["constraint", each])
+        met = as_table("reward", rewards, axes[1:], [None] * (costs.ndim - 1))
+        paid = as_table("cost", costs, axes, [setting.n_constraints, *met.shape])
+        _scaled_rewards(setting, met, "reward"), _scaled_costs(setting, "cost", paid, axes)
     except InvalidInputError as error:
         raise InvalidInputError(f"{why}{error}") from None
     return met, paid
 
 
-def _scaled_rewards(setting: Setting, rewards: Floats, each: str = "step") -> Floats:
+def _scaled_rewards(setting: Setting, rewards: Floats, name: str = "rewards") -> Floats:
     """Rewards on the scale [0, 1]; one outside the declared range is refused."""
     low, high = setting.reward_range or (0.0, 1.0)
     hint = "declare a wider reward_range in the setting" if setting.reward_range else (
         "rewards in other units need a reward_range in the setting"
     )  # fmt: skip
-    within("rewards", rewards, low, high, [each], hint)
+    within(name, rewards, low, high, ["step"] * rewards.ndim, hint)
     return np.clip((rewards - low) / (high - low), 0.0, 1.0) if setting.reward_range else rewards
 
 

@@ -5,22 +5,25 @@ Names are those of `omdpd list`, and nothing in the file is run as code.  Severa
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from omdpd.experiments.registry import Registry
 from omdpd.play.carry import Carry
-from omdpd.play.logs import READERS, Log, Short
+from omdpd.play.logs import READERS, Log, Short, columns_of
 from omdpd.play.policy import Policy
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.problem.setting import Setting
 from omdpd.storage.atomic import read_bounded, write_atomically
-from omdpd.storage.journal import DESCRIBED
+from omdpd.storage.journal import DESCRIBED, has_entries
 from omdpd.storage.sealed import toml_of_text
 
 # A description is small; a larger one is refused unread.
@@ -30,27 +33,41 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 STARTER = """\
 # A session: what is decided, and who learns.  Serve it with:  omdpd serve {folder}
+# Files that are named here are looked for beside this one.
 
-[setting]
-horizon = 3              # steps of an episode
-n_states = 12            # states are numbered from 0
-n_actions = 3
-budget = 2.0             # what an episode may cost on average, in your units
-cost_scale = 2.0         # no cost of a step is further than this from budget / horizon
-reward_range = [0.0, 1.0]
+{options}[setting]
+horizon = {horizon:<14} # steps of an episode
+n_states = {n_states:<13} # states are numbered from 0; one that is not declared is refused
+n_actions = {n_actions}
+n_constraints = {n_constraints}
+budget = {budget:<15} # what an episode may cost on average, in your units, for each constraint
+cost_scale = {cost_scale:<11} # the largest cost that a step can have, for each constraint; more is refused
+reward_range = {reward_range:<9} # the least and the largest reward that a step can have; others are refused
+# initial = [0.5, 0.5, 0.0]           # chances of the first state; without it as in [logs], or all states alike
 
-[learner]                # `omdpd list` names them; with [logs] it may be left out
-name = "ProximalOMDPD.standard"
-z = 1.0                  # the safety dial
-
-# fallback = "safe.npz"               # a policy file, played while an update failed (put it above the tables)
-# drop_after = 86400.0                # seconds after which an episode that never ends is dropped
+{learner}
+# [shadow]                            # a second learner, which learns from the same episodes and plays nothing
+# name = "SafeStart"
 # [carry]                             # what was not spent may be spent later in the period
 # period = 30
 # most = 1.0
+{logs}"""
+OPTIONS = """\
+# fallback = "safe.npz"               # a policy file, played while an update failed
+# drop_after = 86400.0                # seconds after which an episode that never ends is dropped
+# snapshot_every = 5000               # episodes between snapshots
+
+"""
+LEARNER = """\
+[learner]                # `omdpd list` names them; with [logs] it may be left out: SafeStart
+name = "ProximalOMDPD.standard"
+z = 1.0                  # the safety dial
+"""
+LOGS = """\
 # [logs]                              # episodes from before: the first policy is planned with them
 # file = "logs.csv"
-# costs = ["cost"]
+# costs = ["cost"]                    # columns of the costs
+# columns = {{ episode = "week", state = "waiting", reward = "accepted", step = "slot" }}
 """
 
 
@@ -68,6 +85,7 @@ class SettingTable(msgspec.Struct, forbid_unknown_fields=True):
     reward_range: tuple[float, float] | None = None
     seed: int | None = None
     allowed: list[Any] | None = None
+    names: tuple[str, ...] | None = None
 
 
 class CarryTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -78,11 +96,11 @@ class CarryTable(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class LogsTable(msgspec.Struct, forbid_unknown_fields=True):
-    """A file of episodes from before; `columns` names those whose names are others."""
+    """A file of episodes from before; `columns` names those whose names are others, also as text: `episode=week`."""
 
     file: str
     costs: tuple[str, ...] = ("cost",)
-    columns: dict[str, str] = {}
+    columns: dict[str, str] | str = {}
     short: Short | None = None
 
 
@@ -93,6 +111,7 @@ class Description(msgspec.Struct, forbid_unknown_fields=True):
     learner: dict[str, Any] | None = None
     logs: LogsTable | None = None
     carry: CarryTable | None = None
+    shadow: dict[str, Any] | None = None
     fallback: str | None = None
     drop_after: float = 86400.0
     snapshot_every: int = 5000
@@ -111,21 +130,38 @@ def described(folder: Path) -> Description:
         raise InvalidInputError(f"{file}: {error}") from None
 
 
-def open_described(folder: Path, registry: Registry) -> Session:
-    """Open the session of a folder with the learner and the setting that its file says."""
-    said, file = described(folder), folder / DESCRIBED
+def open_described(folder: Path, registry: Registry, beside: Path | None = None) -> Session:
+    """Open the session of a folder with the learner and the setting that its file says.
+
+    Other files that it names are beside it, or in the folder `beside`.
+    """
+    said, file, place = described(folder), folder / DESCRIBED, beside or folder
     try:
         learner = None if said.learner is None else registry.parse("learners", said.learner).build()
-        fallback = None if said.fallback is None else Policy.load(folder / said.fallback)
+        fallback = None if said.fallback is None else Policy.load(place / said.fallback)
         carry = None if said.carry is None else Carry(said.carry.period, said.carry.most)
-        # A session that has begun keeps the logs it began with.
-        logs = None if (folder / "session.json").exists() else said.logs
+        # A session in which an episode has begun keeps the logs it began with; so does one whose file is gone.
+        logs = None if has_entries(folder) else said.logs
+        if logs is not None and (folder / "session.json").exists() and not (place / logs.file).exists():
+            logs = None
         return Session.open(
-            folder, learner, Setting(**msgspec.structs.asdict(said.setting)), said.snapshot_every,
-            logged=() if logs is None else _logged(folder, logs), fallback=fallback, carry=carry,
+            folder, learner, _setting(said), said.snapshot_every,
+            logged=() if logs is None else _logged(place, logs), fallback=fallback, carry=carry,
         )  # fmt: skip
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise InvalidInputError(f"{file}: {error}") from None
+
+
+def open_shadow(folder: Path, registry: Registry, session: Session) -> Session | None:
+    """The second learner that the file of a session names, with what it was told so far; None if it names none."""
+    said = described(folder)
+    if said.shadow is None:
+        return None
+    try:
+        learner = registry.parse("learners", said.shadow).build()
+        return Session.open(folder / "shadow", learner, session.setting, said.snapshot_every, logged=session.before)
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        raise InvalidInputError(f"{folder / DESCRIBED}, shadow: {error}") from None
 
 
 def folders_of(folder: Path) -> Mapping[str, Path]:
@@ -145,17 +181,62 @@ def folders_of(folder: Path) -> Mapping[str, Path]:
     return found
 
 
-def write_starter(folder: Path) -> Path:
+def starter(folder: Path) -> str:
+    """A description to begin with, of a small problem."""
+    sizes = {"horizon": 3, "n_states": 12, "n_actions": 3, "n_constraints": 1}
+    units = {"budget": [2.0], "cost_scale": [2.0], "reward_range": [0.0, 1.0]}
+    return _filled(folder, sizes | units, LEARNER, LOGS)
+
+
+def starter_from_logs(folder: Path, file: Path, log: Log, setting: Setting, columns: str) -> str:
+    """A description of a session that starts from logs, with ranges twice as wide as they show."""
+    share = np.asarray(setting.budget) / setting.horizon
+    low, high = float(log.rewards.min()), float(log.rewards.max())
+    sizes = {name: getattr(setting, name) for name in ("horizon", "n_states", "n_actions", "n_constraints")}
+    units = {
+        "budget": np.asarray(setting.budget).tolist(),
+        "cost_scale": np.maximum(2.0 * np.abs(log.costs).max(axis=1), share + 1e-9).round(9).tolist(),
+        "reward_range": [min(2.0 * low, 0.0), max(2.0 * high, min(2.0 * low, 0.0) + 1.0)],
+    }  # fmt: skip
+    named_ = ", ".join(f"{kind} = {_quoted(name)}" for kind, name in columns_of(columns).items())
+    short = f"short = {_quoted(log.short)}\n" if log.short else ""
+    where = _quoted(Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix())
+    costs = ", ".join(_quoted(name) for name in log.names)
+    logs = f"\n[logs]\nfile = {where}\ncosts = [{costs}]\ncolumns = {{ {named_} }}\n{short}"
+    return _filled(folder, sizes | units, "# No [learner]: SafeStart plays what the logs certify.", logs)
+
+
+def _filled(folder: Path, facts: Mapping[str, Any], learner: str, logs: str) -> str:
+    return STARTER.format(
+        folder=folder, options=OPTIONS, learner=learner, logs=logs.replace("{{", "{").replace("}}", "}"),
+        **{name: str(value) for name, value in facts.items()},
+    )  # fmt: skip
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def write_starter(folder: Path, text: str | None = None) -> Path:
     """Write a description to begin with; one that is there is left alone."""
     file = folder / DESCRIBED
     if file.exists():
         raise InvalidInputError(f"{file} is there already")
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, STARTER.format(folder=folder).encode())
+    write_atomically(file, (starter(folder) if text is None else text).encode())
     return file
+
+
+def _setting(said: Description) -> Setting:
+    """The setting, whose costs are called as in the logs unless it says otherwise."""
+    given = msgspec.structs.asdict(said.setting)
+    if said.logs is not None and given["names"] is None and len(said.logs.costs) == said.setting.n_constraints:
+        given["names"] = said.logs.costs
+    return Setting(**given)
 
 
 def _logged(folder: Path, said: LogsTable) -> Log:
     file = folder / said.file
-    log = named(READERS, file.suffix.lower(), "kind of log")(file, said.costs, **said.columns)
+    columns = columns_of(said.columns) if isinstance(said.columns, str) else said.columns
+    log = named(READERS, file.suffix.lower(), "kind of log")(file, said.costs, **columns)
     return log if said.short is None else log.with_short(said.short)

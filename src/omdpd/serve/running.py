@@ -11,9 +11,10 @@ from socket import socket as Socket
 from omdpd.experiments.registry import Registry
 from omdpd.report.connections import admitted, listening, run_bounded
 from omdpd.serve.app import Application
-from omdpd.serve.described import described, folders_of, open_described
+from omdpd.serve.described import described, folders_of, open_described, open_shadow
 from omdpd.serve.desk import Desk
 from omdpd.serve.reading import Look
+from omdpd.serve.status import belief_lines
 
 # Seconds after which a thread that works gives way to one that waits: an update must not make an action late.
 SWITCH_SECONDS = 0.0005
@@ -52,11 +53,17 @@ def serving(folder: Path, registry: Registry, place: Place) -> None:
                 session = open_described(path, registry)
                 session.warm_up()
                 desks[name] = Desk(name, session, described(path).drop_after)
+                if (shadow := open_shadow(path, registry, session)) is not None:
+                    desks[name].shadow = shadow
+                    shadow.lag()
+                    session.follow(shadow)
             sys.setswitchinterval(SWITCH_SECONDS)
             _run(desks, place, socket, "serving")
     finally:
         for desk in desks.values():
             desk.session.close()
+            if desk.shadow is not None:
+                desk.shadow.close()
 
 
 def _run(desks: Mapping[str, Desk], place: Place, socket: Socket, word: str) -> None:
@@ -64,5 +71,7 @@ def _run(desks: Mapping[str, Desk], place: Place, socket: Socket, word: str) -> 
     token = None if made is None else place.token or made
     application = Application(desks, token, hosts, place.rate)
     where = f"http://{hosts[0]}:{socket.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
-    print(f"{word} {', '.join(desks)} at {where}", flush=True)
+    print(f"{word} {', '.join(desks)} at {where}")
+    print(*(f"{name}: {line}" for name, desk in desks.items() for line in belief_lines(desk.status().belief)), sep="\n")
+    sys.stdout.flush()
     run_bounded(application, socket, PATIENCE)

@@ -15,6 +15,11 @@ where entries are episodes, are read and go on as 2.
 Every file names the session and is checksummed.  An entry is on disk before `append` returns.  A tail that was cut off
 by a crash was never acknowledged: it is dropped, and this is said.  Damage anywhere else means that something
 acknowledged is lost: it is refused, never skipped.  Only the process that opened the journal writes to it.
+
+A snapshot is written while entries go on.  From the moment that it is of, they are written to two logs, and are durable
+when both are synced, the old one first.  The old one counts until the snapshot is there to stay, and the new one from
+then on: so either has all that was acknowledged whenever the process or the machine stops.  A new log without its
+snapshot means nothing, as long as it counts nothing that the old one does not have.
 """
 
 from __future__ import annotations
@@ -24,8 +29,8 @@ import re
 import secrets
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -41,6 +46,7 @@ from omdpd.storage.atomic import (
     read_json,
     rename,
     sweep,
+    sync_folder,
     write_atomically,
 )
 from omdpd.storage.entries import Entry, decoded, encoded, stacked, tells_an_episode
@@ -61,6 +67,7 @@ from omdpd.storage.packing import Tree
 from omdpd.storage.sealed import SEALED, read_sealed, sealed_json
 
 MADE = re.compile(r"(state-\d{9,}\.npz|journal-\d{9,}\.log)")
+LOGS = re.compile(r"(history|journal)-\d{9,}\.log")
 # Policies that are kept to go back to.
 MOST_POLICIES = 50
 
@@ -74,6 +81,10 @@ class Kept(NamedTuple):
     books: dict[str, Any]
     arrays: Arrays
 
+
+# What a snapshot is of: episodes, the state's tree, the books, and the arrays of both.
+Shelved = tuple[int, Tree, Mapping[str, Any], Mapping[str, Any]]
+Turn = Callable[[], AbstractContextManager[None]]
 
 # Where a session's owner may say its learner and setting (`omdpd serve`), and what only a session makes.
 DESCRIBED, OURS = "session.toml", re.compile(r"snapshot\.json$|(state|journal|history|policy)-\d{9,}\.")
@@ -106,7 +117,7 @@ class Journal:
     """The files of one session; open from construction until `close`."""
 
     def __init__(self, path: Path, keeps_past: bool = True) -> None:
-        self._keeps_past = keeps_past
+        self.keeps_past = keeps_past
         self.path = path = path.absolute()  # wherever the process goes from here
         make_folder(path)
         self._lock = Lock(path / "lock")
@@ -116,7 +127,7 @@ class Journal:
                 "session has one owner"
             )
         self._session = ""
-        self._log: logs.Log | None = None
+        self._logs: tuple[logs.Log, ...] = ()  # the log that counts, and the one that will after a snapshot
         self._disk = threading.Lock()  # a log is not closed while it is synced
 
     def __reduce__(self) -> NoReturn:
@@ -124,9 +135,9 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the files and the lock; what is not, or no longer, one's own is left as it is."""
-        if self._log is not None:
-            self._log.close(tidy=self._lock.is_held)
-            self._log = None
+        for log in self._logs:
+            log.close(tidy=self._lock.is_held)
+        self._logs = ()
         self._lock.release()
 
     def claim(self, owner: Owner) -> None:
@@ -137,19 +148,26 @@ class Journal:
             self._session = secrets.token_hex(16)
             logs.begin(self.path / _log_name(0), self._session, 0)
             self._write_claim(owner)
-        elif owner.fingerprint not in (found.fingerprint, found.without_logs):
+        elif owner.fingerprint in (found.fingerprint, found.without_logs):
+            if found.journal < JOURNAL:
+                self._write_claim(owner)
+        elif not has_entries(self.path) and (not found.logged_sha256 or owner.facts["logged"] != NOTHING):
+            self._write_claim(owner)  # nothing was begun with what it said before
+        else:
             # Logs that were not given again are those of the folder.
             kept = {"logged": found.facts["logged"]} if found.logged_sha256 and owner.facts["logged"] == NOTHING else {}
             differs = difference(found.facts, {**owner.facts, **kept})
-            raise RecordError(f"{self.path} holds a session of another learner or setting: {differs}")
-        elif found.journal < JOURNAL:
-            self._write_claim(owner)
+            raise RecordError(
+                f"{self.path} holds a session of another learner or setting: {differs}; it has begun with those: begin "
+                "another in a new folder, or session.fork(folder, learner, setting) with all that was told"
+            )
 
     def _write_claim(self, owner: Owner) -> None:
         content: dict[str, Any] = {"fingerprint": owner.fingerprint, "facts": owner.facts, "journal": JOURNAL}
         if owner.logged:
             checksum = write_atomically(self.path / LOGGED, npz_of_arrays(stacked(owner.logged)))
             content |= {"without_logs": owner.without_logs, "logged_sha256": checksum, "start": owner.start}
+            content |= {"names": owner.names} if owner.names else {}
         write_atomically(self.path / "session.json", sealed_json(self._session, content))
 
     @property
@@ -180,25 +198,27 @@ class Journal:
 
     def entries(self, first: int) -> Iterator[tuple[Entry, int]]:
         """What was told since a snapshot of `first` entries, and where each entry ends in the log."""
-        file = self.path / _log_name(first)
-        self._refuse_later_logs(first)
-        for n, (entry, end) in enumerate(logs.read(file, first, self._session), first):
+        file, n = self.path / _log_name(first), first
+        for entry, end in logs.read(file, first, self._session):
             yield decoded(entry, f"{file}, entry {n}"), end
+            n += 1
+        self._refuse_later_logs(first, n)
 
     def past(self) -> Iterator[Entry]:
         """Everything that was ever told, from the logs before the snapshot on; refused where they are not kept."""
-        first = 0
-        for file in sorted(self.path.glob("history-*.log")):
-            if file.name != _log_name(first, "history"):
-                break
-            for entry, _ in logs.read(file, first, self._session):
-                yield decoded(entry, f"{file}, entry {first}")
-                first += 1
-        if not (self.path / _log_name(first)).exists():
-            raise RecordError(
-                f"{self.path} does not keep what it was told from entry {first} on, so it cannot be forked"
-            )
-        yield from (entry for entry, _ in self.entries(first))
+        files = {int(file.stem.split("-")[1]): file for file in self.path.glob("*-*.log") if LOGS.fullmatch(file.name)}
+        n, ends = 0, [*sorted(files)[1:], None]
+        for first, end in zip(sorted(files) or [-1], ends, strict=True):
+            if first != n:
+                raise RecordError(
+                    f"{self.path} does not keep what it was told from entry {n} on, so it cannot be forked"
+                )
+            # Where a snapshot was taken, two logs have the same entries.
+            for entry, _ in logs.read(files[first], first, self._session):
+                if n == end:
+                    break
+                yield decoded(entry, f"{files[first]}, entry {n}")
+                n += 1
 
     def replay(self, first: int) -> Iterator[Entry]:
         """What was told since a snapshot of `first` entries; then the journal is ready for more."""
@@ -206,11 +226,12 @@ class Journal:
         for entry, after in self.entries(first):
             yield entry
             n, end = n + 1, after
-        self._log = logs.reopened(self.path / _log_name(first), self._session, n, end)
+        log = logs.reopened(self.path / _log_name(first), self._session, n, end)
+        self._logs = (log,)
         self._sweep(first)
-        if self._log.cut_off:
+        if log.cut_off:
             warnings.warn(
-                f"{self._log.file} ended in an entry that was not written to its end when its process or the machine "
+                f"{log.file} ended in an entry that was not written to its end when its process or the machine "
                 f"stopped; it was never acknowledged and is dropped: the session goes on after {n} entries",
                 SessionWarning, stacklevel=3,
             )  # fmt: skip
@@ -222,50 +243,73 @@ class Journal:
         """
         if sync:
             self._lock.check()
-        assert self._log is not None, "a journal is replayed before it is written"
-        self._log.append(number, encoded(entry), sync)
+        content = encoded(entry)
+        self._counting.append(number, content, sync)
+        for following in self._logs[1:]:
+            try:
+                following.append(number, content, sync)
+            except BaseException:  # one has it and one has not, and nobody knows which will count
+                self._counting.broken = True
+                raise
+
+    @property
+    def _counting(self) -> logs.Log:
+        assert self._logs, "a journal is replayed before it is written"
+        return self._logs[0]
 
     def sync(self) -> None:
         """Make durable what was written."""
         with self._disk:
             self._lock.check()
-            assert self._log is not None, "a journal is replayed before it is written"
-            self._log.sync()
+            for log in self._logs:
+                log.sync()
 
-    def take_snapshot(self, episodes: int, tree: Tree, books: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-        """Keep the state and the books, begin a new log, and put the last one aside."""
+    def take_snapshot(self, captured: Callable[[], Shelved], turn: Turn = nullcontext) -> int:
+        """Keep the state and the books, begin a new log, and put the last one aside; how many episodes are kept.
+
+        What is captured is of one moment; entries may be appended all the while, except in a `turn`.
+        """
         self._lock.check()
-        assert self._log is not None, "a journal is replayed before it is written"
-        n = self._log.entries
-        name = f"state-{n:09d}.npz"
-        checksum = write_atomically(self.path / name, npz_of_arrays(dict(arrays)))
-        # The new log is there before the snapshot that needs it: one that is missing then means damage.
-        logs.begin(self.path / _log_name(n), self._session, n)
-        kept = {
-            "episodes": episodes,
-            "file": name,
-            "state_sha256": checksum,
-            "tree": tree,
-            "entries": n,
-            "books": books,
-        }
-        following = logs.Log(self.path / _log_name(n), n, logs.HEAD_SIZE)
+        old, beside = self._counting, self.path / f".journal.{secrets.token_hex(8)}.tmp"
+        logs.begin(beside, self._session, 0)
+        following, name = logs.Log(beside, 0, logs.HEAD_SIZE), ""
         try:
+            with turn():
+                episodes, tree, books, arrays = captured()
+                n = old.entries
+                following.begin_at(n)
+                self._logs = (old, following)
+            name = f"state-{n:09d}.npz"
+            kept = {"episodes": episodes, "file": name, "tree": tree, "entries": n, "books": books}
+            kept["state_sha256"] = write_atomically(self.path / name, npz_of_arrays(dict(arrays)))
+            with self._disk:
+                following.sync()
+                rename(beside, _log_name(n))
+                following.file = self.path / _log_name(n)
+            sync_folder(self.path)
+            # The new log is there before the snapshot that needs it: one that is missing then means damage.
             write_atomically(self.path / "snapshot.json", sealed_json(self._session, kept))
         except BaseException:
+            with turn():
+                self._logs = (old,)
             following.close(tidy=False)
             self._stop_if_replaced(name)
+            if not old.broken:
+                with suppress(OSError):
+                    following.file.unlink()
             raise
+        with turn():
+            self._logs = (following,)
         with self._disk:
-            self._log.close(tidy=True)
-            self._log = following
+            old.close(tidy=True)
         self._sweep(n)
+        return episodes
 
-    def keep_policy(self, name: str, table: Floats) -> None:
-        """Keep a policy under a name, to go back to it; of those after so many episodes, the newest."""
+    def keep_policy(self, name: str, table: Floats, used: Collection[str] = ()) -> None:
+        """Keep a policy under a name, to go back to it; of those after so many episodes, the newest and the `used`."""
         self._lock.check()
         write_atomically(self.path / f"policy-{name}.npz", npz_of_arrays({"policy": table}))
-        numbered = sorted(int(known) for known in self.policies() if known.isdecimal())
+        numbered = sorted(int(known) for known in self.policies() if known.isdecimal() and known not in used)
         for old in numbered[:-MOST_POLICIES]:
             with suppress(OSError):
                 (self.path / f"policy-{old}.npz").unlink()
@@ -288,13 +332,13 @@ class Journal:
             replaced = (read_json(self.path / "snapshot.json") or {}).get("file") == name
         except (RecordError, OSError):
             replaced = True
-        if replaced and self._log is not None:
-            self._log.broken = True
+        if replaced:
+            self._counting.broken = True
 
     def _sweep(self, first: int) -> None:
         """Put older logs aside, and remove what nothing names."""
         known = {_log_name(first), f"state-{first:09d}.npz"}
-        for file in self.path.glob("journal-*.log") if self._keeps_past else ():
+        for file in self.path.glob("journal-*.log") if self.keeps_past else ():
             if MADE.fullmatch(file.name) and file.name < _log_name(first) and not file.is_symlink():
                 with suppress(OSError):
                     rename(file, file.name.replace("journal", "history"))
@@ -313,11 +357,19 @@ class Journal:
                     "needs an empty folder, and an old one its session.json"
                 )
 
-    def _refuse_later_logs(self, first: int) -> None:
-        """A later log with entries in it means that the snapshot before it is lost; an empty one means nothing."""
+    def _refuse_later_logs(self, first: int, entries: int) -> None:
+        """A later log that counts more than the entries that are there means that the snapshot before it is lost."""
         for later in self.path.glob("journal-*.log"):
-            if MADE.fullmatch(later.name) and later.name > _log_name(first) and not logs.is_empty(later):
+            if not MADE.fullmatch(later.name) or later.name <= _log_name(first) or logs.is_empty(later):
+                continue
+            if (counted := logs.acknowledged(later, self._session)) is None or counted > entries:
                 raise RecordError(f"{later} is there, but the snapshot that it goes on from is missing")
+
+
+def has_entries(path: Path) -> bool:
+    """Whether anything was begun or told in the session of a folder."""
+    kept = any(not logs.is_empty(file) for file in path.glob("journal-*.log") if MADE.fullmatch(file.name))
+    return kept or (path / "snapshot.json").exists()
 
 
 def verify_session(path: Path) -> int:

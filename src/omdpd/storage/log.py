@@ -63,16 +63,17 @@ class Log:
         os.fsync(self._handle)
         self._count(entries)
 
+    def begin_at(self, entries: int) -> None:
+        """Say after how many entries it begins: of one that has none yet."""
+        self.entries = self._synced = entries
+        self._count(entries)
+
     def append(self, number: int, content: bytes, sync: bool = True) -> None:
         """Write the next entry; it is durable when this returns, and not there if this raises.
 
         Without `sync` it is durable with the next one that is synced.
         """
-        if self.broken or number != self.entries:
-            raise RecordError(
-                f"{self.file} takes no more updates: a write failed and could not be undone, or somebody else wrote; "
-                "open the session again"
-            )
+        self._check_sound(number == self.entries)
         if sync:
             self._check_place()
         entry = _framed(number, content)
@@ -95,6 +96,7 @@ class Log:
         After a failure nobody knows what is on the disk: nothing more is acknowledged until the log is opened again.
         """
         entries = self.entries
+        self._check_sound()
         self._check_place()
         try:
             os.fdatasync(self._handle)
@@ -112,6 +114,13 @@ class Log:
                 os.fsync(self._handle)
                 self._count(self.entries)
         os.close(self._handle)
+
+    def _check_sound(self, is_next: bool = True) -> None:
+        if self.broken or not is_next:
+            raise RecordError(
+                f"{self.file} takes no more updates: a write failed and could not be undone, or somebody else wrote; "
+                "open the session again"
+            )
 
     def _check_place(self) -> None:
         if not leads_to(self.file, self._handle):
@@ -186,6 +195,11 @@ def read(file: Path, first: int, session: str) -> Iterator[tuple[bytes, int]]:
             f"{file} holds {number} entries, but {counted} were acknowledged: it is damaged, or a copy that was "
             "not finished; take the whole file"
         )
+
+
+def acknowledged(file: Path, session: str) -> int | None:
+    """How many entries were counted when the log was last synced; None in one that has no count."""
+    return _start_of(read_bounded(file), file, session)[1]
 
 
 def is_empty(file: Path) -> bool:

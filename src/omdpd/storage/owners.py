@@ -29,13 +29,14 @@ LOGGED, NOTHING = "logged.npz", "nothing"
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, and its use."""
+    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, its use, names."""
 
     fingerprint: str
     without_logs: str
     facts: Facts
     logged: Sequence[Feedback] = ()
     start: str = ""
+    names: tuple[str, ...] = ()
 
 
 class Claim(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,6 +49,7 @@ class Claim(msgspec.Struct, forbid_unknown_fields=True):
     without_logs: str = ""  # where there were logs; so is the checksum of their file, and what was done with them
     logged_sha256: str = ""
     start: str = ""
+    names: tuple[str, ...] = ()  # of the costs in the logs
 
     def __post_init__(self) -> None:
         if self.journal not in READABLE:
@@ -56,8 +58,8 @@ class Claim(msgspec.Struct, forbid_unknown_fields=True):
             raise ValueError("it does not name its session")
 
 
-def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any] | None:
-    """The episodes that a session started from, as its learner saw them, and how it did; None if from none."""
+def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any, tuple[str, ...]] | None:
+    """The episodes that a session started from, as its learner saw them, how it did, and names; None if from none."""
     found = claim_of(path)
     if found is None or not found.logged_sha256:
         return None
@@ -67,7 +69,7 @@ def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any] | None:
         raise RecordError(f"{file} is damaged: its checksum is not the one that was written")
     stored = arrays_of_npz(content, str(file))
     rows = zip(*stored.values(), strict=True)
-    return tuple(feedback_of(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start
+    return tuple(feedback_of(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start, found.names
 
 
 def claim_of(path: Path) -> Claim | None:

@@ -73,14 +73,14 @@ def unpack(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], classes: Mapp
 
 
 # Arrays of so few numbers (budgets, scales) are said whole.
-FEW = 4
+FEW = 12
 
 
 def in_words(tree: Tree, arrays: Mapping[str, np.ndarray[Any, Any]], name: str) -> dict[str, str]:
     """Every entry of a packed value in words, by its name; a long array by its shape and a checksum.
 
-    >>> in_words(*pack((1, np.zeros(2), np.zeros(5))), "it")
-    {'it[0]': '1', 'it[1]': '[0.0, 0.0]', 'it[2]': 'an array of shape (5,) (2c34ce1df2)'}
+    >>> in_words(*pack((1, np.zeros(2), np.zeros(50))), "it")
+    {'it[0]': '1', 'it[1]': '[0.0, 0.0]', 'it[2]': 'an array of shape (50,) (7a12e56136)'}
     """
     if isinstance(tree, list):
         inner = [(f"{name}[{i}]", item) for i, item in enumerate(tree)]

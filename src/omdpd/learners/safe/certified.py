@@ -23,8 +23,8 @@ from omdpd.solvers.columns import Problem, best_mixture
 
 # Rounds that add cuts, and then rounds that only lower budgets by the margin of the last plan (and a little).
 ROUNDS, LOWERING, EXTRA = 5, 15, 1.03
-# A plan is within its budget up to this share of a standard error, and one that gains a smaller share is no news.
-SLACK, NEWS = 0.02, 0.02
+# Plans are aimed below their budgets by this share of a standard error, and one that gains a smaller share is no news.
+AIM, NEWS = 0.02, 0.02
 # How the program is solved: its value need not be known better than its tables are.
 ACCURACY = 1e-5
 # Halves by fold, each of which has two folds in common with every other.
@@ -68,7 +68,7 @@ def judged(model: Supported, policy: Floats, budget: Floats, margin: Margin, slo
     totals = model.totals(q)
     errors, slope = model.errors(policy, q, slopes)
     upper = totals[1:] + (margin.flattery[1:] + margin.z) * errors[1:]
-    ok = bool((upper <= budget + SLACK * errors[1:]).all())
+    ok = bool((upper <= budget).all())
     low = float(totals[0] - margin.flattery[0] * errors[0])
     return Judged(policy, q, totals, errors, low, upper, ok, slope)
 
@@ -78,7 +78,7 @@ def certified_plan(model: Supported, baseline: Floats, budget: Floats, margin: M
 
     `baseline` (H, S, A) is what is played in states that were never seen.
     """
-    weights = np.r_[margin.flattery[0], margin.flattery[1:] + margin.z]
+    weights = np.r_[margin.flattery[0], margin.flattery[1:] + margin.z + AIM]
     goal, cuts, level, best = model.tables[0], [*model.tables[1:]], list(budget), None
     for round_ in range(ROUNDS + LOWERING):
         found = _program(model, goal, cuts, level)

@@ -67,16 +67,23 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     met = Sums(past.visits, past.reward_sum, past.reward_squares, past.reward_score, d.stationary)
     write_reward(
         Tables(z.H, z.S, z.A, s.kernel), Errors(s.own, s.common),
-        Own(
-            past.visits, past.reward_sum, past.cost_sum[:n_costs], Tables(z.H, z.S, z.A, past.transitions),
-            sum_of_vector(past.visits) / z.H, E, d.persistence,
-        ),
-        expected_reward(where, met, d.persistence, E), cost_noise, Charged(prices, s.tables), d.exploration, s.reward,
+        own_of(d, z, s), expected_reward(where, met, d.persistence, E), cost_noise, Charged(prices, s.tables),
+        d.exploration, s.reward,
     )  # fmt: skip
     if d.bandit:
         return write_estimated_hinges(d, z, s, noise, own, common)
     useless = margin_is_useless(has_overflowed(d, s), s.account[NOVELTY])
     return write_revealed_hinges(d, z, s, useless, s.policy, s.tables, s.hinge_weights)
+
+
+@glue
+def own_of(d: Dials, z: Sizes, s: Parts) -> Own:
+    """What every row has seen itself."""
+    return Own(
+        s.past.visits, s.past.reward_sum, s.past.cost_sum[: z.I if d.bandit else 0],
+        Tables(z.H, z.S, z.A, s.past.transitions), sum_of_vector(s.past.visits) / z.H, s.past.visits.size,
+        d.persistence,
+    )  # fmt: skip
 
 
 @glue

@@ -48,26 +48,51 @@ function table(belief) {
   return made("table", {}, made("thead", {}, cells(head, "th")), made("tbody", {}, ...rows.map((row) => cells(row, "td"))));
 }
 
+// Docs have the same sentences.
+const DOUBTS = [
+  "The world has changed since the episodes that the forecast is made of; an alarm rings late, and for small changes never.",
+  "Episodes begin in other states than those did.",
+  "States, costs or rewards go beyond what the setting declares: they are refused, and nothing is learnt from them.",
+  "Many steps of the policy are on pairs of state and action that were tried a few times or never.",
+  "The budget has just changed: only a learner with a forecast has planned for it.",
+  "Expected means on average over many episodes: a single one varies much more than its interval says.",
+];
+
+function policyTable(rows) {
+  const cells = (row, tag) => made("tr", {}, ...row.map((text, i) => made(tag, i ? { class: "number" } : {}, text)));
+  const head = ["state", ...rows[0].map((_, a) => `action ${a}`)];
+  const body = rows.map((row, s) => cells([String(s), ...row.map((x) => `${Math.round(100 * x)} %`)], "td"));
+  return made("details", {}, made("summary", {}, "The policy in force: chances of actions in the first step (GET /policy has all)"),
+    made("table", {}, made("thead", {}, cells(head, "th")), made("tbody", {}, ...body)));
+}
+
 function card(name, s) {
   const recent = s.recent, charts = made("div", { class: "pair" });
   if (recent.length) {
     charts.append(chart("reward of an episode", recent.map((e) => e.reward)));
     s.budget.forEach((_, i) => {
-      charts.append(chart(`cost ${i} of an episode`, recent.map((e) => e.costs[i]), recent.map((e) => e.budget[i])));
+      charts.append(chart(`${s.names[i]} of an episode`, recent.map((e) => e.costs[i]), recent.map((e) => e.budget[i])));
     });
   }
   const warnings = s.alarms.filter((a) => a.rings).map((a) => `Alarm. ${a.words}.`);
+  if (s.belief.warning) warnings.push(s.belief.warning);
   if (s.unsure) warnings.push(`The last update failed: ${s.unsure}`);
   const facts = made("dl", { class: "facts" },
     fact("episodes", s.ended), fact("open", s.open), fact("dropped", s.dropped), fact("cut", s.cut),
     fact("to be learnt from", s.waiting), fact("mean reward", mean(s.reward, s.ended)),
-    ...s.spent.map((x, i) => fact(`mean cost ${i} (budget)`, `${mean(x, s.ended)} (${mean(s.allowed[i], s.ended)})`)),
-    fact("violation in all", short(s.violation)), fact("weight", short(s.weight)), fact("plays", s.policy));
+    ...s.spent.map((x, i) => fact(`mean ${s.names[i]} (budget)`, `${mean(x, s.ended)} (${mean(s.allowed[i], s.ended)})`)),
+    fact("violation in all", short(s.violation)), ...(s.weight === null ? [] : [fact("penalty weight", short(s.weight))]),
+    ...(s.loss === null ? [] : [fact("can lose at most", short(s.loss))]), fact("plays", s.plays));
   const quiet = s.alarms.filter((a) => !a.rings).map((a) => made("li", {}, a.words));
   return made("section", { class: "card" }, made("h2", {}, `${name}: ${s.learner}`),
     ...warnings.map((text) => made("p", { class: "warn", role: "alert" }, text)), facts, charts,
     made("h3", {}, "What is believed of the policy in force"), made("p", {}, s.belief.words),
     ...(s.belief.amounts.length ? [table(s.belief)] : []),
+    ...s.belief.notes.map((text) => made("p", { class: "quiet" }, text)),
+    ...(s.first_step.length ? [policyTable(s.first_step)] : []),
+    made("details", {}, made("summary", {}, "When not to believe it"), made("ul", {}, ...DOUBTS.map((text) => made("li", {}, text)))),
+    ...(s.shadow ? [made("h3", {}, "What the shadow would earn and cost"), made("p", {}, s.shadow.words)] : []),
+    ...(s.shadow?.amounts.length ? [table(s.shadow)] : []),
     made("h3", {}, "Alarms that are quiet"), made("ul", { class: "quiet" }, ...quiet));
 }
 
