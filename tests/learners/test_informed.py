@@ -16,7 +16,7 @@ H, S, A = 3, 2, 2
 
 
 def told(cmdp):
-    return Informed(cmdp.transition, cmdp.excess)
+    return Informed(transition=cmdp.transition, tables=cmdp.excess)
 
 
 def test_the_index_is_mean_and_deviation_of_a_posterior_that_grows_where_visits_are_few():
@@ -56,4 +56,4 @@ def test_it_wins_nothing_and_refuses_what_does_not_fit():
     with pytest.raises(InvalidInputError, match="must be given the model"):
         Informed().init(cmdp.setting(5, "bandit"))
     with pytest.raises(InvalidInputError, match="do not fit"):
-        Informed(np.ones((1, 1, 1, 1)), np.ones((1, 1, 1, 1))).init(cmdp.setting(5, "bandit"))
+        Informed(transition=np.ones((1, 1, 1, 1)), tables=np.ones((1, 1, 1, 1))).init(cmdp.setting(5, "bandit"))

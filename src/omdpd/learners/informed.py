@@ -17,6 +17,7 @@ import numpy as np
 from omdpd.beliefs.memory import TableMemory
 from omdpd.learners.protocol import Card
 from omdpd.learners.replanned import Program, Remembering, Replanned, remembered
+from omdpd.learners.settings import given
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.regions import Box
@@ -32,8 +33,8 @@ class Informed(Replanned[Remembering]):
     Without them it refuses to start; a run hands them over (`omdpd.play.scene.with_known_facts`).
     """
 
-    transition: Floats | None = None
-    tables: Floats | None = None
+    transition: Floats | None = given(None)
+    tables: Floats | None = given(None)
 
     card = Card(
         "kernel and costs given, rewards by an index that knows their prior", ("bandit", "full"), "none proved",

@@ -83,7 +83,7 @@ def with_known_facts(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learne
             raise InvalidInputError("Oracle is told mean costs, but this nature picks its tables: pass them in Python")
         return Oracle(cmdp.transition if written_out(cmdp.shape) else cmdp.laws, cmdp.reward, cmdp.excess)
     if isinstance(learner, Informed) and learner.transition is None:
-        return Informed(cmdp.transition, cmdp.excess)
+        return Informed(transition=cmdp.transition, tables=cmdp.excess)
     if isinstance(getattr(learner, "estimator", None), ModelToBeGiven):
         return replace(learner, estimator=_known_model(cmdp, feedback))
     settings: set[str] = {field.name for field in fields(learner)} if is_dataclass(learner) else set()
