@@ -4,7 +4,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from omdpd import CMDP, Uniform
+from omdpd import CMDP, Uniform, plot
 from omdpd.gym import Agent, Task, plot_learned
 from omdpd.gym.env import CMDPEnv
 from omdpd.learners import OptPessPrimalDual
@@ -202,5 +202,9 @@ def test_an_agent_is_drawn_without_a_line_for_no_budget():
     names = lambda figure: [text.get_text() for text in figure.axes[1].get_legend().get_texts()]  # noqa: E731
     assert names(free.plot()) == ["one episode", "mean of the last 1"]
     assert names(plot_learned(limited)) == ["one episode", "mean of the last 1", "budget"]
+    assert names(limited.learned.plot()) == names(limited.plot()) == names(plot_learned(limited))
+    for each in (limited, limited.learned):
+        with pytest.raises(InvalidInputError, match="draws itself: call its own plot"):
+            plot(each)
     with pytest.raises(InvalidInputError, match="call learn first"):
         plot_learned(Agent(Priced(), horizon=4))

@@ -199,6 +199,17 @@ def test_an_episode_that_was_written_but_not_learnt_from_is_played_again(tmp_pat
         call()
 
 
+@pytest.mark.parametrize("other", [{"budget": 2.0}, {"reward_range": (0.0, 30.0)}, {"cost_scale": 3.0}])
+def test_a_checkpoint_goes_on_in_its_own_units_alone(tmp_path, other):
+    base = {"budget": 1.0, "state_of": BINS, "checkpoint": tmp_path, **RIGHT}
+    learn(Slide(), Uniform(), 2, 8, **base)
+    with pytest.raises(InvalidInputError, match=f"was begun with {next(iter(other))} .*take another folder"):
+        learn(Slide(), Uniform(), 4, 8, **(base | other))
+    (tmp_path / "task.json").write_text("{")
+    with pytest.raises(RecordError, match=r"task\.json is damaged"):
+        learn(Slide(), Uniform(), 4, 8, **base)
+
+
 def test_learning_starts_from_logs_in_the_environments_units(tmp_path):
     """A log of an environment's own cells is what a task that played them would have told."""
     task = Task(Slide(), 8, 5.0, state_of=BINS, **RIGHT)

@@ -2,6 +2,7 @@
 
     <folder>/session/      the learner (`Session.open`): every update is on disk before the next episode
     <folder>/returns.csv   episode, reward, length and costs of every episode played
+    <folder>/task.json     the units that the learner is told them in: budget, range of rewards, scale of costs
 
 A line is written before its update, so there are never fewer lines than updates; one line more is an episode that was
 played and not learnt from, and is dropped.
@@ -10,6 +11,7 @@ played and not learnt from, and is dropped.
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +19,16 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from omdpd.gym.episode import Episode
+from omdpd.gym.task import Task
 from omdpd.learners.protocol import Learner
 from omdpd.play.session import Session
 from omdpd.play.start import Start
-from omdpd.problem.setting import Feedback, Setting
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.setting import Feedback
 from omdpd.storage.atomic import RecordError, make_folder, read_bounded, write_atomically
 
 # A line per episode: the numbers as Python writes them, which reads them back to the last bit.
-FILE = "returns.csv"
+FILE, UNITS = "returns.csv", "task.json"
 
 
 @dataclass(frozen=True)
@@ -75,16 +79,35 @@ class Returns:
 
 
 def opened_checkpoint(
-    folder: Path, learner: Learner[Any] | None, setting: Setting, logged: Sequence[Feedback], start: Start
+    folder: Path, learner: Learner[Any] | None, task: Task, n_episodes: int, logged: Sequence[Feedback], start: Start
 ) -> tuple[Session, Returns]:
     """The session of a folder and the returns so far; both are new where there is nothing yet."""
+    setting = task.setting(n_episodes)
     make_folder(folder)
+    _same_units(folder / UNITS, task)
     session = Session.open(folder / "session", learner, setting, logged=logged, start=start)
     try:
         return session, Returns(folder, session.episodes, setting.n_constraints)
     except BaseException:
         session.close()
         raise
+
+
+def _same_units(file: Path, task: Task) -> None:
+    """Refuse to go on in other units than those that a folder was begun with."""
+    now = {"budget": task.limits.tolist(), "reward_range": [*task.reward_range], "cost_scale": task.scale.tolist()}
+    if not file.exists():
+        write_atomically(file, json.dumps(now).encode())
+        return
+    try:
+        before = dict(json.loads(read_bounded(file)))
+    except (ValueError, TypeError) as error:
+        raise RecordError(f"{file} is damaged: {error}") from None
+    for name, value in now.items():
+        if before.get(name) != value:
+            raise InvalidInputError(
+                f"{file.parent} was begun with {name} {before.get(name)}, not {value}: take another folder"
+            )
 
 
 def _line(k: int, found: Return) -> str:

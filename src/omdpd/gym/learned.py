@@ -98,6 +98,10 @@ class Learned:
             np.array([e.length for e in played], dtype=np.int64), task.limits,
         )  # fmt: skip
 
+    def plot(self, file: str | Path | None = None, title: str = "") -> Figure:
+        """Draw reward and costs of the episodes (`plot_learned`)."""
+        return plot_learned(self, file, title)
+
     def save(self, file: str | Path) -> Path:
         """Keep policy and returns in an ``.npz`` file, whole or not at all."""
         file = Path(file)

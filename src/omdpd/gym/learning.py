@@ -104,7 +104,7 @@ def learn(
         if checkpoint is None:
             session = Session(learner, setting, logged=before, start=start)
         else:
-            session, kept = opened_checkpoint(Path(checkpoint), learner, setting, before, start)
+            session, kept = opened_checkpoint(Path(checkpoint), learner, task, n_episodes, before, start)
         try:
             returns = [] if kept is None else list(kept.kept)
             for k, episode in played(task, session, range(session.episodes, n_episodes), seed, kept):
@@ -149,7 +149,8 @@ def learn_by_context(
     whole_number("seed", seed, 0)
     for k in range(positive_integer("n_episodes", n_episodes)):
         rng, env_seed = episode_seeds(seed, k)
-        observation, info = reset(task.env, env_seed)
+        with during(f"episode {k + 1}"):
+            observation, info = reset(task.env, env_seed)
         c = _context(context_of, observation)
         if not 0 <= c < n_contexts:
             raise InvalidInputError(

@@ -180,6 +180,8 @@ def plot(
     seeds on.  ``spread="seeds"`` draws every seed as a thin line, ``spread="quantiles"`` the median over seeds with the
     10 % and 90 % quantiles.
     """
+    if callable(getattr(histories, "plot", None)):
+        raise InvalidInputError(f"{type(histories).__name__} draws itself: call its own plot()")
     if isinstance(histories, Policy | Monitor):
         figure = draw_policy(histories) if isinstance(histories, Policy) else draw_monitor(histories)
         if title:
