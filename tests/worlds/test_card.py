@@ -1,11 +1,14 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from benchmarks.planning_ties import KINDS, faults, tied_problem
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP, Labels
+from omdpd.problem.laws import laws_of_entries
 from omdpd.worlds import cyclic, paradox, queue, streaming
-from omdpd.worlds.card import problem_card, safe_plan, slater_gap
+from omdpd.worlds.card import bytes_to_solve, problem_card, safe_plan, slater_gap
 
 STAY = np.eye(2)[:, None].repeat(2, axis=1)  # two states that are never left, two actions
 
@@ -166,3 +169,34 @@ def test_constraints_without_a_limit_have_no_part_in_the_slater_gap(unit):
     free = three.with_budget(None)
     assert free.solve().slater_gap == np.inf
     assert not any("Slater" in line for line in (*free.solve().lines(), *problem_card(free).lines()))
+
+
+def large(n_states, n_successors, **end):
+    """Random laws of two actions, dense where every state follows."""
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.arange(2 * n_states), n_successors)
+    dense = n_successors == n_states
+    following = np.tile(np.arange(n_states), 2 * n_states) if dense else rng.integers(0, n_states, len(rows))
+    chances = rng.dirichlet(np.ones(n_successors), 2 * n_states).ravel()
+    laws = laws_of_entries(rows, following, chances, (end.get("horizon", 1), n_states, 2))
+    table = rng.random((2, n_states, 2))
+    p = laws.expand()[0] if dense else laws
+    steps = {"horizon": 4.0, "discount": 10.0}.get(next(iter(end)), 1.0)
+    return CMDP.from_arrays(p, table[0], table[1], 0.45 * steps, **end)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "end"),
+    [
+        ((400, 400), {"horizon": 4}), ((40_000, 3), {"horizon": 4}), ((10_000, 5), {"discount": 0.9}),
+        ((10_000, 5), {"criterion": "average"}),
+    ],
+)  # fmt: skip
+def test_what_a_solution_takes_is_known_before_within_a_factor_of_two(sizes, end):
+    cmdp = large(*sizes, **end)
+    cmdp.solve()
+    tracemalloc.start()
+    cmdp.solve()
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken / 2.0 < bytes_to_solve(cmdp) < taken * 2.0

@@ -18,6 +18,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.laws import DenseLaws
 from omdpd.problem.machine_memory import refuse_beyond_memory
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.tables import limit_name, long_run_name, wide
@@ -150,10 +151,8 @@ ROUNDING = 1e-12
 def problem_card(cmdp: CMDP) -> ProblemCard:
     """Solve a problem and describe it; one that does not fit into this machine is refused before."""
     H, S, A = cmdp.shape
-    n = max(len(once(cmdp.reward)), len(once(cmdp.cost[0])))
-    n_bytes = 8.0 * (3 + 3 * cmdp.n_constraints) * n * S * A + min(2.0 * H * S * code_type(A).itemsize, 2.0 * MAX_HELD)
     what = f"solving a problem of {S} states, {A} actions and {H} steps"
-    refuse_beyond_memory(what, n_bytes, "lump states together, or shorten the horizon")
+    refuse_beyond_memory(what, bytes_to_solve(cmdp), "lump states together, or shorten the horizon")
     known, scale = study(planned(cmdp, cmdp.excess, never_paid(cmdp))), cmdp.cost_scale
     plan = known.mixture
     prices = known.prices if plan.feasible else plan.prices
@@ -176,6 +175,17 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
         natural_value(cmdp, plan.value) if plan.feasible else None, natural_value(cmdp, known.free.value), constraints,
         () if cmdp.scenarios is None else cmdp.scenarios.names, scenario_value(cmdp), known, cmdp.discount,
     )  # fmt: skip
+
+
+def bytes_to_solve(cmdp: CMDP) -> float:
+    """About how much memory a solution takes besides the problem itself, true within a factor of two."""
+    (H, S, A), n = cmdp.shape, max(len(once(cmdp.reward)), len(once(cmdp.cost[0])))
+    found = 8.0 * (3 + 3 * cmdp.n_constraints) * n * S * A + min(2.0 * H * S * code_type(A).itemsize, 2.0 * MAX_HELD)
+    if isinstance(cmdp.laws, DenseLaws):  # they are listed
+        found += 28.0 * cmdp.laws.n_entries
+    if cmdp.discount is not None:  # chains, and tables of what follows an action
+        found += 24.0 * cmdp.laws.n_entries + 8.0 * (6 * S * A + 20 * S)
+    return found
 
 
 def facts_of(cmdp: CMDP) -> Facts:
