@@ -22,8 +22,8 @@ import numpy.typing as npt
 from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, expected, inner, policy_table
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.solvers.chains import occupancy_in_the_long_run
 from omdpd.solvers.columns import evaluated
-from omdpd.solvers.long_run import occupancy_in_the_long_run
 from omdpd.solvers.packed import Packed
 from omdpd.solvers.sweeps import occupancy_under, once
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically

@@ -19,7 +19,7 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.tables import limit_name
-from omdpd.solvers.long_run import chain_of, closed_classes
+from omdpd.solvers.chains import chain_of, closed_classes
 from omdpd.solvers.planning import Study
 from omdpd.worlds.card import ProblemCard, natural_value, problem_card
 
