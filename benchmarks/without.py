@@ -22,7 +22,7 @@ from omdpd.beliefs import rules
 from omdpd.jit.decorators import glue
 from omdpd.learners import PlanLP, ProximalOMDPD
 
-BASE = "as it comes"
+BASE = "default settings"
 Standard = ProximalOMDPD.standard
 DIALS: dict[str, Callable[[], Any]] = {
     BASE: Standard,
