@@ -32,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
@@ -214,7 +215,7 @@ def tells(client):
 def flow(place, rate, seconds, late, seed=0):
     """Episodes that begin at random, so many that `rate` requests to act come a second; how late answers are."""
     rng, chosen = random.Random(seed), selectors.DefaultSelector()
-    free = [Line(place, None) for _ in range(CONNECTIONS)]
+    free = deque(Line(place, None) for _ in range(CONNECTIONS))  # the one that rested longest is next: none is closed
     for line in free:
         chosen.register(line.socket, selectors.EVENT_READ, line)
     due, at, k, start = [], 0.0, 0, time.perf_counter() + 0.2
@@ -226,7 +227,7 @@ def flow(place, rate, seconds, late, seed=0):
     while due or len(free) < len(lines):
         wait = due[0][0] - time.perf_counter() if due and free else 1.0
         if wait <= 0.0:
-            line = free.pop()
+            line = free.popleft()
             line.asked, line.number, line.script, (line.kind, wanted) = heapq.heappop(due)
             line.socket.sendall(wanted)
         elif wait < 0.002:  # finer than the system waits
@@ -262,7 +263,7 @@ def loaded(names, run, learner):
     root = Path(tempfile.mkdtemp(prefix="serving-"))
     print(f"{os.cpu_count()} cores, load of the machine before: {os.getloadavg()[0]:.2f}\n")
     print(
-        "| load | acts/s | tells/s | ms, half of the acts | 99 % | 99.9 % | us of CPU a request | cores | waited for one |"
+        "| load | acts/s | tells/s | ms, half of the acts | 99 % | 99.9 % | CPU us a request | cores | waited for one |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for k, name in enumerate(names):
