@@ -397,12 +397,13 @@ class Session:
             raise InvalidInputError("a session in memory does not keep what it was told: open one in a folder")
         if other.episodes >= self.episodes:
             return
-        for item in islice(self._told(self._journal), other.episodes, None):
-            if isinstance(item, Whole):
-                other.update(_in_units(self.setting, item.feedback))
-            else:
-                other.take_over(item)
-                other.learn_next()
+        with self._keeping.taken():  # no snapshot moves what is read
+            for item in islice(self._told(self._journal), other.episodes, None):
+                if isinstance(item, Whole):
+                    other.update(_in_units(self.setting, item.feedback))
+                else:
+                    other.take_over(item)
+                    other.learn_next()
 
     def _told(self, journal: Journal) -> Iterator[Whole | Ended]:
         """Every episode that has ended, in the order of the journal."""
