@@ -22,6 +22,7 @@ from omdpd import (
     verdict_from_logs,
 )
 from omdpd.cli.main import app
+from omdpd.play.identity import fingerprint_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -301,3 +302,10 @@ def _repeated(log, n):
     starts = np.r_[0, np.cumsum(np.tile(log.lengths, n))]
     once = {name: np.tile(getattr(log, name), n) for name in ("states", "actions", "rewards", "propensities")}
     return once | {"starts": starts, "costs": np.tile(log.costs, (1, n))}
+
+
+@pytest.mark.parametrize("n_states", [6, 7, 13])
+def test_names_do_not_change_whose_session_it_is(n_states):
+    """Not even where the uniform law of so many states changes by rounding when it is scaled to one again."""
+    plain, named = (Setting(2, n_states, 2, budget=1.0, names=names) for names in (None, ("money",)))
+    assert fingerprint_of(SafeStart(), plain) == fingerprint_of(SafeStart(), named)
