@@ -6,7 +6,9 @@
     python -m benchmarks.serving order --clients 64 --episodes 10000  # delays, duplicates, disorder: the same bits?
 
 The server is a process of its own, on this machine; so are the clients, one process that keeps a connection each.
-Numbers depend on what else the machine does: its load is printed with them, and what the server itself used.
+Numbers depend on what else the machine does: its load is printed with them, what the server itself used, and for which
+share of the time it could have answered and had to wait for a core.  Where that is not nearly zero, times are those of
+the machine and not of the server.
 
 With `most` a client asks again as soon as it is answered, so the server is full and answers wait in line: this measures
 acts a second, and not how late one is.  With `late` episodes begin at random times at a rate that is told, and their
@@ -30,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,6 +77,10 @@ class Server:
         """Seconds of CPU time that it used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def waited(self):
+        """Seconds that its first thread, which answers, waited for a core: others had them."""
+        return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1]) / 1e9
 
     def kill(self):
         """End it as a crash does."""
@@ -208,7 +215,7 @@ def tells(client):
 def flow(place, rate, seconds, late, seed=0):
     """Episodes that begin at random, so many that `rate` requests to act come a second; how late answers are."""
     rng, chosen = random.Random(seed), selectors.DefaultSelector()
-    free = [Line(place, None) for _ in range(CONNECTIONS)]
+    free = deque(Line(place, None) for _ in range(CONNECTIONS))  # the one that rested longest is next: none is closed
     for line in free:
         chosen.register(line.socket, selectors.EVENT_READ, line)
     due, at, k, start = [], 0.0, 0, time.perf_counter() + 0.2
@@ -220,7 +227,7 @@ def flow(place, rate, seconds, late, seed=0):
     while due or len(free) < len(lines):
         wait = due[0][0] - time.perf_counter() if due and free else 1.0
         if wait <= 0.0:
-            line = free.pop()
+            line = free.popleft()
             line.asked, line.number, line.script, (line.kind, wanted) = heapq.heappop(due)
             line.socket.sendall(wanted)
         elif wait < 0.002:  # finer than the system waits
@@ -239,28 +246,33 @@ def flow(place, rate, seconds, late, seed=0):
     chosen.close()
 
 
-def row(name, late, wall, used):
+def row(name, late, wall, used, waited):
     """One line of a table: acts and tells a second, and how late acts are."""
     ranked = sorted(late.get("act") or late["tell"])
     at = [1e3 * ranked[min(int(q * len(ranked)), len(ranked) - 1)] for q in (0.5, 0.99, 0.999)]
     rates = " | ".join(f"{len(late.get(kind, ())) / wall:.0f}" for kind in ("act", "tell"))
     times = " | ".join(f"{each:.2f}" for each in at)
-    print(f"| {name} | {rates} | {times} | {1e6 * used / sum(map(len, late.values())):.0f} | {used / wall:.2f} |")
+    print(
+        f"| {name} | {rates} | {times} | {1e6 * used / sum(map(len, late.values())):.0f} | {used / wall:.2f} | "
+        f"{waited / wall:.2f} |"
+    )
 
 
 def loaded(names, run, learner):
     """A table with a new server for every row; `run` gives it its load."""
     root = Path(tempfile.mkdtemp(prefix="serving-"))
     print(f"{os.cpu_count()} cores, load of the machine before: {os.getloadavg()[0]:.2f}\n")
-    print("| load | acts/s | tells/s | ms, half of the acts | 99 % | 99.9 % | us of CPU a request | cores |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| load | acts/s | tells/s | ms, half of the acts | 99 % | 99.9 % | CPU us a request | cores | waited for one |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for k, name in enumerate(names):
         server, late = Server(made(root / f"load-{k}", learner)), {}
         try:
             drive(server.place, [episodes(99, random.Random(99), n=20)])
-            used, began = server.cpu(), time.perf_counter()
+            used, waited, began = server.cpu(), server.waited(), time.perf_counter()
             run(name, server.place, late)
-            row(name, late, time.perf_counter() - began, server.cpu() - used)
+            row(name, late, time.perf_counter() - began, server.cpu() - used, server.waited() - waited)
         finally:
             server.kill()
     print(f"\nload of the machine after: {os.getloadavg()[0]:.2f}")

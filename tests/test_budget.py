@@ -35,46 +35,50 @@ BUDGETS = {
 }
 # Rooms that are still above: lines of code, and why.
 ABOVE = {
-    ("problem",): (1370, "allowed actions, also for learners, and budgets that are spent are new"),
+    ("problem",): (1450, "allowed actions, also for learners, and budgets that are spent, also by chance, are new"),
     ("solvers",): (
-        6290,
-        "long-run averages and packed plans are new; steps on boxes, kernels and graphs share little of their Newton",
+        6510,
+        "long-run averages, packed plans and hard limits are new; steps on boxes, kernels and graphs share little",
     ),
     ("storage",): (
-        1585,
-        "entries of a session beside its episodes, logs that are synced apart, and snapshots beside entries that go on "
-        "are new; a run folder is one class",
+        1590,
+        "entries of a session beside its episodes, logs that are synced apart or grow while a snapshot is written, and "
+        "finished runs held against their plugin's content are new; a run folder is one class",
     ),
-    ("beliefs",): (1940, "tables and graphs count and estimate apart; the bonus of 0.2 can still be asked for"),
+    ("beliefs",): (
+        1980,
+        "tables and graphs count and estimate apart; the bonus of 0.2 can be asked for; a bound of loss is new",
+    ),
     ("learners",): (
-        5480,
-        "safe learners, masks, four rivals and options that others published are new; a rival is more than its method",
+        5650,
+        "safe learners, masks, four rivals, a reference and options that others published are new",
     ),
-    ("worlds", "natures"): (1990, "models that others wrote, with the names of their states, are new"),
+    ("worlds", "natures"): (2050, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
-        4020,
+        4040,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (
-        2620,
+        2660,
         "names from files, packages and plugins are one registry; the tuner narrows down in stages",
-    ),
-    ("report",): (
-        3105,
-        "the page and the figures say the same things in two languages; figures by episode are new, and connections "
-        "that are read fast, of two kinds",
     ),
     ("serve",): (
         900,
-        "a description from options, a forecast at the start, and a look at an open session came on top",
+        "a description from options, a forecast at the start, and a look at an open session came on top, and"
+        " and a shadow that is served",
+    ),
+    ("report",): (
+        3220,
+        "the page and the figures say the same things in two languages; figures by episode are new, and connections "
+        "that are read fast, of two kinds",
     ),
     ("gym", "cli", "testing"): (
-        2830,
+        3080,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 33_460
+IN_ALL = 34_600
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

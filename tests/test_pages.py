@@ -71,3 +71,48 @@ def test_the_search_finds_what_it_should():
     assert list(paths(text)) == ["learners/omdpd.py", "src/omdpd/no.py", "gym/"]
     assert list(names(text)) == ["omdpd.nothing", "omdpd.play.loop.play", "omdpd.OMDPD.update"]
     assert [found(name) for name in names(text)] == [False, True, True]
+
+
+def test_every_column_of_a_table_is_explained():
+    from omdpd.report.tables import SHOWN
+
+    page = (ROOT / "docs" / "model.md").read_text()
+    legend = page[page.index("## Columns of tables") : page.index("## Who picks the costs")]
+    assert not [column.head for column in SHOWN.values() if f"`{column.head}`" not in legend]
+
+
+def test_every_role_of_a_factor_is_explained_with_its_range():
+    from omdpd.experiments.tuning import RANGES
+    from omdpd.learners.factors import ROLES
+
+    page = (ROOT / "docs" / "own-learner.md").read_text()
+    for role in ROLES:
+        low, high = RANGES[role]
+        row = next(line for line in page.splitlines() if line.startswith(f'| `"{role}"` |'))
+        assert row.endswith(f"| 1/{round(1 / low)} to {high:g} |")
+
+
+def test_the_standard_rivals_that_a_page_names_are_there():
+    from omdpd.learners import LEARNERS
+
+    page = (ROOT / "docs" / "choosing.md").read_text()
+    rivals = page[page.index("## Which rivals") : page.index("## What is proved")]
+    named = re.findall(r"`([A-Z][\w.]+)`", rivals)
+    assert len(named) > 15
+    assert not [name for name in named if name not in LEARNERS]
+
+
+def test_lemmas_and_theorems_are_numbered_once():
+    page = (ROOT / "docs" / "theory.md").read_text()
+    found = re.findall(r"\*\*((?:Lemma|Theorem|Proposition) [^ .*(]+)", page)
+    assert len(found) == len({*found})
+
+
+def test_what_the_pages_say_that_a_seed_changes_is_so():
+    from omdpd.experiments.registry import Registry
+
+    registry = Registry.installed()
+    page = (ROOT / "docs" / "experiments.md").read_text()
+    said = re.search(r"\*\*What a seed changes\.\*\* (.*?) are drawn", page).group(1)
+    drawn = [name for name, kind in registry.types("worlds") if kind.drawn]
+    assert re.findall(r"`(\w+)`", said) == drawn

@@ -44,3 +44,18 @@ def test_readme_has_at_most_900_words():
 
 def test_the_lines_of_the_example_fit_the_column_of_a_page():
     assert max(map(len, BLOCKS[0].splitlines())) <= 85
+
+
+def test_what_is_proved_of_the_default_is_said_in_the_same_words_everywhere():
+    from omdpd import ProximalOMDPD
+
+    card = ProximalOMDPD.standard().card
+    said = [each.replace("O~(sqrt K)", "Õ(√K)") for each in (card.guarantee, card.assumptions)]
+    assert all("Õ(√K)" in each for each in said[:1])
+    for page in ("README.md", "docs/choosing.md", "docs/theory.md"):
+        text = " ".join((ROOT / page).read_text().split()).replace("Expected strong", "expected strong")
+        assert all(each in text for each in said), page
+
+
+def test_it_says_how_to_install_before_it_says_what_to_run():
+    assert README.index("pip install") < README.index("```python") < README.index("make paper ")

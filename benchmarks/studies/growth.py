@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
+from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import RunSpec
 from omdpd.report.statistics import Growth
 from omdpd.report.tables import exponent_cell
+from omdpd.theory.limits import limits_of
 
 from .cells import markdown, mean_cell
 from .drawing import against_episodes
-from .study import Line, Size, Study, Summary, learner, nature, runs_of
+from .study import WORLD, Line, Size, Study, Summary, learner, nature, runs_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,6 +53,18 @@ def exponents(summary: Summary) -> str:
     return markdown(["costs", "learner", "of", *(f"{a} to {b}" for a, b in spans(lengths))], rows, 3)
 
 
+def limits(summary: Summary) -> str:
+    """What the margin alone costs who knows all but the costs, on the same instances, beside the first leader."""
+    registry, rows = Registry.installed(), []
+    for line in (each for name in summary.natures for each in summary.along(name, LEADERS[0])):
+        specs = [registry.run(WORLD, line.nature, "Uniform", line.episodes, seed) for seed in line.seeds]
+        for each in limits_of(specs):
+            sides = zip(SIDES, (each.regret, each.violation), strict=True)
+            cells = [f"{least:.0f}; {mean_cell(line.values(side))}" for side, least in sides]
+            rows.append([line.nature, str(line.episodes), *cells])
+    return markdown(["costs", "K", f"regret; of `{LEADERS[0]}`", "strong violation; of it"], rows, 2)
+
+
 def spans(items: Sequence[T]) -> list[tuple[T, T]]:
     """Neighbours, and the first with the last.
 
@@ -83,6 +97,6 @@ GROWTH = Study(
     Size((750, 3000, 12_000, 48_000), 4),
     Size((50, 100, 200), 3),
     runs,
-    {"numbers": numbers, "exponents": exponents},
+    {"numbers": numbers, "exponents": exponents, "limits": limits},
     draw,
 )  # fmt: skip

@@ -19,6 +19,7 @@ from omdpd.experiments.plugins import read_plugin
 from omdpd.experiments.registry import Registry, from_wire, to_wire
 from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.gym import Learned
+from omdpd.report.stored import all_runs
 from omdpd.report.study import load_study
 from omdpd.worlds.files import file_digest
 from tests.references.named import WORLDS
@@ -121,8 +122,24 @@ def test_a_plugins_names_run_and_are_read_without_it(plugin, sweep, tmp_path):
     assert again.endswith("-again --plugin mine.py")
     rows = load_runs(out)
     assert rows.n_rows == 6 * 6
-    # Reading knows no default of a name that nothing here has, so it shows every setting.
-    assert set(rows["learner"]) == {"Fixed(action=0)", "Fixed(action=1)", "Uniform"}
+    # Whoever reads has the names that whoever played had: with the settings that are not the defaults.
+    assert set(rows["learner"]) == {"Fixed", "Fixed(action=1)", "Uniform"}
+    assert rows.where(learner="Fixed", seed=0).n_rows == 6
+    with pytest.raises(
+        InvalidInputError, match=r"no learner 'Fixd' \(did you mean 'Fixed'\?\); there are Fixed, Fixed"
+    ):
+        rows.where(learner="Fixd")
+    assert {run.labels[2] for run in all_runs(out)} == {"Fixed", "Fixed(action=1)", "Uniform"}
+
+
+def test_an_unfinished_run_is_called_as_in_the_table_too(plugin, tmp_path):
+    from omdpd.experiments.one_run import advance
+    from omdpd.report.stored import read_run
+    from omdpd.storage.run_folder import RunFolder
+
+    run = spec(plugin)
+    assert advance(run, RunFolder(tmp_path / run.id), None, 1e9, seconds=0.0) is None
+    assert read_run(tmp_path / run.id).labels == ("two_doors", "loud", "Fixed")
 
 
 def test_without_the_plugin_the_experiment_is_refused_with_the_names_there_are(sweep, tmp_path):
@@ -179,8 +196,101 @@ def test_a_run_is_not_gone_on_with_by_another_version_of_its_plugin(plugin, tmp_
     folder = RunFolder(tmp_path / "run")
     assert advance(spec(plugin), folder, None, 1e9, seconds=0.0) is None
     plugin.write_text(plugin.read_text() + "\n# changed\n")
-    with pytest.raises(InvalidInputError, match=r"begun with another version of mine\.py"):
+    sentence = r"was played with mine\.py \([0-9a-f]{8}\), and now there is mine\.py \([0-9a-f]{8}\)"
+    with pytest.raises(InvalidInputError, match=sentence):
         run(spec(plugin), folder.path)
+
+
+def test_a_finished_run_is_not_taken_for_one_of_another_version_of_its_plugin(plugin, tmp_path):
+    from omdpd.experiments.one_run import run
+
+    run(spec(plugin), tmp_path / "run")
+    plugin.write_text(plugin.read_text() + "\n# changed\n")
+    with pytest.raises(InvalidInputError, match="--fresh"):
+        run(spec(plugin), tmp_path / "run")
+
+
+def test_a_plugin_that_only_got_another_name_is_the_same_code(plugin, tmp_path):
+    from omdpd.experiments.one_run import run
+
+    first = run(spec(plugin), tmp_path / "run")
+    assert run(spec(plugin.rename(tmp_path / "renamed.py")), tmp_path / "run") == first
+
+
+@pytest.fixture
+def mixed(plugin, sweep, tmp_path):
+    """Two seeds of each learner by one content of the plugin and, as if nobody had looked, one more by another."""
+    from omdpd.experiments.one_run import run_safely
+
+    out = tmp_path / "out"
+    words = ("run", sweep, "--out", out, "--plugin", plugin, "--jobs", "1", "--no-figures")
+    assert here(*words)[0] == 0
+    plugin.write_text(plugin.read_text().replace("k + 1", "k + 2"))
+    for each in load_experiment(sweep, [plugin], ["seeds=3"]).runs():
+        if each.seed == 2:
+            run_safely(each, out / "runs" / each.id)
+    return out
+
+
+def test_results_of_other_code_are_refused_before_anything_is_played(plugin, sweep, tmp_path):
+    out = tmp_path / "out"
+    words = ("run", sweep, "--out", out, "--plugin", plugin, "--jobs", "1", "--no-figures")
+    assert here(*words)[0] == 0
+    plugin.write_text(plugin.read_text().replace("k + 1", "k + 2"))
+    for more in ([], ["--dry-run"], ["--set", "seeds=4"], ["--no-shared-disk"]):
+        code, said = here(*words, *more)
+        assert code != 0
+        assert re.search(r"6 of (6|12) runs under .* are by other code: .* was played with mine\.py \(", said), said
+        # The world is the plugin's too, so that every learner met it.
+        assert "--fresh Fixed,Uniform" in said
+        assert "Means over" not in said
+    assert len([*(out / "runs").iterdir()]) == 6
+
+
+def test_runs_of_one_learner_by_different_code_are_named_wherever_they_are_read(mixed):
+    out = mixed
+    sentence = r"the runs of Fixed.* are by different code \(2 with mine\.py \(\w{8}\), 1 with mine\.py \(\w{8}\)\)"
+    for command in ("ls", "table", "report"):
+        code, said = here(command, out)
+        assert code == 0
+        assert re.search(f"warning: {sentence}", said), said
+    assert any(re.match(sentence, line) for line in load_study(out).progress()["mixed"])
+    with pytest.warns(UserWarning, match="are by different code"):
+        load_runs(out)
+
+
+def test_one_learner_is_played_again_and_the_others_stay(plugin, tmp_path):
+    sweep, out = tmp_path / "sweep.toml", tmp_path / "out"
+    sweep.write_text(CYCLIC.replace('{name = "Fixed"}', '{name = "Fixed"}, {name = "Uniform"}'))
+    words = ("run", sweep, "--out", out, "--plugin", plugin, "--jobs", "1", "--no-figures")
+    assert here(*words)[0] == 0
+    before = {run.id: run for run in all_runs(out)}
+    plugin.write_text(plugin.read_text().replace("self.action] = 1.0", "1 - self.action] = 1.0"))
+    code, said = here(*words, "--set", "seeds=3")
+    assert code != 0
+    assert "2 of 6 runs" in said
+    assert "--fresh Fixed," in said
+    assert "Uniform" not in said
+    code, said = here(*words, "--fresh", "Fixd")
+    assert code != 0
+    assert "did you mean 'Fixed'" in said
+    code, said = here(*words, "--set", "seeds=3", "--fresh", "Fixed")
+    assert code == 0, said
+    after = {run.id: run for run in all_runs(out)}
+    for name, run in before.items():
+        same = run.labels[2] == "Uniform"
+        assert (after[name].summary == run.summary) == same
+        assert (after[name].committed == run.committed) == same
+    assert here("table", out)[0] == 0
+    assert "different code" not in here("table", out)[1]
+
+
+def test_fresh_without_names_may_stand_before_the_file(plugin, sweep, tmp_path):
+    words = ("--out", tmp_path / "out", "--plugin", plugin, "--jobs", "1", "--no-figures")
+    assert here("run", sweep, *words)[0] == 0
+    before = {run.id: run.committed for run in all_runs(tmp_path / "out")}
+    assert here("run", *words, "--fresh", sweep)[0] == 0
+    assert all(before[run.id] != run.committed for run in all_runs(tmp_path / "out"))
 
 
 def test_a_learner_whose_state_cannot_be_kept_is_refused_before_its_first_episode(plugin, tmp_path):

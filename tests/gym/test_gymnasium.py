@@ -406,3 +406,13 @@ def test_a_matrix_that_is_none_is_refused(matrix, reward, words):
     env.initial_state_distrib = (1.0, 0.0)
     with pytest.raises(InvalidInputError, match=words):
         from_gymnasium(env, 3, np.zeros((2, 1)), 1.0, reward=reward)
+
+
+def test_an_id_takes_the_settings_of_its_world():
+    env = gymnasium.make("omdpd/Grid-v0", budget=0.2, horizon=15)
+    assert env.unwrapped.horizon == 15
+    assert env.reset(seed=0)[1]["budget"] == pytest.approx([0.2])
+    with pytest.raises(InvalidInputError, match=r"the world grid:.*budgets"):
+        gymnasium.make("omdpd/Grid-v0", budgets=0.2)
+    with pytest.raises(InvalidInputError, match="budget is given beside a CMDP"):
+        CMDPEnv(streaming.make(), budget=1.0)

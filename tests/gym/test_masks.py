@@ -60,6 +60,14 @@ def test_what_is_known_in_advance_leaves_a_learner_no_number_for_it():
     allowed = np.array([[f < FLOORS - 1, f > 0, True] for f in range(FLOORS)])
     found = learn(Lift(says=None), ProximalOMDPD.standard(), 50, horizon=8, budget=4.5, allowed=allowed)
     assert not found.policy.table[:, ~allowed].any()
+    by_step = np.stack([allowed] * 8)
+    by_step[5:, 1:, UP] = False  # late it goes up from the ground alone
+    later = learn(Lift(says=None), ProximalOMDPD.standard(), 50, horizon=8, budget=4.5, allowed=by_step)
+    assert not later.policy.table[~by_step].any()
+    asked = learn(Lift(says=None), ProximalOMDPD.standard(), 50, 8, 4.5, allowed=lambda s, a: allowed[s, a])
+    assert np.array_equal(asked.policy.table, found.policy.table)
+    with pytest.raises(InvalidInputError, match="allowed has 3 steps, but the problem has 8"):
+        learn(Lift(says=None), ProximalOMDPD.standard(), 50, 8, 4.5, allowed=by_step[:3])
     with pytest.raises(InvalidInputError, match="the lift broke"):
         learn(Lift(says=None), Uniform(), 50, horizon=8, budget=4.5)
 
@@ -75,6 +83,20 @@ def test_a_mask_that_is_none_is_named(mask, sentence):
 
     with pytest.raises(InvalidInputError, match=f"reset of the environment: action_mask.*{sentence}"):
         Task(Wrong(), 8, 4.5).play(np.full((9, 7, 3), 1 / 3), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_environment_that_says_its_mask_at_some_steps_alone_is_refused(first):
+    class Sometimes(Lift):
+        steps = -1
+
+        def info(self):
+            self.steps += 1
+            return super().info() if (self.steps == 0) == first else {}
+
+    words = "no action_mask, but had one" if first else "an action_mask, but had none"
+    with pytest.raises(InvalidInputError, match=f"step 0 of the environment: info has {words} before: give one at"):
+        Task(Sometimes(), 8, 4.5).play(np.full((9, 7, 3), 1 / 3), np.random.default_rng(0))
 
 
 def test_our_own_environments_publish_masks_and_refuse_what_they_forbid():
@@ -102,3 +124,13 @@ def test_actions_that_a_published_table_lacks_are_not_allowed():
     assert not cmdp.mask.allowed[0, 0, DOWN]
     assert not cmdp.mask.allowed[0, FLOORS - 1, UP]
     assert cmdp.solve().value == pytest.approx(5.0)  # four steps up, and five rewards: on arrival and after
+    stay = np.ones((8, FLOORS, 3), bool)
+    stay[0, :, UP] = False  # also what does not exist stays away
+    later = from_gymnasium(env, 8, lambda s, a, t: float(a != STAY), 4.0, allowed=stay)
+    assert later.solve().value == pytest.approx(4.0)
+    assert not later.mask.allowed[3, 0, DOWN]
+    free = from_gymnasium(env, 8, lambda s, a, t: float(a != STAY), None).solve()
+    assert free.evaluation.costs == pytest.approx([4.0])
+    assert free.evaluation.budget == np.inf
+    with pytest.raises(InvalidInputError, match="budget is missing"):
+        from_gymnasium(env, 8, lambda s, a, t: 0.0)

@@ -131,8 +131,9 @@ def test_the_guarantee_on_a_card_is_that_of_the_learner_it_is_on():
     for learner in (OMDPD.tuned(), OMDPD.theory(alpha=0.1)):
         assert learner.card.guarantee.startswith("none with these")
     for name, factory in LEARNERS.items():
-        if name.startswith("ProximalOMDPD"):
+        if name.startswith("ProximalOMDPD") and name != "ProximalOMDPD.standard":
             assert factory().card.guarantee.startswith("no rate with these bonuses"), name
+    assert ProximalOMDPD.standard(persistence=0.0).card.guarantee.startswith("no rate with these bonuses")
     for known in (ProximalOMDPD.optimistic(known_model=True), ProximalOMDPD.known_model(np.ones(1), np.ones(1))):
         assert known.card.guarantee == "run-time certificate of regret and violation"
 

@@ -9,6 +9,7 @@ import pytest
 from omdpd import CMDP, InvalidInputError, Policy, load_problem, save_problem
 from omdpd.play.curve import Curve
 from omdpd.problem.cmdp import Labels
+from omdpd.solvers.trade_off import Point, _hull
 from omdpd.worlds import garnet
 
 
@@ -153,7 +154,7 @@ def test_what_is_never_reached_is_left_out_of_what_is_shown(tmp_path):
     line = CMDP.from_arrays(np.eye(3)[:, None], np.ones((3, 1)), np.ones((3, 1)), 2.0, [0, 1, 0], horizon=2)
     policy = line.solve().policy
     assert policy.reached.tolist() == [[False, True, False]] * 2
-    assert str(policy).splitlines()[-1] == "4 pairs of step and state are never reached and left out"
+    assert str(policy).splitlines()[-1] == "never reached and left out: 4 pairs of step and state"
     rows = list(csv.DictReader(policy.save(tmp_path / "p.csv").read_text().splitlines()))
     assert [(row["step"], row["state"]) for row in rows] == [("0", "1"), ("1", "1")]
     table = json.loads(policy.save(tmp_path / "p.json").read_text())["policy"]
@@ -230,3 +231,126 @@ def test_the_least_budget_of_every_curve_can_be_met(unit):
         assert curve.value(0.0) == pytest.approx(0.0, abs=1e-9)
         assert curve.price(0.0) == pytest.approx(curve.prices[0])
         assert curve.value(-1e-6 * unit) is None
+
+
+def shop(**criterion):
+    """Stock 0 to 12, order 0 to 3, demand without a largest: a stock-out is never impossible, but may be very rare."""
+    demand = 0.6 ** np.arange(60) * 0.4
+    law = [[[(p, max(s + a - d, 0)) for d, p in enumerate(demand / demand.sum())] for a in range(4)] for s in range(13)]
+    out = np.array([[demand[min(s + a + 1, 59) :].sum() for a in range(4)] for s in range(13)])
+    profit = np.array([[5.0 - 4.0 * out[s, a] - 0.3 * s - 0.9 * a for a in range(4)] for s in range(13)])
+    allowed = np.array([[s + a <= 12 for a in range(4)] for s in range(13)])
+    law = [[[pair for pair in pairs if pair[1] < 13] for pairs in row] for row in law]
+    return CMDP.from_arrays(
+        law, profit, out, 1.0, np.eye(13)[6], allowed=allowed, reward_range=(-3.0, 6.0), **criterion
+    )  # fmt: skip
+
+
+def best_at(cmdp, price):
+    """max (r - price c).q in the user's units, by induction over the laws as a table."""
+    H, S, _ = cmdp.shape
+    p, (low, high) = cmdp.transition[0], cmdp.reward_range
+    table = low + (high - low) * cmdp.reward[0] - price * cmdp.cost[0, 0] * cmdp.cost_scale[0]
+    table = np.where(cmdp.mask.allowed[0], table, -np.inf)
+    values = np.zeros(S)
+    for _ in range(H):
+        values = (table + p @ values).max(axis=1)
+    return float(cmdp.initial @ values)
+
+
+def test_no_breakpoint_is_missed_where_prices_are_enormous():
+    """A concave curve is known by its highest point above every slope, which induction finds on its own."""
+    cmdp = shop(horizon=12)
+    curve = cmdp.curve()
+    least = cmdp.solve().least_costs[0]
+    assert curve.budgets[0] == pytest.approx(least, rel=1e-9)
+    assert curve.prices[0] > 100.0
+    for price in np.logspace(-2, 7, 200):
+        wanted = best_at(cmdp, price)
+        assert (curve.values - price * curve.budgets).max() == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    for budget in least * np.array([1.0 + 1e-6, 1.001, 1.01, 2.0, 100.0]):
+        found = cmdp.with_budget(budget).solve()
+        assert found.value == pytest.approx(curve.value(budget), abs=1e-6)
+
+
+@pytest.mark.parametrize("criterion", [{"discount": 0.97}, {"criterion": "average"}])
+def test_without_an_end_the_curve_begins_at_the_least_cost(criterion):
+    cmdp = shop(**criterion)
+    curve, least = cmdp.curve(), cmdp.solve().least_costs[0]
+    assert curve.budgets[0] == pytest.approx(least, rel=1e-6)
+    for budget in least * np.array([1.01, 1.5, 3.0]):
+        assert cmdp.with_budget(budget).solve().value == pytest.approx(curve.value(budget), rel=1e-5)
+
+
+def test_a_gap_that_rounding_leaves_open_is_told():
+    """Points that cannot be told apart leave a gap, and the curve is not called complete."""
+
+    def best(price):
+        return Point(0.0, 0.0), 0.5 - 0.5 * price
+
+    points, off = _hull(best, Point(0.0, 0.0), Point(1.0, 1e-3), 9)
+    assert points == [(0.0, 0.0), (1.0, 1e-3)]
+    assert off == pytest.approx(0.5 - 0.5e-3)
+
+
+@pytest.mark.parametrize("criterion", [{"horizon": 12}, {"discount": 0.97}, {"criterion": "average"}])
+def test_the_proof_is_in_the_users_units(criterion):
+    cmdp = shop(**criterion)
+    cmdp = cmdp.with_budget(1.5 * cmdp.solve().least_costs[0])
+    found = cmdp.solve()
+    assert 0.0 <= found.gap < 1e-9 * cmdp.steps
+    assert found.bound == pytest.approx(found.value, abs=1e-9 * cmdp.steps)
+    assert abs(found.study.mixture.bound - found.value) > 0.1  # that of the scaled problem proves nothing here
+    none = cmdp.with_budget(-1.0, rescale=True).solve()
+    assert (none.bound, none.gap, none.value) == (None, None, None)
+
+
+def test_nothing_is_printed_as_minus_zero():
+    p = np.ones((1, 2, 1))
+    cmdp = CMDP.from_arrays(p, [[0.0, 1.0]], [[[0.3, 0.3]], [[0.0, 0.1]]], [2.1, None], horizon=7)
+    for found in (cmdp.solve(), cmdp.with_budget([2.1, 0.7]).solve(), cmdp.with_budget([2.1, 0.0]).solve()):
+        assert "-0" not in str(found)
+        assert "room below the budgets" in str(found)
+        assert not np.signbit(found.shadow_prices).any()
+
+
+@pytest.mark.parametrize("criterion", [{"discount": 0.9}, {"criterion": "average"}])
+def test_without_an_end_states_that_are_never_reached_are_left_out_and_called_states(criterion):
+    """State 1 is passed once, 2 and 3 alternate, and 0 is out of reach."""
+    p = np.eye(4)[[[0], [2], [3], [2]]]
+    cmdp = CMDP.from_arrays(p, np.ones((4, 1)), np.ones((4, 1)), None, [0, 1, 0, 0], **criterion)
+    policy = cmdp.solve().policy
+    assert policy.reached.tolist() == [[False, True, True, True]]
+    assert str(policy).splitlines()[-1] == "never reached and left out: 1 states"
+
+
+def test_what_is_played_is_a_matrix_of_states_and_steps():
+    """A star where it draws, which it may here at every step, and a dot where it never comes."""
+    p = np.ones((1, 2, 1))
+    labels = Labels(states=("shop",), actions=("rest", "work"))
+    cmdp = CMDP.from_arrays(p, [[0.0, 1.0]], [[0.0, 1.0]], 1.0, horizon=3, labels=labels)
+    assert cmdp.solve().policy.matrix().splitlines()[1] == "shop  rest*  rest*  rest*"
+    line = CMDP.from_arrays(np.eye(3)[:, None], np.ones((3, 1)), np.ones((3, 1)), 2.0, [0, 1, 0], horizon=2)
+    assert line.solve().policy.matrix().splitlines() == [
+        "step     0  1", "state 0  .  .", "state 1  0  0", "state 2  .  .",
+    ]  # fmt: skip
+    assert Policy([[[0.3, 0.7]], [[1.0, 0.0]]]).matrix().splitlines()[1] == "state 0  1*  0"
+
+
+def test_a_long_curve_is_printed_around_the_budget_and_from_end_to_end():
+    cmdp = shop(horizon=12)
+    curve = cmdp.curve()
+    text = curve.lines()
+    assert len(curve.budgets) > 60 > len(text)
+    assert f"the budget now, 1, earns {curve.value(1.0):.6g}; one more unit earns {curve.price(1.0):.6g}" in text
+    shown = np.array([float(line.split()[0]) for line in text[1:] if line[0] == " "])
+    assert shown[[0, -1]] == pytest.approx(curve.budgets[[0, -1]], rel=1e-5)
+    place = int(np.searchsorted(curve.budgets, 1.0))
+    assert set(np.round(curve.budgets[place - 2 : place + 2], 4)) <= set(np.round(shown, 4))
+    values = [curve.value(budget) for budget in shown]
+    assert np.abs(np.diff(values)).max() < 0.2 * (values[-1] - values[0])
+    assert f"and {len(curve.budgets) - len(shown)} more breakpoints" in str(curve)
+    line = next(line for line in curve.plot().lines if line.get_linestyle() == "--")
+    assert line.get_xdata()[0] == 1.0
+    assert cmdp.with_budget(None).curve().budget is None
+    assert "cannot be met" in str(cmdp.with_budget(0.0).curve())

@@ -73,6 +73,16 @@ def test_an_action_is_drawn_from_the_policy_that_the_episode_began_with():
     assert {chance for _, chance in drawn} == {0.2, 0.8}
 
 
+def test_policies_in_play_are_kept_and_others_are_let_go_of(session):
+    early = session.begin("early")
+    law = np.asarray(early.policy)
+    for k in range(40):
+        play(session.begin(f"late {k}"), k)
+        session.end(f"late {k}")
+        assert len(session.mind.played) <= 5
+    assert np.array_equal(early.policy, law)
+
+
 def test_asking_again_gives_the_same_action_and_another_state_is_refused(session):
     episode = session.begin("a")
     action = episode.act(1, step=0)

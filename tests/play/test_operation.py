@@ -336,6 +336,17 @@ def test_a_shadow_learns_the_same_and_plays_nothing(tmp_path):
     session.close(), shadow.close()
 
 
+def test_a_shadow_that_fails_is_left_behind(tmp_path, monkeypatch):
+    with Session.open(tmp_path, ProximalOMDPD.cautious(), SETTING) as session:
+        shadow = Session(ProximalOMDPD.cautious(), SETTING)
+        session.follow(shadow)
+        monkeypatch.setattr(shadow, "take_over", lambda ended: 1 / 0)
+        with pytest.warns(SessionWarning, match="a shadow failed and follows no more"):
+            teach(session, 1)
+        teach(session, 1, first=1)
+        assert (session.learnt, shadow.episodes) == (2, 0)
+
+
 def test_one_goes_back_to_a_policy_of_before_and_the_learner_goes_on(tmp_path):
     def opened():
         return Session.open(tmp_path, ProximalOMDPD.standard(), SETTING, 5)

@@ -67,3 +67,11 @@ def test_the_default_learns_the_long_run():
 def test_only_averages_have_windows(end):
     with pytest.raises(InvalidInputError, match="windows are of a problem without an end"):
         window_problem(ring(**end), 5)
+
+
+def test_what_is_over_budget_is_said_beside_how_it_began():
+    cmdp = ring()
+    said = str(learn_windows(cmdp, Uniform(), 5, 40, seed=3))
+    assert "of 0.3 (over budget; first half 0.5" in said or "of 0.3 (over budget; first half 0.4" in said
+    assert "over budget" not in str(learn_windows(ring(budget=None), Uniform(), 5, 40, seed=3))
+    assert "of no limit (first half" in str(learn_windows(ring(budget=None), Uniform(), 5, 40, seed=3))

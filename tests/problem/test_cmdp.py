@@ -115,7 +115,7 @@ def test_a_reward_outside_the_unit_interval_is_named():
     p, r, c = tables()
     r[0, 2, 1] = 1.25
     with pytest.raises(InvalidInputError, match=r"reward\[0, 2, 1\] .* = 1.25 is outside \[0, 1\]"):
-        CMDP.from_arrays(p, r, c, budget=0.0)
+        CMDP.from_arrays(p, r, c, budget=0.0, reward_range=(0, 1))
 
 
 def test_swapped_axes_are_refused():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from omdpd import CMDP, InvalidInputError, Policy, ProximalOMDPD, load_problem, run, save_problem
 from omdpd.worlds.card import scenario_value
@@ -106,13 +107,68 @@ def test_laws_are_masked_once_where_there_are_as_many_actions_as_states():
         assert found == pytest.approx(p[s, a])
 
 
+def forms(p, ever):
+    """A stationary kernel in all its forms, with nonsense where no step allows an action."""
+    bad = np.where(ever[..., None], p, np.nan)
+    pairs = [{a: [(p[s, a, t], t) for t in range(S)] for a in range(A) if ever[s, a]} for s in range(S)]
+    by_action = [csr_matrix(bad[:, a]) for a in range(A)]
+    return {
+        "table": (bad, None), "action first": (np.moveaxis(bad, 1, 0), "ASS"), "pairs": (pairs, None),
+        "mapping": (dict(enumerate(pairs)), None), "function": (lambda s, a: pairs[s][a], None),
+        "matrix": (csr_matrix(bad.reshape(S * A, S)), None), "matrices": (by_action, None),
+        "matrix, action first": (csr_matrix(np.moveaxis(bad, 1, 0).reshape(S * A, S)), "ASS"),
+        "laws": (CMDP.from_arrays(p, np.zeros((S, A)), np.zeros((S, A)), 0.0, horizon=H).laws, None),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("by_step", [False, True])
+@pytest.mark.parametrize("form", list(forms(tables(0)[0], tables(0)[3])))
+def test_laws_of_every_form_take_masks_of_either_shape(form, by_step):
+    p, r, c, allowed = tables(9)
+    mask = np.stack([allowed, tables(10)[3], tables(11)[3], allowed]) if by_step else allowed
+    ever = mask.any(axis=0) if by_step else mask
+    given, axes = forms(p, ever)[form]
+    dear = np.where(ever, c, np.inf)
+    found = CMDP.from_arrays(
+        given, np.where(ever, r, np.nan), dear, [2.0, None], horizon=H, allowed=mask, axes=axes
+    ).solve()
+    wide = [np.stack([x] * H, axis=k) for x, k in ((p, 0), (r, 0), (c, 1))]
+    forbidden = np.broadcast_to(~mask, (H, S, A))
+    wanted = CMDP.from_arrays(*wide[:2], np.concatenate([wide[2], forbidden[None]]), [2.0, None, 0.0]).solve()
+    assert found.value == pytest.approx(wanted.value, abs=1e-9)
+    assert not found.policy.table[forbidden].any()
+
+
+def test_functions_are_not_asked_about_what_no_step_allows():
+    p, r, c, allowed = tables(12)
+    by_step = np.stack([allowed, tables(13)[3], allowed, allowed])
+    ever = by_step.any(axis=0)
+
+    def asked(table):
+        return lambda s, a: table(s, a) if ever[s, a] else pytest.fail("it is never allowed")
+
+    made = CMDP.from_functions(
+        (H, S, A), asked(lambda s, a: p[s, a]), asked(lambda s, a: r[s, a]), asked(lambda s, a: c[:, s, a]),
+        [2.0, 2.2], allowed=by_step,
+    )  # fmt: skip
+    wanted = CMDP.from_arrays(p, r, c, [2.0, 2.2], horizon=H, allowed=by_step)
+    assert made.solve().evaluation.value == wanted.solve().evaluation.value
+
+
+def test_a_mask_of_equal_steps_keeps_laws_once():
+    p, r, c, allowed = tables(14)
+    cmdp = CMDP.from_arrays(p, r, c, [2.0, 2.2], horizon=H, allowed=np.stack([allowed] * H))
+    assert cmdp.stationary
+    assert cmdp.mask.allowed.shape == (1, S, A)
+
+
 def test_what_is_wrong_is_named():
     p, r, c, allowed = tables(5)
     none = allowed.copy()
     none[3] = False
     for mask, sentence in (
         (none, "state 3 has no allowed action"), (allowed[:, :2], "allowed has shape"),
-        (np.full((S, A), 2), "true and false"), (np.broadcast_to(allowed, (9, S, A)), r"ask for \(9, 5, 3, 5\)"),
+        (np.full((S, A), 2), "true and false"), (np.broadcast_to(allowed, (9, S, A)), "allowed has 9 steps"),
     ):  # fmt: skip
         with pytest.raises(InvalidInputError, match=sentence):
             CMDP.from_arrays(p, r, c, [2.0, 2.2], horizon=H, allowed=mask)
@@ -121,6 +177,11 @@ def test_what_is_wrong_is_named():
     with pytest.raises(InvalidInputError, match=f"action {a} is not allowed in state {s}"):
         Policy(np.full((S, A), 1.0 / A)).evaluate(cmdp)
     assert CMDP.from_arrays(p, r, c, [2.0, 2.2], horizon=H, allowed=np.ones((S, A))).mask is None
+    lists = [[[(1.0, 0)] for _ in range(A - 1)] for _ in range(S)]
+    some = np.ones((S, A), bool)
+    some[1, 0] = False
+    with pytest.raises(InvalidInputError, match="lists no action 2, which is allowed"):
+        CMDP.from_arrays(lists, r, c, [2.0, 2.2], horizon=H, allowed=some)
 
 
 @pytest.mark.parametrize("by_step", [False, True])

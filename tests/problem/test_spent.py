@@ -124,3 +124,171 @@ def test_a_constraint_that_is_none_is_refused(constraint):
 def test_a_chance_that_is_none_is_refused(chance):
     with pytest.raises(InvalidInputError, match="chance is "):
         whole_costs(0).with_spent(0, range(9), chance)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_price_of_a_hard_limit_is_what_a_little_chance_earns(seed):
+    """The slope between no chance and a tiny one; the bound is proved by the price itself."""
+    cmdp = whole_costs(seed, horizon=5)
+    hard = cmdp.with_spent(0, range(4)).solve()
+    if hard.feasible:
+        little = cmdp.with_spent(0, range(4), 1e-7).solve()
+        assert hard.shadow_prices[1] == pytest.approx((little.value - hard.value) / 1e-7, rel=1e-3, abs=1e-6)
+        assert hard.cmdp.curve(1).price(0.0) == pytest.approx(hard.shadow_prices[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("chance", [0.5, 1e-14, 1e-200])
+def test_never_is_no_question_of_how_likely(chance):
+    """Whatever is played, the dear state may follow; playing 1 there earns more, and is dear for sure."""
+    p = np.array([[[1 - chance, chance], [0.5, 0.5]], [[1.0, 0.0], [1.0, 0.0]]])
+    one = CMDP.from_arrays(p, [[0.0, 1.0], [0.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]], None, [1.0, 0.0], horizon=2)
+    found = one.with_spent(0, [0]).solve()
+    assert not found.feasible
+    assert f"the least possible cost is {chance:.6g}" in found.impossible
+    assert found.evaluation.costs[1] == chance
+    assert not one.with_budget(0.0).solve().feasible
+    assert one.with_spent(0, [0, 1]).solve().value == pytest.approx(1.0 + 0.5)
+    far = CMDP.from_arrays(one.laws, [[0.0, 1.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 1.0]], 0.0, [1.0, 0.0])
+    assert not far.solve().feasible
+
+
+def possible(cmdp, limit):
+    """The best value where the limit is never exceeded, by what can follow at all; minus infinity where none is."""
+    H, S, A = cmdp.shape
+    cost, p = cmdp.cost[0] * cmdp.cost_scale[0], cmdp.transition
+    values = np.zeros((limit + 1, S))
+    for h in reversed(range(H)):
+        before = np.full_like(values, -np.inf)
+        for spent, s, a in np.ndindex(limit + 1, S, A):
+            total = spent + round(cost[h, s, a])
+            if total <= limit:
+                follows = p[h, s, a] > 0.0
+                value = cmdp.reward[h, s, a] + (p[h, s, a, follows] @ values[total, follows] if h + 1 < H else 0.0)
+                before[spent, s] = max(before[spent, s], value)
+        values = before
+    begins = cmdp.initial > 0.0
+    return float(cmdp.initial[begins] @ values[0, begins])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_hard_limit_is_kept_where_what_can_follow_allows_it(seed):
+    rng = np.random.default_rng(100 + seed)
+    cmdp = whole_costs(200 + seed, horizon=5)
+    p = np.where(rng.random(cmdp.transition[0].shape) < 0.4, 0.0, cmdp.transition[0]) + 1e-13 * np.eye(4)[:, None]
+    p = np.where(p > 0.1, p, np.where(p > 0.0, 1e-13, 0.0))
+    cmdp = CMDP.from_arrays(
+        p / p.sum(axis=-1, keepdims=True), cmdp.reward[0], cmdp.cost[0, 0] * cmdp.cost_scale[0], None, horizon=5
+    )
+    for limit in range(8):
+        best, found = possible(cmdp, limit), cmdp.with_spent(0, range(limit + 1)).solve()
+        assert found.feasible == (best > -np.inf)
+        if found.feasible:
+            assert found.value == pytest.approx(best, abs=1e-9)
+            assert found.evaluation.costs[1] == 0.0
+
+
+def test_costs_that_are_rounding_do_not_make_a_budget_of_nothing_impossible():
+    one = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.5, 1.0]], [[1e-17, 1.0]], 0.0, horizon=3)
+    assert one.solve().value == pytest.approx(1.5)
+
+
+def shop(horizon=6):
+    """Stock 0 to 4, order 0 to 2, demand 0 to 3: outcomes, and a problem whose cost is the chance of a stock-out."""
+    demand = (0.3, 0.3, 0.25, 0.15)
+
+    def outcomes(s, a):
+        return [(p, max(s + a - d, 0), float(d > s + a)) for d, p in enumerate(demand)]
+
+    def kept(s, a):
+        return s + a <= 4
+
+    law = [[[(p, t) for p, t, _ in outcomes(s, a) if t < 5] for a in range(3)] for s in range(5)]
+    out = np.array([[sum(p * c for p, _, c in outcomes(s, a)) for a in range(3)] for s in range(5)])
+    profit = np.array([[1.0 - 0.08 * s - 0.2 * a - 0.1 * (a > 0) for a in range(3)] for s in range(5)])
+    allowed = np.array([[kept(s, a) for a in range(3)] for s in range(5)])
+    made = CMDP.from_arrays(law, profit, out, None, np.eye(5)[2], horizon, allowed=allowed)
+    return made, outcomes
+
+
+def flagged(cmdp, outcomes):
+    """The recipe without outcomes: whether the last step had a stock-out is in the state, and is paid a step later."""
+    H, S, A = cmdp.shape
+    reward = np.zeros((H + 1, 2 * S, A))
+    reward[:H] = np.tile(cmdp.reward, (1, 2, 1))
+    cost = np.zeros((H + 1, 2 * S, A))
+    cost[:, S:] = 1.0
+    p = np.zeros((2 * S, A, 2 * S))
+    for s, a in np.ndindex(2 * S, A):
+        for chance, t, paid in outcomes(s % S, a) if cmdp.mask.allowed[0, s % S, a] else ():
+            p[s, a, t + S * int(paid)] += chance
+    p = np.broadcast_to(p, (H + 1, *p.shape))
+    allowed = np.tile(cmdp.mask.allowed[0], (2, 1))
+    return CMDP.from_arrays(p, reward, cost, None, np.r_[cmdp.initial, np.zeros(S)], allowed=allowed)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.02, 0.1, 0.3])
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_random_costs_are_exact_by_their_outcomes(limit, chance):
+    """Two ways to the same number: outcomes, and the event as a part of the state."""
+    cmdp, outcomes = shop()
+    found = cmdp.with_spent(0, range(limit + 1), chance, outcomes=outcomes).solve()
+    wanted = flagged(cmdp, outcomes).with_spent(0, range(limit + 1), chance).solve()
+    assert found.feasible == wanted.feasible
+    if found.feasible:
+        assert found.value == pytest.approx(wanted.value, abs=1e-9)
+        assert found.evaluation.costs == pytest.approx(wanted.evaluation.costs, abs=1e-9)
+
+
+def test_a_simulated_month_exceeds_its_limit_as_often_as_was_said():
+    cmdp, outcomes = shop()
+    H, S, A = cmdp.shape
+    policy = cmdp.with_spent(0, range(2), 0.1, outcomes=outcomes).solve().policy.table
+    rng, n, over = np.random.default_rng(0), 20_000, 0
+    for _ in range(n):
+        s, spent = 2, 0
+        for h in range(H):
+            a = rng.choice(A, p=policy[h, min(spent, 2) * S + s])
+            given = outcomes(s, a)
+            _, s, cost = given[rng.choice(len(given), p=[p for p, _, _ in given])]
+            spent += int(cost)
+        over += spent > 1
+    assert over / n == pytest.approx(0.1, abs=4.0 * np.sqrt(0.09 / n))
+
+
+def test_outcomes_that_do_not_fit_are_named():
+    cmdp, outcomes = shop()
+    with pytest.raises(InvalidInputError, match="if costs are random and this a mean, give outcomes instead"):
+        cmdp.with_spent(0, [0, 1])
+    lists = [[outcomes(s, a) for a in range(3)] for s in range(5)]
+    assert cmdp.with_spent(0, [0, 1], 0.1, outcomes=lists).shape == (6, 15, 3)
+    for wrong, sentence in (
+        ([(1.0, 0, 0.0)], r"outcomes\[2, 1\].* is how far they lead away"),
+        ([(1.0, 0)], "no list of"), ([(1.0, 9, 0.0)], "leads to state 9, but there are only 5"),
+        ([(p, t, 0.5) for p, t, _ in lists[2][1]], r"outcomes\[2, 1\] .* is their mean cost, which"),
+    ):  # fmt: skip
+        changed = [list(row) for row in lists]
+        changed[2][1] = wrong
+        with pytest.raises(InvalidInputError, match=sentence):
+            cmdp.with_spent(0, [0, 1], 0.1, outcomes=changed)
+    dear = [[[(p, t, 1.5 * c) for p, t, c in entries] for entries in row] for row in lists]
+    cost, allowed = 1.5 * cmdp.cost[0, 0] * cmdp.cost_scale[0], cmdp.mask.allowed[0]
+    twice = CMDP.from_arrays(cmdp.laws, cmdp.reward[0], cost, None, allowed=allowed)
+    with pytest.raises(InvalidInputError, match="an outcome of state 0, action 0 make"):
+        twice.with_spent(0, [0, 1, 2], outcomes=dear)
+    with pytest.raises(InvalidInputError, match="the same at every step"):
+        whole_costs(0, by_step=True).with_spent(0, range(9), outcomes=outcomes)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.2])
+def test_allowed_actions_may_change_by_step(chance):
+    """A forbidden action is one whose cost goes over every limit."""
+    cmdp, allowed = whole_costs(31), np.random.default_rng(31).random((4, 4, 3)) < 0.7
+    allowed[:, :, 0] = True
+    cost, reward = cmdp.cost[0] * cmdp.cost_scale[0], cmdp.reward
+    p = np.broadcast_to(cmdp.transition, (4, 4, 3, 4))
+    masked = CMDP.from_arrays(p, reward, cost, None, cmdp.initial, allowed=allowed).with_spent(0, range(6), chance)
+    costs = np.stack([cost, np.where(allowed, 0.0, 1.0)])
+    wanted = CMDP.from_arrays(p, reward, costs, [None, 0.0], cmdp.initial).with_spent(0, range(6), chance).solve()
+    found = masked.solve()
+    assert found.value == pytest.approx(wanted.value, abs=1e-9)
+    assert not found.policy.table[~np.tile(allowed, (1, 7, 1))].any()

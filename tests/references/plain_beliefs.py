@@ -157,7 +157,7 @@ def bonus(beliefs, n, prices, tables, past=None, persistence=0.0):
     for h in reversed(range(len(n))):
         p = beliefs.p[h] if h + 1 < len(n) else 0 * beliefs.p[h]
         mean = p @ V
-        spread = np.maximum(p @ V**2 - mean**2, 0) / n_p[h]
+        spread = variance_of(p, V) / n_p[h]
         reach = np.minimum(0.5 / n_p[h], 1) * (V.max() - mean)
         own = np.maximum(r.noise[h], floor * 40 / (40 + n_r[h]))
         if row is not None:
@@ -194,13 +194,18 @@ def own_word(beliefs, past, h, V, prices, tables):
     return np.where(past.visits[h] > 0, more, 0.0)
 
 
+def variance_of(p, V):
+    """Of V under every law: around its mean, so that it is nothing where V is the same everywhere."""
+    return (p * (V - (p @ V)[..., None]) ** 2).sum(-1)
+
+
 def standard_error(beliefs, q, d, observed=None):
     """Of d.q for the plan q: errors of one (s, a) that its steps share are added before they are squared."""
     policy, C = conditional(q), np.zeros(q.shape[1])
     spread = np.zeros(q.shape)
     for h in reversed(range(len(q))):
         p = beliefs.p[h] if h + 1 < len(q) else 0 * beliefs.p[h]
-        spread[h] = np.maximum(p @ C**2 - (p @ C) ** 2, 0)
+        spread[h] = variance_of(p, C)
         C = (policy[h] * (d[h] + p @ C)).sum(-1)
     variance = noise_variance(q, spread, beliefs.own, beliefs.common)
     if observed is not None:

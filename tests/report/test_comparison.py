@@ -1,6 +1,7 @@
 """Statistics of a comparison, against plain computations."""
 
 import itertools
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +87,13 @@ def test_learners_are_compared_on_a_problem_of_ones_own_in_memory():
     assert "CautiousLP needs feedback 'full'" in found.left_out[0]
     assert [rank.learner for rank in found.ranks()] == ["OptCMDP", "Uniform"]
     assert found.csv("Uniform").startswith("world,nature,learner,against")
-    assert "mine, noisy: Uniform (3 seeds): regret" in str(found)
+    assert re.search(r"mine, noisy: Uniform \(3 seeds\): regret \S+ ± \S+, violation \S+ ± \S+", str(found))
+    first, second = str(found.differences("Uniform")).splitlines()
+    assert re.fullmatch(
+        r"OptCMDP - Uniform on mine, noisy: regret -\S+ \(3 seeds, 95 % -\S+ to -\S+, p = \S+ by Holm\)", first
+    )
+    assert second.startswith("OptCMDP - Uniform on mine, noisy: violation")
+    assert "OptCMDP on mine, noisy: positive regret + violation" in str(found.ranks()).splitlines()[0]
 
 
 def test_a_comparison_of_worlds_by_name_draws_each_seed_anew():
@@ -140,3 +147,8 @@ def test_ranks_do_not_depend_on_the_units_of_rewards():
     assert [name for name, _ in large] == ["rests", "works"]
     assert [value for _, value in large] == pytest.approx([value for _, value in small])
     assert found[1].records[1]["regret"] == pytest.approx(1000.0 * found[0].records[1]["regret"])
+
+
+def test_ranks_say_what_they_add():
+    (rank,) = ranks([record("a", 0, 5.0, 2.0) | {"regret_positive": 7.0}])
+    assert (rank.metric, rank.value) == ("positive regret + violation", 9.0)

@@ -1,11 +1,15 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.image import imread
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.curves import Curves, band
-from omdpd.report.figures import STYLES, draw, save, styles_by_name
-from omdpd.report.publication import ONE_COLUMN, TWO_COLUMNS, draw_paper, exponent_table, write_paper
+from omdpd.report.figures import STYLES, draw, exponent_text, save, styles_by_name
+from omdpd.report.publication import ONE_COLUMN, TWO_COLUMNS, draw_paper, write_paper
+from omdpd.report.tables import formatted
+from tests.report.test_tables import record
 
 EPISODES = np.arange(1.0, 1601.0)
 
@@ -160,10 +164,19 @@ def test_a_figure_for_a_paper_has_the_width_of_its_columns_and_one_legend(width)
     assert figure.axes[0].title.get_fontfamily() == ["STIXGeneral"]
 
 
-def test_the_exponents_stand_in_a_table_beside(tmp_path):
+def test_the_table_of_a_paper_stands_beside(tmp_path):
     given = [curves("B_1", "fixed"), curves("A", "independent", regret=False)]
-    lines = exponent_table(given).splitlines()
-    assert r"fixed & B\_1 & 3 & 60 & 0.50 [0.50, 0.50] & 120 & 0.50 [0.50, 0.50] \\" in lines
-    assert r"independent & A & 3 & 60 & 0.50 [0.50, 0.50] & -- & -- \\" in lines
-    names = {file.name for file in write_paper(given, tmp_path)}
+    records = [record(learner="B_1", nature="fixed"), record(learner="A", nature="independent", regret=None)]
+    names = {file.name for file in write_paper(given, records, tmp_path)}
     assert {"paper-one.pdf", "paper-two.pdf", "exponents.tex"} <= names
+    assert (tmp_path / "exponents.tex").read_text() == formatted(records, "latex")
+
+
+def test_a_curve_without_an_exponent_leaves_its_place_empty_and_columns_have_headings():
+    falling = curves("A", "fixed")
+    falling = replace(falling, regret=band(EPISODES, np.tile(-EPISODES, (3, 1))))
+    assert exponent_text(falling.regret) == ""
+    figure = draw([falling], "t")
+    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert "-" not in texts
+    assert texts.count("grows") == 1

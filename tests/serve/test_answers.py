@@ -112,7 +112,7 @@ def test_budgets_and_policies_of_before_are_set_and_kept(tmp_path):
         assert ask("POST", "/rollback", {"to": None})[0] == 200
     with Session.open(tmp_path, learner(), SETTING) as again:
         assert again.base_budget().tolist() == [3.0]
-        assert again.playing == "learnt 0"
+        assert again.playing == "learnt 0+1"
 
 
 def test_several_sessions_are_asked_by_name():

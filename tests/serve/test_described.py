@@ -9,7 +9,7 @@ import tomli_w
 from omdpd import InvalidInputError, ProximalOMDPD, Session
 from omdpd.experiments.registry import Registry
 from omdpd.play.policy import Policy
-from omdpd.serve.described import described, folders_of, open_described, write_starter
+from omdpd.serve.described import described, folders_of, open_described, open_shadow, write_starter
 from omdpd.serve.reading import read_status
 from omdpd.serve.status import lines_of, status_of
 
@@ -141,6 +141,33 @@ def test_a_session_is_looked_at_while_it_is_open_and_stays_as_it_is(tmp_path):
     assert "7 ended (0 cut), 1 open" in text
     assert "alarm off" in text
     assert "cost 0                   0.8 an episode, of" in text
+
+
+def test_a_shadow_learns_what_is_served_and_is_judged_after_a_restart_too(tmp_path):
+    from omdpd.serve.desk import Desk
+
+    folder = written(tmp_path / "one", SMALL + '[shadow]\nname = "ProximalOMDPD.cautious"\n')
+    with open_described(folder, REGISTRY) as session:
+        play(session, 3)
+    for n in (3, 6):
+        with open_described(folder, REGISTRY) as session, open_shadow(folder, REGISTRY, session) as shadow:
+            shadow.lag()
+            session.follow(shadow)
+            assert shadow.learnt == n
+            session.lag()
+            play(session, 3)
+            while session.learn_next():
+                pass
+            assert shadow.learnt == session.learnt == n + 3
+            found = Desk("one", session, 60.0, shadow).status()
+            assert "the last" in found.shadow.words
+            assert not shadow.open_episodes
+            assert read_status(folder, REGISTRY).shadow == found.shadow
+    text = "\n".join(lines_of(found, "one"))
+    assert "shadow                   " in text
+    wrong = written(tmp_path / "two", SMALL + '[shadow]\nname = "Nobody"\n')
+    with open_described(wrong, REGISTRY) as session, pytest.raises(InvalidInputError, match=r"session.toml, shadow: "):
+        open_shadow(wrong, REGISTRY, session)
 
 
 def test_nothing_yet_is_said_in_words():

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.sparse import csr_matrix
 
 from omdpd import CMDP, InvalidInputError, Policy, ProximalOMDPD, load_problem, run, save_problem
-from omdpd.solvers import long_run
+from omdpd.problem.laws import laws_of_entries
+from omdpd.solvers import chains
 
 
 def program(p, r, c, b, mu, discount):
@@ -114,8 +116,52 @@ def test_large_problems_are_solved_by_iterations_to_the_same_numbers(monkeypatch
         cmdp = built(p, r, c, (rates + 0.2) * steps, mu, discount)
         wanted = cmdp.solve().value
         with monkeypatch.context() as patched:
-            patched.setattr(long_run, "MAX_FACTORISED", 1)
+            patched.setattr(chains, "MAX_FACTORISED", 1)
+            patched.setattr(chains, "MAX_MULTIPLICATIONS", 0.0)  # nothing is reduced
             assert cmdp.solve().value == pytest.approx(wanted, abs=1e-9)
+
+
+def ring(n_states, seed=0, n_actions=3):
+    """Every step leads to five of the ten nearest states on either side."""
+    rng = np.random.default_rng(seed)
+    row = np.repeat(np.arange(n_states * n_actions), 5)
+    following = (row // n_actions + rng.integers(-10, 11, len(row))) % n_states
+    chances = rng.dirichlet(np.ones(5), n_states * n_actions).ravel()
+    laws = laws_of_entries(row, following, chances, (1, n_states, n_actions))
+    return laws, rng.random((n_states, n_actions)), rng.random((n_states, n_actions))
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.99, 0.999999])
+def test_chains_with_short_steps_are_reduced_to_the_same_numbers(monkeypatch, discount):
+    monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
+    laws, table, _ = ring(300)
+    rng = np.random.default_rng(1)
+    chain, mu = chains.chain_of(laws, rng.dirichlet(np.ones(3), 300)), rng.dirichlet(np.ones(300))
+    place, system = chains.places(chain), np.eye(300) - discount * chain.toarray()
+    assert np.array_equal(np.sort(place), np.arange(300))
+    found = chains.discounted_values(chain, table[:, 0], discount, chains.UNKNOWN, place)
+    assert found == pytest.approx(np.linalg.solve(system, table[:, 0]), rel=1e-9)
+    visits = chains.visits_of(chain, mu, discount, None, place)
+    assert visits == pytest.approx(np.linalg.solve(system.T, mu), rel=1e-9)
+    assert visits.sum() * (1.0 - discount) == pytest.approx(1.0, abs=1e-13)  # what no factors keep at .999999
+
+
+def test_steps_that_lead_anywhere_are_not_reduced(monkeypatch):
+    monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
+    monkeypatch.setattr(chains, "MAX_MULTIPLICATIONS", 2e6)
+    assert chains.places(csr_matrix(np.random.default_rng(0).dirichlet(np.ones(300), 300))) is None
+    assert chains.places(chains.chain_of(ring(300)[0], np.full((300, 3), 1.0 / 3.0))) is not None
+
+
+def test_a_ring_has_the_optimum_that_factors_find(monkeypatch):
+    laws, r, c = ring(200)
+    cmdp = CMDP.from_arrays(laws, r, c, 40.0, discount=0.99)
+    wanted = cmdp.solve()
+    monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
+    found = cmdp.solve()
+    assert found.value == pytest.approx(wanted.value, abs=1e-9)
+    assert found.study.plan.bound - found.study.plan.value < 1e-9
+    assert found.policy.evaluate(cmdp).costs == pytest.approx([40.0])
 
 
 def test_a_problem_without_an_end_is_kept_and_is_not_learnt(tmp_path):

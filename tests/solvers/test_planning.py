@@ -151,3 +151,11 @@ def test_a_thousand_states_with_three_constraints_are_planned_with_a_proof():
     plan = best_plan(cmdp.laws, cmdp.initial, cmdp.reward, cmdp.excess)
     check_plan(cmdp, plan, cmdp.excess)
     assert inner(cmdp.excess, plan.occupancy).max() > -1e-9
+
+
+def test_shares_are_best_where_costs_are_tiny_and_prices_enormous():
+    """The last policy lies five millionths above the line between the others, at a price of seventy millions."""
+    values, costs = np.array([11.0056, 10.7259, 10.779464]), np.array([[3.45e-9, -3.1e-10, 4.1e-10]])
+    shares, prices, _ = best_shares(values, costs, 1000)
+    assert shares == pytest.approx([0.0, 41 / 72, 31 / 72])
+    assert prices == pytest.approx([0.053564 / 7.2e-10])

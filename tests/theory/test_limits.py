@@ -5,8 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from omdpd.experiments.registry import Registry
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.theory.limits import boundary
+from omdpd.solvers.programs import best_policy
+from omdpd.theory.limits import boundary, boundary_of, limits_of
+from tests.references.instances import forward, random_cmdp
 
 
 def test_without_a_margin_it_is_the_mean_of_half_a_normal_error():
@@ -34,3 +37,54 @@ def test_the_page_has_its_numbers(K, z, regret, violation):
 def test_bad_input_is_named(episodes, z, name):
     with pytest.raises(InvalidInputError, match=name):
         boundary(episodes, z, 1.0, 1.0)
+
+
+def binding(seed):
+    """A world whose constraint has a price."""
+    rng = np.random.default_rng(seed)
+    while True:
+        cmdp = random_cmdp(rng, 3, 2, 2)
+        best = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)
+        if best.feasible and best.multipliers[0] > 0.05:
+            return cmdp, best
+
+
+@pytest.mark.parametrize("revealed", [False, True])
+def test_sigma_is_the_spread_of_the_estimated_cost_of_the_best_plan(revealed):
+    """Many times over: k episodes' worth of every row, its cost and law estimated, and the plan's cost with them."""
+    cmdp, best = binding(0)
+    rng, n, costs = np.random.default_rng(1), 400 * best.occupancy, []
+    for _ in range(1500):
+        n_row = np.maximum(rng.poisson(n), 1)
+        law = rng.multinomial(n_row, cmdp.transition) / n_row[..., None]
+        cost = 2.0 * rng.binomial(n_row, (1.0 + cmdp.excess[0]) / 2.0) / n_row - 1.0
+        table = cmdp.excess[0] if revealed else cost
+        costs.append(float((table * forward(best.policy, law, cmdp.initial)).sum()))
+    sigma = math.sqrt(400.0) * float(np.std(costs))
+    expected = boundary(1000, 1.0, sigma, float(best.multipliers[0]))
+    assert boundary_of(cmdp, cmdp.excess, 1000, 1.0, not revealed) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_budget_that_does_not_bind_costs_nothing_and_a_world_without_a_safe_policy_has_no_line():
+    cmdp, _ = binding(0)
+    assert boundary_of(cmdp, cmdp.excess - 1.0, 100, 1.0, False) == (0.0, 0.0)
+    assert boundary_of(cmdp, cmdp.excess + 1.0, 100, 1.0, False) is None
+
+
+def test_limits_stand_beside_runs():
+    """Means over instances, by place; tables that are revealed have 1.5 z and no noise of their own."""
+    registry = Registry.installed()
+    runs = [
+        registry.run("random_dirichlet", nature, learner, 50, seed)
+        for nature in ("noisy", "pool", "anchored")
+        for learner in ("Uniform", "PlanLP")
+        for seed in (3, 4)
+    ]
+    noisy, pool = limits_of(runs)
+    assert (noisy.nature, noisy.seeds, pool.nature) == ("noisy", 2, "pool")
+    each = []
+    for spec in runs[:2]:
+        cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
+        each.append(boundary_of(cmdp, cmdp.excess, 50, 1.0, True))
+    assert (noisy.regret, noisy.violation) == pytest.approx(np.mean(each, axis=0))
+    assert 0.0 < pool.violation < noisy.violation

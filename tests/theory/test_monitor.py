@@ -393,3 +393,58 @@ def test_arguments_are_checked():
         monitor("world", OMDPD.tuned())
     with pytest.raises(InvalidInputError, match="n_episodes"):
         monitor(world(), OMDPD.tuned(), n_episodes=0)
+
+
+# The links of Theorem D.
+
+LINKS = (
+    "a row's own word",
+    "optimism but for a deficiency",
+    "a step beside the greedy plan",
+    "path of the greedy plan",
+)
+
+
+def theorem_d(found):
+    """The five, by name; the last is the theorem's sum."""
+    places = {f"theory.md, {part}" for part in ("(3)", "Lemma 5", "Lemma 6", "Theorem D")}
+    return {each.name: each for each in found if each.where in places}
+
+
+@pytest.mark.parametrize("n_constraints", [1, 2])
+def test_every_link_of_theorem_d_holds_and_the_parts_add_up(n_constraints):
+    cmdp = world(1, n_constraints)
+    found = theorem_d(monitor(cmdp, ProximalOMDPD.standard(), "noisy", K))
+    assert list(found) == [*LINKS, "regret of Theorem D"]
+    assert [each.held for each in found.values()] == [True] * 5
+    history = run(cmdp, ProximalOMDPD.standard(), "noisy", K)
+    np.testing.assert_allclose(found["regret of Theorem D"].left[-1], history.scores.regret, rtol=1e-9)
+    assert found["regret of Theorem D"].note.startswith("the right side is")
+
+
+def test_the_first_optimistic_values_are_those_of_the_greedy_policy_by_hand():
+    """Before anything was met there are no prices: W_0 - V* + D is what the first bonus hopes for, and more."""
+    cmdp = world(1)
+    _, states = states_of(cmdp, ProximalOMDPD.standard(), "noisy", 2)
+    r, p = states[0].believed.reward, states[0].believed.region.transition
+    V = np.zeros(S)
+    for h in reversed(range(H)):
+        V = (r[h] + p[h] @ V).max(-1)
+    found = theorem_d(monitor(cmdp, ProximalOMDPD.standard(), "noisy", 2))
+    optimism = found["optimism but for a deficiency"]
+    assert optimism.right[0] >= cmdp.initial @ V - 1e-12
+    assert optimism.left[0] == pytest.approx(cmdp.solve().value)
+
+
+@pytest.mark.parametrize(
+    ("learner", "nature", "why"),
+    [
+        (ProximalOMDPD.settling(), "noisy", "with persistence"),
+        (ProximalOMDPD.standard(stationary=True), "noisy", "not pooled"),
+        (ProximalOMDPD.cautious(), "noisy", "with persistence"),
+        (ProximalOMDPD.standard(), "pool", "met on the way"),
+    ],
+)
+def test_theorem_d_says_where_it_does_not_apply(learner, nature, why):
+    found = theorem_d(monitor(world(1), learner, nature, 5))
+    assert all(why in each.reason for each in found.values())

@@ -147,8 +147,17 @@ def test_a_missing_verb_a_class_and_a_stranger_are_refused_with_a_sentence():
             start(None)
         with pytest.raises(InvalidInputError, match=r"learner is the function OMDPD.tuned, .*: write OMDPD.tuned\(\)"):
             start(OMDPD.tuned)
-        with pytest.raises(InvalidInputError, match=r"learner is the name 'Uniform', but must be an object"):
-            start("Uniform")
+    with pytest.raises(InvalidInputError, match=r"learner is the name 'Uniform', .*from omdpd\.learners import"):
+        Session("Uniform", Setting(H, S, A))
+
+
+def test_a_run_takes_the_name_of_a_learner():
+    named, made = run(small(), "Uniform", n_episodes=4), run(small(), Uniform(), n_episodes=4)
+    assert named.label == "Uniform"
+    assert named.scores == made.scores
+    assert [each.label for each in run(small(), "Uniform", n_episodes=2, seeds=2, label="mine")] == ["mine"] * 2
+    with pytest.raises(InvalidInputError, match=r"no learner 'Unifrm' \(did you mean 'Uniform'\?\)"):
+        run(small(), "Unifrm")
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", True])

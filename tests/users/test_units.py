@@ -14,6 +14,7 @@ from omdpd import (
     BanditFeedback,
     FullFeedback,
     InvalidInputError,
+    Labels,
     ProximalOMDPD,
     Session,
     Setting,
@@ -88,7 +89,7 @@ def test_a_reward_outside_the_range_is_named_and_the_range_is_asked_for():
     with pytest.raises(
         InvalidInputError, match=r"= 300 is outside \[0, 1\]: give the range of rewards as reward_range"
     ):
-        CMDP.from_arrays(p, np.full((S, A), 300.0), c, budget=2.5, horizon=H)
+        CMDP.from_arrays(p, np.full((S, A), 300.0), c, budget=2.5, horizon=H, reward_range=(0, 1))
     with pytest.raises(InvalidInputError, match=r"is outside \[0, 200\]"):
         CMDP.from_arrays(p, 300.0 + r, c, budget=2.5, horizon=H, reward_range=(0, 200))
     for wrong in ((1.0, 1.0), (2.0, 1.0), (0.0, np.inf), "01", (0.0, 1.0, 2.0)):
@@ -298,3 +299,36 @@ def test_tables_in_single_precision_are_taken_and_that_is_said_once(tmp_path):
     np.savez(tmp_path / "single.npz", transition=p, reward=r, cost=c, budget=[2.8, 1.5], horizon=H)
     with pytest.warns(UserWarning, match="single precision"):
         assert load_problem(tmp_path / "single.npz").solve().value == pytest.approx(cmdp.solve().value)
+
+
+def test_a_planner_needs_no_range_and_a_learner_asks_for_it():
+    """The same values, policy and prices; only what is learnt needs to know what a step can earn."""
+    p, r, c = tables()
+    euros = 120.0 * r - 70.0
+    given, own = (CMDP.from_arrays(p, euros, c[0], 2.8, horizon=H, reward_range=span) for span in ((-70, 50), None))
+    assert own.solve().value == pytest.approx(given.solve().value, rel=1e-12)
+    assert own.solve().shadow_prices == pytest.approx(given.solve().shadow_prices, rel=1e-9)
+    assert own.curve().values == pytest.approx(given.curve().values)
+    run(given, Uniform(), "noisy", 3)
+    with pytest.raises(InvalidInputError, match=r"to learn, give from_arrays .* as reward_range"):
+        run(own, Uniform(), "noisy", 3)
+    with pytest.raises(InvalidInputError, match="as reward_range"):
+        run(own.with_budget(3.0), Uniform(), "noisy", 3)
+    same = CMDP.from_arrays(p, np.full((S, A), -5.0), c[0], budget=None, horizon=H)
+    assert same.solve().value == pytest.approx(-5.0 * H)
+
+
+def test_names_are_given_with_the_tables():
+    p, r, c = tables()
+    labels = Labels(actions=tuple(f"do {a}" for a in range(A)), constraints=("hours", "litres"))
+    cmdp = CMDP.from_arrays(p, r, c, 2.5, horizon=H, labels=labels)
+    assert cmdp.labels == labels
+    assert "hours" in str(cmdp.solve())
+    with pytest.raises(InvalidInputError, match="there are 2 state labels"):
+        CMDP.from_arrays(p, r, c, 2.5, horizon=H, labels=Labels(states=("a", "b")))
+    fair = [(0.5, 0), (0.5, 1)]
+    coin = CMDP.from_functions(
+        (4, 2, 1), lambda s, a: fair, lambda s, a: 9.0 * s, lambda s, a: s, 3.0, labels=Labels(states=("head", "tail"))
+    )
+    assert coin.labels.states == ("head", "tail")
+    assert coin.solve().value == pytest.approx(18.0)

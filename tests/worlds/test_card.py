@@ -151,3 +151,18 @@ def test_a_notebook_says_how_long_a_problem_is_and_that_it_has_no_limit():
     assert "average per step" in average._repr_html_()
     assert "no limit" in endless.solve()._repr_html_()
     assert "budget per episode" in loop(1.0, horizon=2)._repr_html_()
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_constraints_without_a_limit_have_no_part_in_the_slater_gap(unit):
+    rng = np.random.default_rng(3)
+    p, r, c = rng.dirichlet(np.ones(4), (4, 3)), rng.random((4, 3)), rng.random((3, 4, 3))
+    two = CMDP.from_arrays(p, r, c[1:], [2.0, 2.5], horizon=5)
+    three = CMDP.from_arrays(p, r, c * np.array([unit, 1.0, 1.0])[:, None, None], [None, 2.0, 2.5], horizon=5)
+    assert three.solve().slater_gap == pytest.approx(two.solve().slater_gap, abs=1e-9)
+    assert problem_card(three).slater_gap == pytest.approx(problem_card(two).slater_gap, abs=1e-9)
+    one = three.with_budget([None, None, 2.5]).solve()
+    assert one.slater_gap == pytest.approx(2.5 - one.least_costs[2])
+    free = three.with_budget(None)
+    assert free.solve().slater_gap == np.inf
+    assert not any("Slater" in line for line in (*free.solve().lines(), *problem_card(free).lines()))

@@ -233,6 +233,12 @@ def test_show_prints_the_card_and_draws(tmp_path, run):
     assert "there is no world 'atlantis'" in str(run("show", "atlantis").exception)
 
 
+def test_show_writes_nothing_that_nobody_asked_for(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("show", "cyclic").exit_code == 0
+    assert not [*tmp_path.iterdir()]
+
+
 def test_worlds_lists_every_world_with_its_facts(run):
     said = run("worlds").output
     assert all(name in said for name in WORLDS)

@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.worlds import cyclic, frozen_lake, garnet, grid, intrusion, inventory, job_queue, paradox, queue, streaming
+from omdpd.worlds import (
+    cyclic,
+    frozen_lake,
+    garnet,
+    grid,
+    intrusion,
+    inventory,
+    job_queue,
+    paradox,
+    queue,
+    rare,
+    streaming,
+)
 from omdpd.worlds.maps import Map
 
 
@@ -93,6 +105,27 @@ def test_intrusion_rows():
     assert cmdp.transition[0, 4, 2] == pytest.approx([1.0, 0.0, 0.0, 0.0, 0.0])
     assert cmdp.cost[0, 0, 3] == pytest.approx([0.75, 0.75, 0.0])
     assert cmdp.reward[0, 2] == pytest.approx([1.0, 0.7, 0.2])
+
+
+def test_chain_rows():
+    cmdp = rare.make_chain(n_places=3, walk=0.5, run=0.75)
+    assert cmdp.transition[0, 1] == pytest.approx(np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]]))
+    assert cmdp.transition[0, 2] == pytest.approx(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]]))
+    assert cmdp.reward[0].tolist() == [[0.0] * 3, [0.0] * 3, [1.0] * 3]
+    assert cmdp.cost[0, 0, 1] * cmdp.cost_scale == pytest.approx([0.0, 0.0, 1.0])
+
+
+def test_gathering_rows():
+    """Cells by rows; 16 more states with the load.  Right from home is an enemy's cell, 3 is far."""
+    cmdp = rare.make_gathering(slip=0.2, attack=0.25)
+    right, down, left = cmdp.transition[0, 0, 2], cmdp.transition[0, 7, 3], cmdp.transition[0, 17, 0]
+    # meant with .8, of which a quarter is an attack (home); up bounces (home), down is cell 4
+    assert {s: right[s] for s in np.flatnonzero(right)} == pytest.approx({1: 0.6, 0: 0.3, 4: 0.1})
+    assert {s: down[s] for s in np.flatnonzero(down)} == pytest.approx({3 + 16: 0.8, 6: 0.1, 7: 0.1})
+    # loaded, next to home: left brings it home; up bounces onto the enemy's cell, and may be attacked
+    assert {s: left[s] for s in np.flatnonzero(left)} == pytest.approx({0: 0.8 + 0.025, 17: 0.075, 21: 0.1})
+    assert cmdp.reward[0, 17] == pytest.approx([0.8, 0.1, 0.0, 0.1])
+    assert cmdp.cost[0, 0, 0] * cmdp.cost_scale == pytest.approx([0.0, 0.025, 0.2, 0.025])
 
 
 def test_moves_on_a_map():

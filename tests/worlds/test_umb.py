@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from omdpd import InvalidInputError
+from omdpd import InvalidInputError, save_problem
 from omdpd.cli.main import app
-from omdpd.experiments.files import pinned
+from omdpd.experiments.files import load_experiment, pinned
 from omdpd.experiments.registry import Registry
 from omdpd.worlds.umb import read_umb, umb_problem
 
@@ -269,3 +269,31 @@ def test_headers_that_every_member_would_copy_are_refused(tmp_path):
         archive.addfile(tarfile.TarInfo("other.txt"))
     with pytest.raises(InvalidInputError, match="or 2000 members"):
         read_umb(tmp_path / "all.umb")
+
+
+def test_a_problem_file_is_an_experiment_of_the_default_learner(tmp_path):
+    file = written(tmp_path, members())
+    said = ["reward=gold", 'costs=["steps"]', "budget=[1.0]", "horizon=2"]
+    played = load_experiment(file, overrides=[*said, "episodes=7", "seeds=2", "learners.z=[0.0, 1.0]"])
+    assert (played.episodes, played.seeds, [each.z for each in played.learners]) == (7, 2, [0.0, 1.0])
+    assert len(played.runs()) == 4
+    wanted = umb_problem(file, "gold", ["steps"], 1.0, 2)
+    assert played.worlds[0].build(np.random.default_rng(0)).solve().value == wanted.solve().value
+    assert played.natures[0].noise == "own-range"
+    save_problem(wanted, tmp_path / "it.npz")
+    assert load_experiment(tmp_path / "it.npz").worlds[0].name == "file"
+    with pytest.raises(InvalidInputError, match="reward"):
+        load_experiment(file, overrides=said[1:])
+    with pytest.raises(InvalidInputError, match="goals"):
+        load_experiment(file, overrides=[*said, "goals=3"])
+
+
+def test_the_command_plays_a_problem_file(tmp_path, monkeypatch):
+    file = written(tmp_path, members())
+    monkeypatch.chdir(tmp_path)
+    words = ["reward=gold", 'costs=["steps"]', "budget=[1.0]", "horizon=2", "episodes=5", "seeds=1"]
+    found = CliRunner().invoke(
+        app, ["run", file, "--jobs", "1", "--no-figures", *(each for word in words for each in ("--set", word))]
+    )
+    assert found.exit_code == 0, found.output
+    assert (tmp_path / "results" / "it" / "summary.csv").exists()

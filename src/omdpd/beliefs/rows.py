@@ -208,7 +208,7 @@ def cost_variance(g: Laid, q: Floats, chosen: Floats, cost: Floats, errors: Erro
                 total += copies_of(g, e) * chosen[e] * (cost[e] + mean[e])
             ahead[i] = total
     for e in range(E):
-        variance[e] = max(square[e] - mean[e] * mean[e], 0.0)
+        variance[e] = rules.spread(mean[e], square[e])
     return noise_variance(g, q, variance, errors, work[3:])
 
 
@@ -312,7 +312,7 @@ def write_bonuses(
 ) -> None:  # fmt: skip
     """`rules.bonus` and `rules.way_out` of the rows from a to b."""
     for e in range(a, b):
-        follows = cost_noise[e] + rules.AHEAD * max(square[e] - mean[e] * mean[e], 0.0) / size[e]
+        follows = cost_noise[e] + rules.AHEAD * rules.spread(mean[e], square[e]) / size[e]
         due = own.persistence**2 * rules.overdue(own.episodes, own.visits[e], own.n_rows)
         known, noise = 1.0 / (r.own[e] + r.common[e]), r.coin * r.mean[e] * (1.0 - r.mean[e])
         bonus[e] = rules.bonus(r.mean[e], known, noise, follows, r.hope, r.floor, due)

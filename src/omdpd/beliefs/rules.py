@@ -155,6 +155,21 @@ def noise_at_price(price: float, noise: float, own: float, common: float) -> flo
     return price**2 * noise / max(1.0 / (own + common), 1.0)
 
 
+# Two sums that differ by less than this share of them are the same: their difference is rounding.
+ROUNDING = 1e-14
+
+
+@glue
+def spread(mean: float, square: float) -> float:
+    """The variance of a number with this mean and mean square; 0 where it could be rounding, whose root is not small.
+
+    >>> spread(0.5, 0.5), spread(-0.5, 0.25 + 3e-17)
+    (0.25, 0.0)
+    """
+    found = square - mean * mean
+    return found if found > ROUNDING * square else 0.0
+
+
 # -------------------------------------------------------------------------------------------------------- bonus
 # Variances of the Lagrangian that the bonus of a row always has, and what of the variance of what follows is in them.
 ALWAYS, AHEAD = 0.64, 0.4
@@ -207,6 +222,20 @@ def own_bonus(persistence: float, price: float, due: float, n: float) -> float:
     return persistence * SPAN * (0.5 + price) * math.sqrt(due / max(n, 0.5))
 
 
+# Episodes between two looks at what the policy in play can lose, once there were so many.
+LOOKS = 16.0
+
+
+@short_rule
+def is_asked(k: float) -> bool:
+    """Whether the policy after k episodes is asked what it can lose: the first sixteen are, then every sixteenth.
+
+    >>> is_asked(5.0), is_asked(20.0), is_asked(32.0)
+    (True, False, True)
+    """
+    return k < LOOKS or k % LOOKS == 0.0
+
+
 # --------------------------------------------------------------------------------------------- bonus that settles
 # Standard deviations of a row's own estimate and of what follows it.
 ROW_SCALE, VALUE_SCALE = 0.8, 0.5
@@ -252,8 +281,7 @@ def value_bonus(
     Where constraints are cheap only the row's own bonus counts; where they are dear, or nothing looks safe, cost relief
     further on does.
     """
-    spread = max(square - mean * mean, 0.0) / size
-    value = VALUE_SCALE * math.sqrt(variance + spread) + reach
+    value = VALUE_SCALE * math.sqrt(variance + spread(mean, square) / size) + reach
     value += min(FIRST / size, 1.0) * (highest - mean)
     return row + dear * max(value - row, 0.0)
 

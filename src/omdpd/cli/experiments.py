@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from omdpd.cli.playing import Plan, Plugins, names_of, place_of, play_experiment, play_runs, plays, registry_of
-from omdpd.cli.screen import Screen, refuse_all
+from omdpd.cli.screen import Screen, refuse_all, warn
 from omdpd.experiments.dry_run import forecast
 from omdpd.experiments.experiment import paper_experiment
 from omdpd.experiments.files import STARTER, load_experiment, stored_experiment
@@ -33,8 +33,8 @@ from omdpd.report.curves import load_curves
 from omdpd.report.figures import SPREADS, draw, floors_of, save, spread_named
 from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, seeds_text, summaries
-from omdpd.report.stored import StoredRun, all_runs
-from omdpd.report.tables import STYLES, aligned, formatted, print_table
+from omdpd.report.stored import StoredRun, all_runs, mixed_code
+from omdpd.report.tables import SHOWN, STYLES, aligned, columns_named, formatted, print_table
 from omdpd.storage.atomic import write_atomically
 from omdpd.storage.run_folder import RunFolder
 
@@ -76,7 +76,7 @@ def paper(
 @plays()
 def run(
     plan: Plan,
-    file: Annotated[Path, typer.Argument(help="An experiment in TOML; `omdpd new` writes a first one.")],
+    file: Annotated[Path, typer.Argument(help="An experiment in TOML (`omdpd new` writes one), or a problem file.")],
     out: Annotated[Path | None, typer.Option(help="Where results go (results/<name of the file>).")] = None,
     plugin: Plugins = None,
     set_: Annotated[
@@ -90,11 +90,12 @@ def run(
 ) -> None:
     """Run an experiment from a file.
 
-    The same command again resumes it.
+    The same command again resumes it.  Of a problem file (.npz, or .umb with --set) the default learner plays it.
     """
     experiment = load_experiment(file, plugin or (), set_ or ())
     folder = out if out is not None else Path("results") / file.stem
     runs = experiment.runs() if shard is None else shard_of(experiment.runs(), *place_of(shard))
+    plan.check_names(experiment.runs())
     if dry_run:
         _print_forecast(Screen(), experiment, runs, folder, plan)
         return
@@ -133,8 +134,8 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
 
     State, progress and last numbers of each.  Ends with 2 if one of them is damaged.
     """
-    rows, failed, damaged = [], [], []
-    for stored in all_runs(folder):
+    rows, failed, damaged, runs = [], [], [], all_runs(folder)
+    for stored in runs:
         measures = stored.measures()
         numbers = stored.tried(partial(_last_numbers, stored, measures)) or (None, None)
         asked = stored.asked
@@ -147,22 +148,28 @@ def ls(folder: Annotated[Path, typer.Argument(help="A folder of results.")]) -> 
         damaged += [stored.told] * (stored.state == "damaged")
     head = ("run", "world", "nature", "learner", "seed", "budget", "state", "episodes", "regret", "violation")
     print("\n".join([*aligned(head, rows), *map(printable, failed)]))
+    for line in mixed_code(runs):
+        warn(line)
     refuse_all(damaged)
 
 
 def table(
     folder: Annotated[Path, typer.Argument(help="A folder of results.")],
     style: Annotated[str, typer.Option("--format", help=f"One of {', '.join(STYLES)}.")] = "terminal",
+    columns: Annotated[
+        str, typer.Option(help=f"Comma-separated, some of: {', '.join(each.head for each in SHOWN.values())}.")
+    ] = "",
 ) -> None:
     """Print the means of the finished runs.
 
-    With their intervals, and how regret and violation grow.
+    With their intervals, and how regret and violation grow.  The LaTeX table has a caption that says what its numbers
+    are.
     """
-    records = _finished(folder)
+    records, names = _finished(folder), columns_named(columns)
     if style == "terminal":
-        print_table(Screen(), records)
+        print_table(Screen(), records, names)
     else:
-        print(formatted(records, style), end="")
+        print(formatted(records, style, names), end="")
 
 
 def plot(
@@ -184,7 +191,7 @@ def plot(
     target.mkdir(parents=True, exist_ok=True)
     curves = load_curves(folder / "runs", records)
     if style == "paper":
-        for file in write_paper(curves, target, around):
+        for file in write_paper(curves, records, target, around):
             print(f"wrote {file}")
         return
     spelled = folder / "experiment.toml"
@@ -210,7 +217,7 @@ def _play_shard(console: Console, experiment: Experiment, folder: Path, plan: Pl
         play_runs(console, experiment, folder, plan, runs)
     left = sum(record.summary is None for record in records)
     if not left:
-        _play_and_print(console, experiment, folder, replace(plan, fresh=False, retry_failed=False))
+        _play_and_print(console, experiment, folder, replace(plan, fresh=None, retry_failed=False))
         return
     console.print(
         f"The {len(runs)} runs of this shard are finished; {left} of all {len(records)} are not. The last shard sums "
@@ -224,7 +231,7 @@ def _print_forecast(
 ) -> None:
     """Print what is left and what it will take; runs that would fail are counted in the error that it ends with."""
     found = forecast(
-        experiment, runs, folder, plan.fresh, plan.retry_failed,
+        experiment, runs, folder, plan.again(runs), plan.retry_failed,
         lambda line: console.print(line, highlight=False, soft_wrap=True),
     )  # fmt: skip
     shown = Table("world", "nature", "learner", "seeds", "seconds a run", box=box.SIMPLE_HEAD, pad_edge=False)
@@ -244,15 +251,11 @@ def _print_forecast(
 
 
 def _finished(folder: Path) -> list[dict[str, Any]]:
-    """The summaries of the finished runs, in the order in which the experiment names them if it is there."""
-    records = summaries(folder)
+    """The summaries of the finished runs."""
+    records = summaries(folder, warn)
     if not records:
         raise InvalidInputError(f"no run under {folder} is finished yet")
-    spelled = folder / "experiment.toml"
-    experiment = stored_experiment(spelled) if spelled.exists() else None
-    order = [] if experiment is None else [spec.id for spec in experiment.runs()]
-    place = {name: i for i, name in enumerate(order)}
-    return sorted(records, key=lambda record: place.get(record["run"], len(order)))
+    return records
 
 
 def _last_numbers(run: StoredRun, measures: Mapping[str, Any]) -> tuple[float | None, float | None]:

@@ -37,6 +37,7 @@ from omdpd.experiments.comparing import (
 )
 from omdpd.experiments.experiment import write_summaries
 from omdpd.experiments.registry import run_of
+from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.tuning import N_TRIES, tuned
 from omdpd.play.units import in_user_units
 from omdpd.problem.arrays import positive_integer
@@ -48,6 +49,7 @@ from omdpd.report.stored import load_run
 from omdpd.report.tables import print_table
 from omdpd.storage.atomic import write_atomically
 from omdpd.theory.bounds import Term, theorem_numbers, theorem_terms, total
+from omdpd.theory.limits import limits_of
 from omdpd.theory.monitor import HEAD, Monitor
 from omdpd.theory.replay import monitor_stored
 
@@ -127,6 +129,7 @@ def compare(
     console, names = Screen(), (names_of(worlds), names_of(natures), names_of(learners))
     registry = registry_of(plugin)
     runs = suitable(console, comparison_grids(registry, *names, episodes, seeds, quick))
+    plan.check_names(runs)
     against, shown = yardstick(runs, against), names_to_show(registry, runs, names_of(highlight))
     if shard is not None:
         runs = share_of(runs, *place_of(shard))
@@ -137,18 +140,41 @@ def compare(
         return
     write_tuning(found.tries, found.choices, out, plan.figures)
     records = play_experiment(console, found.experiment(episodes, seeds), out, plan, found.runs)
-    plain = [{**record, "learner": record["learner"].split("(")[0]} for record in records]
+    plain = [{**record, **_settings_apart(record["learner"])} for record in records]
     title = "each learner with its defaults" if n_tries == 1 else f"each learner at the best of up to {n_tries} tries"
     print_table(console, plain)
     drawn = None if not plan.figures else f"{title}: means and 95 % intervals"
     console.print(_differences(write_comparison(plain, against, out, drawn, shown), against))
-    console.print(f"{plan.drawn(out)}tables and numbers: {out}", highlight=False)
+    _show_limits(console, found.runs, out)
+    console.print(f"{plan.drawn(out)}tables and numbers: {out}; chosen settings: {out / 'table.md'}", highlight=False)
     if long:
         first = [record for record in records if record["world"] == runs[0].world.label]
         played = play_alone(console, longer_runs(found.runs, leaders(first)), out / "long", plan)
         write_summaries(played, out / "long")
         same = {(r["nature"], r["learner"], r["seed"]) for r in played}
         _show_growth(console, [*played, *(r for r in first if (r["nature"], r["learner"], r["seed"]) in same)], out)
+
+
+def _show_limits(console: Console, runs: Sequence[RunSpec], out: Path) -> None:
+    """What the margin alone costs somebody who knows everything but the costs, on the terminal and in limits.csv."""
+    shown = Table(title="Who knows all but the costs, at z = 1 (`Informed`: all but rewards)", box=box.SIMPLE_HEAD)
+    for name in ("world, nature", "K", "regret", "violation"):
+        shown.add_column(name, no_wrap=True)
+    lines = limits_of(runs)
+    for each in lines:
+        shown.add_row(f"{each.world}, {each.nature}", str(each.episodes), f"{each.regret:.0f}", f"{each.violation:.0f}")
+    console.print(shown)
+    write_atomically(out / "limits.csv", tidy_csv(lines).encode())
+
+
+def _settings_apart(label: str) -> dict[str, str]:
+    """A learner's name, and the settings that were chosen for it.
+
+    >>> _settings_apart("OptDual(step=0.2, reward_scale=0.1)")
+    {'learner': 'OptDual', 'settings': 'step=0.2, reward_scale=0.1'}
+    """
+    name, _, settings = label.partition("(")
+    return {"learner": name, "settings": settings.removesuffix(")")}
 
 
 def _differences(found: Sequence[Difference], against: str) -> Table:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from omdpd import __version__
 from omdpd.cli import experiments, lab, learners, plan, report, serve, worlds
@@ -35,6 +35,17 @@ class Panels(TyperGroup):
                 formatter.write_dl(lines)
 
 
+class Worded(TyperCommand):
+    """A command whose --fresh may stand alone, or before names with commas between."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give a --fresh that stands alone an empty list of names; an experiment's file is no name."""
+        for i in [i for i, word in enumerate(args) if word == "--fresh"]:
+            if args[i + 1 : i + 2] == [] or args[i + 1].startswith("-") or args[i + 1].endswith(".toml"):
+                args = [*args[:i], "--fresh=", *args[i + 1 :]]
+        return super().parse_args(ctx, args)
+
+
 SETTINGS: dict[str, Any] = {
     "add_completion": False,
     "no_args_is_help": True,
@@ -48,7 +59,7 @@ laboratory = typer.Typer(help="Study the learners themselves.", **SETTINGS)
 def _add(group: typer.Typer, command: Callable[..., None], name: str | None = None, hidden: bool = False) -> None:
     """Put a command into a group; it ends by itself: what exits inside it is somebody else's code."""
     guarded = strangers_code("code that the command called raised", passing=(Exception,))(command)
-    group.command(name, hidden=hidden)(guarded)
+    group.command(name, cls=Worded, hidden=hidden)(guarded)
 
 
 def main() -> None:

@@ -87,7 +87,7 @@ class Plan:
     jobs: int = 0
     on: str = "local"
     address: str | None = None
-    fresh: bool = False
+    fresh: str | None = None
     retry_failed: bool = False
     no_shared_disk: bool = False
     report: bool = False
@@ -110,6 +110,17 @@ class Plan:
             return f"Figure: {folder / 'figure.png'} (also svg, pdf); "
         return "" if self.no_figures else f"No figure: {no_figures()}; "
 
+    def again(self, runs: Sequence[RunSpec]) -> list[RunSpec]:
+        """The runs that --fresh plays again: those of the learners that it names, all where it names none."""
+        names = names_of(self.fresh or "")
+        return [run for run in runs if self.fresh == "" or run.learner.name in names]
+
+    def check_names(self, runs: Sequence[RunSpec]) -> None:
+        """Refuse a name in --fresh that is no learner's of these runs."""
+        there = {run.learner.name: run for run in runs}
+        for name in names_of(self.fresh or ""):
+            named(there, name, "learner here for --fresh, by the name")
+
     def executor(self, n_runs: int) -> Any:
         """The workers, no more than there are runs."""
         return executor(PLACES[self.on], min(self.jobs or os.cpu_count() or 1, n_runs), self.address)
@@ -121,7 +132,12 @@ OPTIONS: dict[str, Any] = {
     "address": Annotated[
         str | None, typer.Option(help="A Dask scheduler (tcp://...); without one, one is started here.")
     ],
-    "fresh": Annotated[bool, typer.Option("--fresh", help="Run again what is already finished.")],
+    "fresh": Annotated[
+        str | None,
+        typer.Option(
+            "--fresh", metavar="[NAMES]", help="Run again what is finished: all of it, or that of these learners."
+        ),
+    ],
     "retry_failed": Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")],
     "no_shared_disk": Annotated[
         bool,
@@ -169,6 +185,7 @@ def play_experiment(
     The report is written even where runs failed: it shows which ones, and why.
     """
     wanted = experiment.runs() if runs is None else runs
+    plan.check_names(wanted)
     # Where nothing new comes of it the figure stays as it is: drawing it is most of a call that finds all finished.
     before = _content(folder / "summary.json")
     try:
@@ -211,8 +228,9 @@ def playing(
     """Workers for some runs and a live view of them; Ctrl-C and SIGTERM end it with a sentence, and lose nothing."""
     with hearing_terminate() as stop:
         try:
-            if plan.fresh or plan.retry_failed:
-                forget(runs, folder, failed_only=not plan.fresh)
+            forget(plan.again(runs), folder, failed_only=False)
+            if plan.retry_failed:
+                forget(runs, folder, failed_only=True)
             left = [run for run in runs if not RunFolder(folder / "runs" / run.id).finished]
             compile_for(left, lambda line: console.print(line, highlight=False, soft_wrap=True))
             with plan.executor(max(len(left), 1)) as workers, Watch(console, runs, folder / "runs") as watch:

@@ -41,6 +41,13 @@ class Watch:
     def __enter__(self) -> Watch:
         if self.reused:
             self.console.print(f"{self.reused} of {self.n_runs} runs are finished already", highlight=False)
+        if going := sorted(k + 1 for k in self.before.values() if k):
+            many = (
+                f"s go on, at episodes {going[0]} to {going[-1]}"
+                if len(going) > 1
+                else f" goes on at episode {going[0]}"
+            )
+            self.console.print(f"{len(going)} begun run{many}", highlight=False)
         if self.console.is_terminal:
             self.progress.start()
         return self

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from omdpd.cli.screen import refuse_all
+from omdpd.cli.screen import refuse_all, warn
 from omdpd.problem.arrays import not_installed
 from omdpd.report.animation import animated_runs, write_gif, write_player
 from omdpd.report.html import FOLDER
@@ -34,6 +34,8 @@ def report(
     study = load_study(folder)
     file = study.write(out)
     print(f"wrote {file} ({file.stat().st_size / 1e6:.1f} MB)")
+    for line in study.mixed():
+        warn(line)
     refuse_all(study.damaged())
 
 

@@ -57,6 +57,11 @@ def guard_screen() -> None:
     sys.stdout, sys.stderr = (PlainStream(stream) for stream in (sys.stdout, sys.stderr))
 
 
+def warn(line: str) -> None:
+    """Say what is wrong with what a command shows, beside its output."""
+    print(f"omdpd: warning: {line}", file=sys.stderr)
+
+
 def refuse_all(sentences: Sequence[str]) -> None:
     """End with these sentences, if there are any."""
     for line in sentences[:-1]:

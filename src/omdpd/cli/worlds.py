@@ -17,7 +17,6 @@ from omdpd.experiments.registry import Registry
 from omdpd.natures import natures_for
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.canvas import can_draw, no_figures
 from omdpd.report.figures import write_figure
 from omdpd.report.pictures import draw_world
 from omdpd.worlds.card import facts_of, problem_card
@@ -72,13 +71,16 @@ def worlds(plugin: Plugins = None) -> None:
 def show(
     world: World,
     out: Annotated[
-        Path | None, typer.Option(help="Where the figure goes (png, svg or pdf); WORLD.png if empty.")
+        Path | None, typer.Option(help="Where a figure of the optimal policy goes (png, svg or pdf).")
     ] = None,
     seed: Seed = 0,
     set_: Settings = None,
     plugin: Plugins = None,
 ) -> None:
-    """Print a world's card and draw its optimal policy."""
+    """Print a world's card.
+
+    With --out it also draws the optimal policy.
+    """
     if seed < 0:
         raise InvalidInputError("--seed must not be negative")
     cmdp = _world(registry_of(plugin), world, seed, set_)
@@ -86,12 +88,9 @@ def show(
     for line in card.lines():
         print(line)
     print(f"natures that suit it             {', '.join(natures_for(cmdp))}")
-    if out is None and not can_draw():
-        print(f"no figure                        {no_figures()}")
-        return
-    file = Path(f"{Path(world).stem}.png") if out is None else out
-    write_figure(draw_world(cmdp, card), file)
-    print(f"figure                           {file}")
+    if out is not None:
+        write_figure(draw_world(cmdp, card), out)
+        print(f"figure                           {out}")
 
 
 def check(

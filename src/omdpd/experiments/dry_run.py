@@ -12,6 +12,7 @@ import numpy as np
 
 from omdpd.experiments.experiment import refusals
 from omdpd.experiments.first_use import compile_for
+from omdpd.experiments.many_runs import refuse_other_code
 from omdpd.experiments.one_run import scene_of
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.jit.announce import Say
@@ -43,12 +44,22 @@ class Forecast:
 
 
 def forecast(
-    experiment: Experiment, runs: Sequence[RunSpec], folder: Path, fresh: bool, retry_failed: bool, say: Say
+    experiment: Experiment,
+    runs: Sequence[RunSpec],
+    folder: Path,
+    fresh: Sequence[RunSpec],
+    retry_failed: bool,
+    say: Say,
 ) -> Forecast:
-    """The runs that a call would play, and how long and large they will be; `say` is told what is compiled first."""
-    done = {run.id for run in runs if not fresh and RunFolder(folder / "runs" / run.id).finished}
+    """The runs that a call would play, and how long and large they will be; `say` is told what is compiled first.
+
+    Runs of `fresh` would be played again.  What `run_all` refuses is refused here too.
+    """
+    kept = [run for run in runs if run not in set(fresh)]
+    refuse_other_code(kept, folder / "runs")
+    done = {run.id for run in kept if RunFolder(folder / "runs" / run.id).finished}
     left = [run for run in runs if run.id not in done]
-    refused = {} if fresh else refusals(left, folder, retry_failed)
+    refused = refusals([run for run in left if run in set(kept)], folder, retry_failed)
     compile_for(left, say)
     alike: dict[Any, list[RunSpec]] = {}
     for run in left:

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from omdpd.experiments.files import pinned
+from omdpd.experiments.files import PROBLEM_FILES, pinned
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunCallback, scene_of
 from omdpd.experiments.overrides import overridden
@@ -86,7 +86,7 @@ def named_experiment(
 
 def world_named(registry: Registry, name: str, settings: Sequence[str] = ()) -> WorldSpec:
     """A world by its name or its problem file (.npz, .umb), with settings ``key=value``."""
-    kind = {".npz": "file", ".umb": "umb"}.get(Path(name).suffix, name)
+    kind = PROBLEM_FILES.get(Path(name).suffix, name)
     said = overridden({} if kind == name else {"path": name}, settings)
     try:
         return pinned(registry.spec("worlds", kind, said), Path())
@@ -168,8 +168,6 @@ def refusals(runs: Sequence[RunSpec], folder: Path, retry_failed: bool) -> dict[
         record = RunFolder(folder / "runs" / spec.id, spec.id)
         if record.failed and not retry_failed:
             found[spec.id] = f"it failed before ({(record.error or {}).get('error')}); --retry-failed tries it again"
-        elif not record.failed and (others := record.other_plugins(spec.checksums)):
-            found[spec.id] = f"it was begun with another version of {', '.join(others)}; --fresh runs it anew"
     return found
 
 

@@ -30,6 +30,14 @@ from omdpd.worlds.files import file_digest
 
 # A file of specs is small; a larger one is refused unread.
 MAX_BYTES = 2**20
+# Problem files by how they end: the world that reads each.
+PROBLEM_FILES = {".npz": "file", ".umb": "umb"}
+# What a problem file is played with where no experiment says it: noise that stays in the problem's own range.
+PLAYED_WITH: dict[str, Any] = {
+    "episodes": 1000,
+    "natures": [{"name": "noisy", "noise": "own-range"}],
+    "learners": [{"name": "ProximalOMDPD.standard"}],
+}
 # More runs than this in one experiment are taken for a mistake.
 MAX_RUNS = 100_000
 # Worlds with natures that are built before anything runs; a larger grid is tried in part.
@@ -42,7 +50,7 @@ STARTER = """\
 # Lists of values are grids: z = [0.0, 1.0] below makes two learners.
 
 episodes = 3000          # K, episodes per run
-seeds = 5                # how many seeds; each seed is a world of its own
+seeds = 5                # how many seeds; a drawn world is another one for each
 first_seed = 0
 record = "thinned"       # rows for all of up to 10000 episodes, then on a logarithmic grid; "all": every episode
 policies = "log"         # keep some 40 policies of every run for the report, at most 4 MB; "none": keep none
@@ -78,9 +86,13 @@ def load_experiment(file: str | Path, plugins: Sequence[str | Path] = (), overri
     """The experiment that a TOML file spells; `plugins` are files of your own code that it takes names from.
 
     `overrides` replace settings of the file: ``"episodes=100"`` or ``"learners[0].z=1.0"`` (`experiments.overrides`).
+    A problem file (.npz, .umb) is played as it is, by `PLAYED_WITH`; its settings need no ``worlds.`` before them.
     """
-    file = Path(file)
-    content, registry = overridden(_decoded(file), overrides), Registry.installed().with_plugins(plugins)
+    file, registry = Path(file), Registry.installed().with_plugins(plugins)
+    if file.suffix in PROBLEM_FILES:
+        content = _around(file, overrides, registry)
+    else:
+        content = overridden(_decoded(file), overrides)
     everybody = content.get("learners") == "all"
     if everybody:
         content["learners"] = [{"name": name} for name in registry.complete("learners")]
@@ -91,6 +103,14 @@ def load_experiment(file: str | Path, plugins: Sequence[str | Path] = (), overri
         experiment = suiting(experiment, str(file))
     _try(experiment, str(file))
     return experiment
+
+
+def _around(file: Path, overrides: Sequence[str], registry: Registry) -> dict[str, Any]:
+    """An experiment of one problem file: what is said of the file itself is a setting of its world."""
+    world = PROBLEM_FILES[file.suffix]
+    own = {field.name for field in msgspec.structs.fields(registry.spec_type("worlds", world))}
+    said = [f"worlds.{each}" if each.partition("=")[0].strip() in own else each for each in overrides]
+    return overridden(PLAYED_WITH | {"worlds": [{"name": world, "path": file.name}]}, said)
 
 
 def stored_experiment(file: Path) -> Experiment | None:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,6 +31,10 @@ LOOK_EVERY = 0.5
 AWAY_FACTOR = 10.0
 
 Watch = Callable[[Sequence[RunSpec]], None]
+
+
+class OtherCodeError(InvalidInputError):
+    """Runs of a folder were played with another content of a plugin file; the message says how to go on."""
 
 
 class Delivery(Protocol):
@@ -58,8 +62,10 @@ def run_all(
 
     With a shared disk workers write into `folder`; without one they work in temporary folders and send their files.
     A run that fails keeps its error in its folder and the others go on; at the end the failure is raised.  A run that
-    failed before is not tried again until its error is removed.
+    failed before is not tried again until its error is removed.  Nothing is played where a run, finished or not, has
+    been played with another content of its plugin files.
     """
+    refuse_other_code(specs, folder)
     if shared_disk:
         return _run_all(specs, folder, SharedDisk(folder, executor, metrics, callback), watch)
     make_folder(folder)
@@ -126,6 +132,26 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, delivery: Delivery, watch: 
     if errors:
         raise _failed(errors, len(specs), folder)
     return [summaries[spec.id] for spec in specs]
+
+
+def refuse_other_code(specs: Sequence[RunSpec], folder: Path) -> None:
+    """Refuse runs of which a folder holds what other contents of their plugin files played.
+
+    (Those that failed are spared: they are played anew when they are tried again.  Damaged ones are refused elsewhere.)
+    """
+    others: dict[str, tuple[str, str]] = {}
+    for spec in specs:
+        record = RunFolder(folder / spec.id, spec.id)
+        with suppress(RecordError):
+            if not record.failed and (found := record.other_plugins(spec.checksums)):
+                others[spec.id] = spec.learner.name, found
+    if others:
+        names = ",".join(dict.fromkeys(name for name, _ in others.values()))
+        name, first = next(iter(others)), next(iter(others.values()))[1]
+        raise OtherCodeError(
+            f"{len(others)} of {len(specs)} runs under {folder} are by other code: {name} was played with {first}. "
+            f"Play them again with --fresh {names}, give another folder with --out, or put the old content back"
+        )
 
 
 def _some(ended: queue.SimpleQueue[Future[Any]], most: int) -> list[Future[Any]]:

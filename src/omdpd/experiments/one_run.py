@@ -71,6 +71,7 @@ def run(
     record = RunFolder(folder, spec.id)
     done = record.check().summary if record.finished else None
     if done is not None:
+        record.refuse_other_plugins(spec.checksums)
         check_metrics(record, metrics, finished=True)
         return done
     with record.owned():
@@ -117,7 +118,9 @@ def advance(
     check_metrics(record, metrics, finished=done is not None)
     if done is not None:
         return done
-    record.create(toml_of(spec), spec.checksums, sources())
+    record.create(
+        toml_of(spec), spec.checksums, sources(), [part.label for part in (spec.world, spec.nature, spec.learner)]
+    )
     record.verify()
     scene = scene_of(spec, metrics)
     rng = np.random.default_rng(spec.stream(2))

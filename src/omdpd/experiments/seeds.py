@@ -8,6 +8,7 @@ from concurrent.futures import as_completed
 from typing import Any, overload
 
 from omdpd.experiments.executors import executor
+from omdpd.experiments.registry import Registry
 from omdpd.experiments.snapshots import snapshot_grid
 from omdpd.learners.protocol import Learner
 from omdpd.natures.protocol import Nature
@@ -26,7 +27,7 @@ from omdpd.problem.setting import Feedback, FeedbackKind, FullFeedback, checked_
 @overload
 def run(
     cmdp: CMDP,
-    learner: Learner[Any] | None,
+    learner: Learner[Any] | str | None,
     nature: str | Nature = ...,
     n_episodes: int = ...,
     seed: int = ...,
@@ -46,7 +47,7 @@ def run(
 @overload
 def run(
     cmdp: CMDP,
-    learner: Learner[Any] | None,
+    learner: Learner[Any] | str | None,
     nature: str | Nature = ...,
     n_episodes: int = ...,
     seed: int = ...,
@@ -65,7 +66,7 @@ def run(
 
 def run(
     cmdp: CMDP,
-    learner: Learner[Any] | None,
+    learner: Learner[Any] | str | None,
     nature: str | Nature = "fixed",
     n_episodes: int = 1000,
     seed: int = 0,
@@ -84,6 +85,8 @@ def run(
 
     Parameters
     ----------
+    learner
+        An object, such as ``OptCMDP()`` of `omdpd.learners`, or a name that ``omdpd list`` prints.
     nature
         One of the names that ``omdpd list`` prints, or an object of your own (see `natures/protocol.py`).
     seed
@@ -110,17 +113,19 @@ def run(
         raise InvalidInputError(f"cmdp is a {type(cmdp).__name__}, but must be a CMDP: build one with CMDP.from_arrays")
     positive_integer("n_episodes", n_episodes)
     whole_number("seed", seed, 0)
+    player = Registry.installed().spec("learners", learner).build() if isinstance(learner, str) else learner
+    label = label or (learner if isinstance(learner, str) else None)
     before = Before(_in_learner_units(cmdp, logged), start)
     keep = snapshot_grid(n_episodes, cmdp.reward.size) if policies else frozenset[int]()
     if seeds is None:
-        with progress_bar(label or type(learner).__name__, n_episodes, progress) as tell:
+        with progress_bar(label or type(player).__name__, n_episodes, progress) as tell:
             watched = Watched(callback, tell, keep)
-            return play_history(cmdp, learner, nature, n_episodes, seed, label, metrics, watched, before)
+            return play_history(cmdp, player, nature, n_episodes, seed, label, metrics, watched, before)
     if callback is not None:
         raise InvalidInputError("a callback goes with a single run: call run once for every seed instead of seeds")
     wanted = _seeds(seeds, seed)
-    given = (cmdp, learner, nature, n_episodes)
-    title = f"{label or type(learner).__name__}, {len(wanted)} seeds"
+    given = (cmdp, player, nature, n_episodes)
+    title = f"{label or type(player).__name__}, {len(wanted)} seeds"
     with progress_bar(title, len(wanted) * n_episodes, progress) as tell:
         if (workers := _workers(jobs, len(wanted))) == 1:
             return [

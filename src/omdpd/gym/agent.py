@@ -1,28 +1,52 @@
 """An agent with the verbs that other libraries have: learn, predict, evaluate, save, load.
 
-It is a thin front of `gym.learn`, which has more settings; give it a `Task` to use those.
+It is a thin front of `gym.learn`, and takes what a `Task` takes.
 """
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.learned import Learned, Played
-from omdpd.gym.learning import learn
+from omdpd.gym.checkpoints import Return
+from omdpd.gym.contact import TRIED, during, episode_seeds, first_number
+from omdpd.gym.episode import DoesNotFitError, Episode, Met
+from omdpd.gym.learned import RANGES, Learned, Played, plot_learned
+from omdpd.gym.learning import EpisodeRow, learned_by, played
 from omdpd.gym.table import opened
-from omdpd.gym.task import StepCost, Task
+from omdpd.gym.task import StepCost, Task, allowed_action
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.play.progress import progress_bar
+from omdpd.play.session import Session
+from omdpd.problem.arrays import Floats, InvalidInputError, as_budget, numbers, positive_integer, whole_number
+from omdpd.report.statistics import half_width
 
-# Episodes of random actions that ranges are taken from, and the largest number in them that can be read exactly enough.
-PROBES, LARGEST = 5, 1e6
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Episodes of random actions that ranges are taken from; and of how many the last costs are looked at, at least.
+PROBES, LAST = 5, 10
+
+
+class Span(NamedTuple):
+    """The least and the largest reward, with 0 between, and the largest cost (I,), at least 1."""
+
+    low: float
+    high: float
+    costs: Floats
+
+    def with_episode(self, met: Met) -> Span:
+        """The span that holds an episode, too."""
+        low, high = min(self.low, float(met.rewards.min())), max(self.high, float(met.rewards.max()))
+        return Span(low, high, np.maximum(self.costs, np.abs(met.costs).max(axis=1)))
 
 
 class Agent:
@@ -36,7 +60,7 @@ class Agent:
         What an episode may cost in expectation, one number or one per constraint.  None: no limit, a baseline that
         maximises reward alone.
     horizon
-        Steps per episode; by default the environment's own time limit.
+        Steps per episode; by default the environment's own time limit or horizon.
     learner
         By default `ProximalOMDPD.standard(stationary=True)`: the same rules hold at every step.
     cost
@@ -45,16 +69,22 @@ class Agent:
         The state of an observation that is no whole number (`omdpd.gym.Bins`).
     reward_range, cost_scale
         As of `Task`.  By default they are taken from the environment's table where it publishes one, and else from
-        five episodes of random actions; `repr(agent)` shows them.  A value that does not fit later is refused.
+        five episodes of random actions; `repr(agent)` shows them.  A value that does not fit later widens them, and
+        learning goes on from what was observed.  Ranges that you give are held: a value outside is refused.
+    settings
+        What else a `Task` takes: observation_cost, n_states, truncation, initial, allowed.
 
     Examples
     --------
-    >>> agent = Agent("omdpd/Streaming-v0", budget=5.0, horizon=10)
+    >>> agent = Agent("omdpd/Streaming-v0", budget=5.0)
     >>> agent
-    Agent(10 states, 2 actions, horizon 10, budget 5; rewards in 0..1, costs divided by 1.455; has not learnt)
+    Agent(10 states, 2 actions, horizon 10, budget 5; has not learnt)
+    Inside, rewards lie in 0..1 and costs are divided by 1.455; results stay in your units.
     >>> agent.learn(20).predict(observation=3, step=0) in (0, 1)
     True
     """
+
+    __slots__ = ("_episodes", "_held", "_session", "_span", "learned", "learner", "limited", "task")
 
     def __init__(
         self,
@@ -67,23 +97,33 @@ class Agent:
         state_of: Callable[[Any], int] | None = None,
         reward_range: tuple[float, float] | None = None,
         cost_scale: npt.ArrayLike | None = None,
+        **settings: Any,
     ) -> None:
         self.learner: Learner[Any] = ProximalOMDPD.standard(stationary=True) if learner is None else learner
-        self.limited = budget is not None or isinstance(env, Task)
         self.learned: Learned | None = None
+        self.limited = budget is not None
+        self._episodes: list[Episode] = []
+        self._session: Session | None = None
+        self._span: Span | None = None
+        self._held = {"reward_range": reward_range, "cost_scale": cost_scale}
         if isinstance(env, Task):
-            self.task = env
+            given = {"budget": budget, "horizon": horizon, "cost": cost, "state_of": state_of, **self._held, **settings}
+            for name in (name for name, value in given.items() if value is not None):
+                raise InvalidInputError(f"{name} is given beside a Task, which says it itself")
+            self.task, self.limited = env, True
             return
         env = opened(env)
+        inner = getattr(env, "unwrapped", env)
         steps = horizon or getattr(getattr(env, "spec", None), "max_episode_steps", None)
+        steps = steps or getattr(inner, "horizon", None)
         if steps is None:
             raise InvalidInputError("the environment has no time limit of its own: give a horizon")
-        inner = getattr(env, "unwrapped", env)
-        first = getattr(inner, "initial_state_distrib", None)
-        task = Task(env, steps, 0.0, cost, None if state_of else first, state_of=state_of, max_entries=None)
-        if budget is not None:
-            task = replace(task, budget=np.zeros_like(budget, dtype=np.float64))
-        self.task = _with_ranges(task, budget, reward_range, cost_scale)
+        limits = np.zeros(1) if budget is None else as_budget(budget)
+        if state_of is None:
+            settings = {"initial": getattr(inner, "initial_state_distrib", None)} | settings
+        task = Task(env, steps, np.zeros_like(limits), cost, state_of=state_of, **{"max_entries": None} | settings)
+        self.task, self._span = _probed(task, needs_cost=self.limited)
+        self.task = self._ranged(self._span, limits if self.limited else None)
 
     def __repr__(self) -> str:
         S, A = self.task.sizes
@@ -92,40 +132,137 @@ class Agent:
         scale = ", ".join(f"{s:.4g}" for s in self.task.scale)
         state = "has not learnt" if self.learned is None else f"learnt from {len(self.learned.rewards)} episodes"
         return (
-            f"Agent({S} states, {A} actions, horizon {self.task.horizon}, budget {budget}; "
-            f"rewards in {low:g}..{high:g}, costs divided by {scale}; {state})"
+            f"Agent({S} states, {A} actions, horizon {self.task.horizon}, budget {budget}; {state})\n"
+            f"Inside, rewards lie in {low:g}..{high:g} and costs are divided by {scale}; results stay in your units."
         )
 
-    def learn(self, n_episodes: int, seed: int = 0) -> Agent:
-        """Learn from this many episodes, from the start, and give back the agent itself."""
-        found = learn(self.task, self.learner, n_episodes, seed=seed)
-        self.learned = found if self.limited else replace(found, budget=np.full(found.budget.shape, np.inf))
+    @property
+    def budget(self) -> Floats | None:
+        """What an episode may cost, (I,); None of an agent without a limit.  `with_budget` gives another agent."""
+        return self.task.limits if self.limited else None
+
+    @budget.setter
+    def budget(self, budget: npt.ArrayLike) -> None:
+        raise AttributeError(f"an agent's budget stays: agent.with_budget({budget!r}) gives an agent of another")
+
+    def learn(
+        self,
+        n_episodes: int,
+        seed: int = 0,
+        *,
+        callback: Callable[[EpisodeRow], None] | None = None,
+        progress: bool | None = None,
+    ) -> Agent:
+        """Learn from this many more episodes, and give back the agent itself.
+
+        A second call goes on where the first ended.  What was learnt stays if the environment fails or you stop it.
+        `callback` and `progress` are those of `omdpd.gym.learn`, which can keep a checkpoint:
+        ``learn(agent.task, agent.learner, 500, checkpoint="folder")``.
+        """
+        self._refuse_loaded("learn")
+        before, whole = len(self._episodes), whole_number("seed", seed, 0)
+        goal = before + positive_integer("n_episodes", n_episodes)
+        if getattr(getattr(self.learner, "needs", None), "episodes", False):
+            self._session = None  # it counts on the number of episodes, which is another now
+        with progress_bar(type(self.learner).__name__, n_episodes, progress) as tell:
+
+            def take(episode: Episode) -> None:
+                self._episodes.append(episode)
+                if callback is not None:
+                    row = Return.of(episode)
+                    callback(EpisodeRow(len(self._episodes), row.reward, row.costs, row.length))
+                tell(len(self._episodes) - before)
+
+            try:
+                while (k := len(self._episodes)) < goal:
+                    try:
+                        for _, episode in played(self.task, self._playing(goal), range(k, goal), whole):
+                            take(episode)
+                    except DoesNotFitError as error:
+                        take(self._widened(error))
+            finally:
+                if self._episodes:
+                    self.learned = self._outcome()
+        self._warn_if_over(n_episodes)
         return self
 
+    def with_budget(self, budget: npt.ArrayLike | None) -> Agent:
+        """Give an agent of another budget, whose policy is planned anew from the episodes that this one observed.
+
+        That plan is cautious: let it `learn` some more.
+        """
+        self._refuse_loaded("with_budget")
+        if budget is not None and self.task.cost is _no_cost:
+            raise InvalidInputError("the agent knows no cost: make another with Agent(env, budget=..., cost=...)")
+        limits = None if budget is None else as_budget(budget)
+        if limits is not None and limits.shape != self.task.limits.shape:
+            raise InvalidInputError(f"there are {limits.size} budgets, but the agent has {self.task.limits.size}")
+        other = copy.copy(self)
+        other.limited, other.learned, other._session = limits is not None, None, None
+        other.task = self._ranged(self._span, limits)
+        other._episodes = [other.task.told(episode.met) for episode in self._episodes]
+        if other._episodes:
+            other.learned = other._outcome()
+        return other
+
     def predict(
-        self, observation: Any, step: int, *, deterministic: bool = False, rng: np.random.Generator | None = None
+        self,
+        observation: Any,
+        step: int,
+        *,
+        deterministic: bool = False,
+        rng: np.random.Generator | None = None,
+        action_mask: npt.ArrayLike | None = None,
     ) -> int:
-        """Choose an action at a zero-based step of an episode; the best actions depend on the step."""
+        """Choose an action at a zero-based step of an episode; the best actions depend on the step.
+
+        The learnt policy draws its actions, and keeps its budget by drawing: with ``deterministic=True`` it may cost
+        more, which is warned of.  Give `action_mask` where the environment says ``info["action_mask"]``.
+        """
         policy, s = self._done.policy, self.task.state(observation)
-        first = int(getattr(self.task.env.action_space, "start", 0))
-        return first + (int(np.asarray(policy)[step, s].argmax()) if deterministic else policy.act(step, s, rng))
+        if deterministic and self.limited:
+            warnings.warn(
+                "the policy keeps its budget by drawing actions; with deterministic=True it may cost more", stacklevel=2
+            )
+        a = int(np.asarray(policy)[step, s].argmax()) if deterministic else policy.act(step, s, rng)
+        mask = None if action_mask is None else numbers("action_mask", action_mask).astype(bool)
+        return first_number(self.task.env, "action_space") + (a if mask is None else allowed_action(a, mask))
 
     def evaluate(self, n_episodes: int = 100, seed: int = 0) -> Played:
         """Play the policy without learning: mean reward and costs with their 95 % intervals."""
-        played = self._done.evaluate(self.task, n_episodes, seed)
-        return replace(played, budget=self._done.budget)
+        found = self._done.evaluate(self.task, n_episodes, seed)
+        return replace(found, budget=self._done.budget)
+
+    def plot(self, file: str | Path | None = None, title: str = "") -> Figure:
+        """Draw reward and costs of the episodes that were learnt from (`omdpd.gym.plot_learned`)."""
+        return plot_learned(self._done, file, title)
 
     def save(self, file: str | Path) -> Path:
-        """Keep policy and returns in an ``.npz`` file."""
+        """Keep policy, returns and ranges in an ``.npz`` file; the episodes themselves are not kept."""
         return self._done.save(file)
 
     @staticmethod
     def load(file: str | Path, env: Any, **settings: Any) -> Agent:
-        """Read what `save` wrote; `env` and settings are those that the agent was made with."""
+        """Read what `save` wrote, to predict and evaluate.
+
+        Give `env`, and `cost`, `state_of` and other settings that the agent was made with.  Budget, horizon and ranges
+        are in the file: others are refused.
+        """
         found = Learned.load(file)
         budget = found.budget if np.isfinite(found.budget).all() else None
-        given = {} if isinstance(env, Task) else {"budget": budget, "horizon": len(np.asarray(found.policy))}
-        agent = Agent(env, **given | settings)
+        kept: dict[str, Any] = {"budget": budget, "horizon": len(np.asarray(found.policy))}
+        kept |= {name: value for name in RANGES if (value := getattr(found, name)) is not None}
+        given = {"budget": env.limits} if isinstance(env, Task) else settings
+        for name in (name for name in kept if name in given):
+            if not np.array_equal(np.atleast_1d(kept[name]), np.atleast_1d(given[name])):
+                raise InvalidInputError(
+                    f"{file} was learnt with {name} {kept[name]}, not {given[name]}: leave {name} out, or learn anew"
+                )
+        env = opened(env)
+        with during("load needs the settings that the agent was made with, such as cost= or state_of="):
+            agent = Agent(env, **settings if isinstance(env, Task) else kept | settings)
+        with during(f"{file} does not fit the environment"):
+            agent.task.padded_policy(found.policy)
         agent.learned = found
         return agent
 
@@ -135,39 +272,96 @@ class Agent:
             raise InvalidInputError("the agent has not learnt yet: call learn first")
         return self.learned
 
+    def _refuse_loaded(self, verb: str) -> None:
+        if self.learned is not None and not self._episodes:
+            raise InvalidInputError(
+                f"the agent was loaded, and its file has no episodes that {verb} could go on from: make a new Agent"
+            )
 
-def _with_ranges(
-    task: Task,
-    budget: npt.ArrayLike | None,
-    reward_range: tuple[float, float] | None,
-    cost_scale: npt.ArrayLike | None,
-) -> Task:
-    """A task of no budget with its budget, and with ranges of rewards and costs where none are given."""
+    def _playing(self, n_episodes: int) -> Session:
+        """The session that plays on, or one that starts from the episodes so far."""
+        if self._session is None:
+            setting, before = self.task.setting(n_episodes), [episode.feedback for episode in self._episodes]
+            self._session = Session(self.learner, setting, logged=before, start="explore")
+        return self._session
+
+    def _outcome(self) -> Learned:
+        returns = [Return.of(episode) for episode in self._episodes]
+        found = learned_by(self.task, self._playing(len(returns)), returns)
+        return found if self.limited else replace(found, budget=np.full(found.budget.shape, np.inf))
+
+    def _ranged(self, span: Span | None, limits: Floats | None) -> Task:
+        """The task with a budget, and with ranges that hold the span where none are given; those of a Task stay."""
+        task = self.task
+        steps = task.horizon + int(task.initial is None)
+        costs = task.scale if span is None else span.costs
+        limits = costs * steps if limits is None else limits
+        changes: dict[str, Any] = {"budget": limits}
+        if span is not None:
+            found = {
+                "reward_range": (span.low, span.high if span.high > span.low else span.low + 1.0),
+                "cost_scale": span.costs + np.abs(limits) / steps,
+            }
+            changes |= {name: found[name] if held is None else held for name, held in self._held.items()}
+        return task.changed(**changes)
+
+    def _widened(self, error: DoesNotFitError) -> Episode:
+        """The episode that did not fit, told in wider ranges, which all others are then told in; or the refusal."""
+        if self._span is None:
+            raise error
+        span = self._span.with_episode(error.met)
+        task = self._ranged(span, self.budget)
+        try:
+            episode = task.told(error.met)
+        except DoesNotFitError:
+            raise error from None
+        self._episodes = [task.told(each.met) for each in self._episodes]
+        self.task, self._span, self._session = task, span, None
+        return episode
+
+    def _warn_if_over(self, n_episodes: int) -> None:
+        """Warn of a limit that the last tenth of this many episodes did not keep."""
+        n = max(n_episodes // 10, LAST)
+        if not self.limited or n_episodes < n:
+            return
+        costs = np.array([episode.costs for episode in self._episodes[-n:]])
+        half = half_width(costs)
+        for i, limit in enumerate(self.task.limits):
+            if half is not None and costs[:, i].mean() - half[i] > limit:
+                warnings.warn(
+                    f"the last {n} episodes cost {costs[:, i].mean():.4g} on average, of a budget of {limit:.4g}: "
+                    "either no policy keeps it, or it takes more episodes",
+                    stacklevel=3,
+                )
+
+
+def _no_cost(state: int, action: int, next_state: int) -> float:
+    """Nothing is paid: there is no limit, and no cost to limit."""
+    return 0.0
+
+
+def _probed(task: Task, needs_cost: bool) -> tuple[Task, Span]:
+    """The task, and the span of its rewards and costs; where a cost is missing and not needed, it is none."""
     try:
-        rewards, costs = _observed(task)
+        span = _observed(task)
     except InvalidInputError:
-        if budget is not None or task.cost is not None:
+        if needs_cost or task.cost is not None or task.observation_cost is not None:
             raise
-        task = replace(task, cost=lambda state, action, next_state: 0.0)  # no limit, and no cost to limit
-        rewards, costs = _observed(task)
-    if (table := _rewards_of_table(task.env)) is not None:
-        rewards = table
-    low, high = min(0.0, rewards.min()), max(0.0, rewards.max())
-    found = (float(low), float(high) if high > low else float(low) + 1.0)
-    largest = np.maximum(np.abs(costs).max(axis=1), 1.0)
-    steps = task.horizon + int(task.initial is None)
-    limits = largest * steps if budget is None else np.atleast_1d(np.asarray(budget, dtype=np.float64))
-    scale = largest + np.abs(limits) / steps if cost_scale is None else cost_scale
-    return replace(task, budget=limits, cost_scale=scale, reward_range=found if reward_range is None else reward_range)
+        task = replace(task, cost=_no_cost)
+        span = _observed(task)
+    rewards = _rewards_of_table(task.env)
+    if rewards is not None:
+        span = Span(min(0.0, rewards.min()), max(0.0, rewards.max()), span.costs)
+    return task, span
 
 
-def _observed(task: Task) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Rewards (n,) and costs (I, n) of the steps of some episodes of random actions."""
-    wide = replace(task, reward_range=(-LARGEST, LARGEST), cost_scale=LARGEST)
-    policy, rng = np.full(wide.setting(None).shape, 1.0 / wide.sizes[1]), np.random.default_rng(0)
-    fed = [wide.play(policy, rng, 0 if k == 0 else None).feedback for k in range(PROBES)]
-    rewards = np.concatenate([f.rewards for f in fed]) * 2.0 * LARGEST - LARGEST
-    return np.round(rewards, 9), np.round(np.concatenate([f.costs for f in fed], axis=1) * LARGEST, 9)
+def _observed(task: Task) -> Span:
+    """The span of some episodes of random actions."""
+    boundless, span = task.boundless(), Span(0.0, 0.0, np.ones(task.limits.size))
+    policy = np.full(task.setting(None).shape, 1.0 / task.sizes[1])
+    for k in range(PROBES):
+        span = span.with_episode(boundless.play(policy, *episode_seeds(0, TRIED, k)).met)
+    return span
 
 
 def _rewards_of_table(env: Any) -> npt.NDArray[np.float64] | None:

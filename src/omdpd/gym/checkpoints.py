@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-
-from omdpd.gym.task import Episode
+from omdpd.gym.episode import Episode
 from omdpd.learners.protocol import Learner
 from omdpd.play.session import Session
 from omdpd.play.start import Start
@@ -87,12 +85,6 @@ def opened_checkpoint(
     except BaseException:
         session.close()
         raise
-
-
-def episode_seeds(seed: int, k: int) -> tuple[np.random.Generator, int]:
-    """Random numbers of episode k and a seed for the environment's reset: the same whoever plays it, and when."""
-    stream = np.random.SeedSequence(seed, spawn_key=(k,))
-    return np.random.default_rng(stream), int(stream.generate_state(1)[0] >> 1)
 
 
 def _line(k: int, found: Return) -> str:

@@ -17,6 +17,9 @@ import numpy.typing as npt
 from omdpd.problem.arrays import InvalidInputError, numbers, shown
 from omdpd.problem.strangers import strangers_code
 
+# Episodes that nothing is learnt from, and those that ranges are found with, have luck of their own.
+EVALUATED, TRIED = 0, 1
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
@@ -30,14 +33,31 @@ class Answer:
     info: Mapping[Any, Any]
 
 
+def episode_seeds(seed: int, *key: int) -> tuple[np.random.Generator, int]:
+    """Draw numbers for an episode's actions, and a seed for the environment's reset.
+
+    The key is the episode's number k in learning, (`EVALUATED`, k) or (`TRIED`, k).  An environment makes its random
+    numbers from the seed of its reset as NumPy does: actions drawn with that very seed would follow its luck.
+    """
+    stream = np.random.SeedSequence(seed, spawn_key=key)
+    return np.random.default_rng(stream), int(stream.generate_state(1)[0] >> 1)
+
+
+@contextmanager
+def during(when: str) -> Iterator[None]:
+    """Let every refusal inside begin with when it came."""
+    try:
+        yield
+    except InvalidInputError as error:
+        error.args = (f"{when}: {error}",)
+        raise
+
+
 @contextmanager
 def at(when: str) -> Iterator[None]:
     """Let every refusal inside begin with when it came; what the environment raises is one."""
-    try:
-        with strangers_code("it raised"):
-            yield
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{when}: {error}") from error.__cause__
+    with during(when), strangers_code("it raised"):
+        yield
 
 
 def reset(env: Any, seed: int | None) -> tuple[Any, Mapping[Any, Any]]:
@@ -115,3 +135,28 @@ def _scalar(value: Any) -> Any:
     except Exception:  # what is no array may raise anything when asked for one
         return None
     return array.flat[0] if array.size == 1 and array.dtype.kind in "iubf" else None
+
+
+def refuse_vector(env: Any) -> None:
+    """A vector of environments plays several episodes at once, but the next policy depends on the last episode."""
+    n = getattr(env, "num_envs", None)
+    if isinstance(n, int | np.integer):
+        raise InvalidInputError(
+            f"the environment is a vector of {n} environments, but episodes are learnt from one after the other, "
+            "because each policy depends on the episode before: give a single environment"
+        )
+
+
+def discrete(env: Any, attribute: str, what: str, hint: str) -> int:
+    """The size of a discrete space."""
+    space = getattr(env, attribute, None)
+    n, start = getattr(space, "n", None), getattr(space, "start", None)
+    if not (isinstance(n, int | np.integer) and isinstance(start, int | np.integer) and n >= 1):
+        raise InvalidInputError(f"the environment's {what} are {shown(space)}, not Discrete(n){hint}")
+    return int(n)
+
+
+def first_number(env: Any, attribute: str) -> int:
+    """The number of the first observation or action of a space whose numbers go on from there."""
+    start = getattr(getattr(env, attribute), "start", 0)
+    return int(start)

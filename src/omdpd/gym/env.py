@@ -3,6 +3,7 @@
     import gymnasium, omdpd.gym.env                     # importing registers the ids
     env = gymnasium.make("omdpd/Streaming-v0")
     env = gymnasium.make("omdpd.gym.env:omdpd/Grid-v0", render_mode="rgb_array")      # or so, without the import
+    env = gymnasium.make("omdpd/Grid-v0", budget=0.2, horizon=15)                     # with settings of the world
 
 Observations and actions are the numbers of the world's states and actions.  `step` answers with the mean reward of the
 pair in the world's units, ``info["costs"]`` (I,) and ``info["cost"]`` (their sum; with one constraint, its cost), both
@@ -14,6 +15,7 @@ refused.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import gymnasium
@@ -30,19 +32,24 @@ from omdpd.report.pictures import ansi, picture
 
 
 class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
-    """A CMDP as an environment; `world` is a CMDP, or a world's name (random ones are drawn with `world_seed`)."""
+    """A CMDP as an environment; `world` is a CMDP, or a world's name with its settings, such as ``budget=0.2``.
+
+    Random worlds are drawn with `world_seed`.
+    """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
 
-    def __init__(self, world: CMDP | str, render_mode: str | None = None, world_seed: int = 0) -> None:
+    def __init__(self, world: CMDP | str, render_mode: str | None = None, world_seed: int = 0, **settings: Any) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise InvalidInputError(f"render_mode is {render_mode!r}, but must be 'ansi' or 'rgb_array'")
-        self.cmdp: CMDP = (
-            world_named(Registry.installed(), world).build(np.random.default_rng(world_seed))
-            if isinstance(world, str)
-            else world
-        )
+        if isinstance(world, str):
+            said = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+            world = world_named(Registry.installed(), world, said).build(np.random.default_rng(world_seed))
+        elif settings:
+            raise InvalidInputError(f"{next(iter(settings))} is given beside a CMDP, which says it itself")
+        self.cmdp: CMDP = world
         self.render_mode = render_mode
+        self.horizon = self.cmdp.shape[0]
         self.observation_space = gymnasium.spaces.Discrete(self.cmdp.shape[1])
         self.action_space = gymnasium.spaces.Discrete(self.cmdp.shape[2])
         self._state, self._step = 0, 0

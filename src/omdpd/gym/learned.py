@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from omdpd.gym.contact import EVALUATED, during, episode_seeds
 from omdpd.gym.table import opened
 from omdpd.gym.task import Task
 from omdpd.learners.protocol import Report
 from omdpd.play.policy import Policy
-from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer, shown, whole_number
 from omdpd.report.canvas import looking, new_figure
 from omdpd.report.figures import write_figure
 from omdpd.report.statistics import half_width
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ARRAYS = ("policy", "rewards", "costs", "lengths", "budget")
+# Of the task, which older files do not have.
+RANGES = ("reward_range", "cost_scale")
 LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=8)
 
 
@@ -61,6 +64,8 @@ class Learned:
     budget: Floats
     report: Report | None = None
     task: Task | None = None
+    reward_range: Floats | None = None
+    cost_scale: Floats | None = None
 
     def __repr__(self) -> str:
         n = max(len(self.rewards) // 10, 1)
@@ -81,9 +86,13 @@ class Learned:
             raise InvalidInputError("what was loaded from a file does not know its environment: give evaluate the Task")
         if not isinstance(task, Task):
             task = Task(opened(task), len(np.asarray(self.policy)), self.budget, max_entries=None)
-        policy, rng = task.padded_policy(self.policy), np.random.default_rng(seed)
-        n = positive_integer("n_episodes", n_episodes)
-        played = [task.play(policy, rng, seed if k == 0 else None) for k in range(n)]
+        policy, n = task.padded_policy(self.policy), positive_integer("n_episodes", n_episodes)
+        whole_number("seed", seed, 0)
+        boundless = task.boundless()
+        played = []
+        for k in range(n):
+            with during(f"episode {k + 1}"):
+                played.append(boundless.play(policy, *episode_seeds(seed, EVALUATED, k)))
         return Played(
             np.array([e.reward for e in played]), np.array([e.costs for e in played]),
             np.array([e.length for e in played], dtype=np.int64), task.limits,
@@ -95,7 +104,8 @@ class Learned:
         if file.suffix != ".npz":
             raise InvalidInputError(f"{file} should end in .npz")
         make_folder(file.absolute().parent)
-        write_atomically(file, npz_of_arrays({name: np.asarray(getattr(self, name)) for name in ARRAYS}))
+        found = {name: getattr(self, name) for name in (*ARRAYS, *RANGES)}
+        write_atomically(file, npz_of_arrays({name: np.asarray(x) for name, x in found.items() if x is not None}))
         return file
 
     @staticmethod
@@ -107,11 +117,12 @@ class Learned:
             if missing:
                 raise RecordError(f"{file} holds nothing learnt: it has no numbers {missing[0]!r}")
             policy, rewards, costs, lengths, budget = (npz.array(name) for name in ARRAYS)
+            ranges: dict[str, Any] = {name: npz.array(name) for name in RANGES if name in npz.headers}
         K, I = len(rewards), budget.size  # noqa: E741
         if rewards.shape != (K,) or lengths.shape != (K,) or costs.shape != (K, I) or budget.shape != (I,):
             raise RecordError(f"{file} is damaged: its returns are not of the same episodes")
         try:
-            return Learned(Policy(policy), rewards, costs, lengths.astype(np.int64), budget)
+            return Learned(Policy(policy), rewards, costs, lengths.astype(np.int64), budget, **ranges)
         except InvalidInputError as error:
             raise RecordError(f"{file} is damaged: {error}") from None
 
@@ -121,13 +132,18 @@ def _mean(values: Floats) -> str:
     return f"{values.mean():.4g}" + ("" if half is None else f" ± {float(half):.2g}")
 
 
-def plot_learned(learned: Learned, file: str | Path | None = None, title: str = "") -> Figure:
-    """Draw the returns of `learn`: reward and costs of every episode, their running means, and the budgets.
+def plot_learned(learned: Any, file: str | Path | None = None, title: str = "") -> Figure:
+    """Draw the returns of `learn` or of an agent: every episode's reward and costs, running means, and the budgets.
 
     The figure is returned; with a file it is written too.
     """
+    learned = getattr(learned, "learned", learned)
+    if not isinstance(learned, Learned):
+        raise InvalidInputError(f"plot_learned draws what was learnt, but was given {shown(learned)}: call learn first")
     panels: list[tuple[str, Floats, float | None]] = [("reward", learned.rewards, None)]
-    panels += [(f"cost {i}", learned.costs[:, i], float(b)) for i, b in enumerate(learned.budget)]
+    panels += [
+        (f"cost {i}", learned.costs[:, i], float(b) if np.isfinite(b) else None) for i, b in enumerate(learned.budget)
+    ]
     with looking({"font.size": 9, "svg.hashsalt": "omdpd"}):
         figure = new_figure(4.5 * len(panels), 3.2)
         grid = figure.subplots(1, len(panels), squeeze=False)
@@ -150,4 +166,4 @@ def _returns(axes: Axes, values: Floats, budget: float | None) -> None:
     axes.plot(episodes, means, color="#0072B2", linewidth=1.4, label=f"mean of the last {n}")
     if budget is not None:
         axes.axhline(budget, color="#D55E00", linestyle="--", linewidth=1.2, label="budget")
-    axes.legend(fontsize=7, frameon=False)
+    axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.checkpoints import Return, Returns, episode_seeds, opened_checkpoint
-from omdpd.gym.contact import reset, whole
+from omdpd.gym.checkpoints import Return, Returns, opened_checkpoint
+from omdpd.gym.contact import during, episode_seeds, reset, whole
+from omdpd.gym.episode import Episode
 from omdpd.gym.learned import Learned
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
@@ -21,6 +22,7 @@ from omdpd.play.progress import progress_bar
 from omdpd.play.session import Session
 from omdpd.play.start import Start
 from omdpd.problem.arrays import InvalidInputError, positive_integer, shown, whole_number
+from omdpd.problem.masks import Allowed
 from omdpd.problem.setting import Feedback
 from omdpd.problem.strangers import strangers_code
 
@@ -52,7 +54,7 @@ def learn(
     n_states: int | None = None,
     max_entries: int | None = MAX_ENTRIES,
     truncation: Truncation = "refuse",
-    allowed: npt.ArrayLike | None = None,
+    allowed: Allowed = None,
     logged: Log | Sequence[Feedback] = (),
     start: Start = "safe",
     checkpoint: str | Path | None = None,
@@ -98,17 +100,34 @@ def learn(
                 callback(EpisodeRow(k + 1, found.reward, found.costs, found.length))
             tell(k + 1)
 
-        if checkpoint is not None:
-            durable = opened_checkpoint(Path(checkpoint), learner, setting, before, start)
-            return _learn_durably(task, *durable, n_episodes, seed, notify)
-        session, rng = Session(learner, setting, logged=before, start=start), np.random.default_rng(seed)
-        returns = []
-        for k in range(n_episodes):
-            episode = task.play(session.policy(), rng, seed if k == 0 else None)
-            returns.append(Return.of(episode))
-            session.update(episode.feedback)
-            notify(k, returns[-1])
-        return _learned(task, session, returns)
+        kept = None
+        if checkpoint is None:
+            session = Session(learner, setting, logged=before, start=start)
+        else:
+            session, kept = opened_checkpoint(Path(checkpoint), learner, setting, before, start)
+        try:
+            returns = [] if kept is None else list(kept.kept)
+            for k, episode in played(task, session, range(session.episodes, n_episodes), seed, kept):
+                returns.append(Return.of(episode))
+                notify(k, returns[-1])
+            return learned_by(task, session, returns)
+        finally:
+            if kept is not None:
+                kept.close()
+            session.close()
+
+
+def played(
+    task: Task, session: Session, episodes: range, seed: int, kept: Returns | None = None
+) -> Iterator[tuple[int, Episode]]:
+    """Play and learn from episodes, each with random numbers of its own; every one comes after it was learnt from."""
+    for k in episodes:
+        with during(f"episode {k + 1}"):
+            episode = task.play(session.policy(), *episode_seeds(seed, k))
+        if kept is not None:
+            kept.append(k, Return.of(episode))
+        session.update(episode.feedback)
+        yield k, episode
 
 
 def learn_by_context(
@@ -127,37 +146,20 @@ def learn_by_context(
     tasks = [_within(task, context_of, c) for c in range(positive_integer("n_contexts", n_contexts))]
     sessions = [Session(learner, part.setting(None)) for part in tasks]
     returns: list[list[Return]] = [[] for _ in tasks]
-    rng = np.random.default_rng(whole_number("seed", seed, 0))
+    whole_number("seed", seed, 0)
     for k in range(positive_integer("n_episodes", n_episodes)):
-        observation, info = reset(task.env, seed if k == 0 else None)
+        rng, env_seed = episode_seeds(seed, k)
+        observation, info = reset(task.env, env_seed)
         c = _context(context_of, observation)
         if not 0 <= c < n_contexts:
             raise InvalidInputError(
                 f"the observation {shown(observation)} is in context {c}, but there are {n_contexts}"
             )
-        episode = tasks[c].play_from(observation, sessions[c].policy(), rng, info)
+        with during(f"episode {k + 1}"):
+            episode = tasks[c].play_from(observation, sessions[c].policy(), rng, info)
         returns[c].append(Return.of(episode))
         sessions[c].update(episode.feedback)
-    return tuple(_learned(*observed) for observed in zip(tasks, sessions, returns, strict=True))
-
-
-def _learn_durably(
-    task: Task, session: Session, kept: Returns, n_episodes: int, seed: int, notify: Callable[[int, Return], None]
-) -> Learned:
-    """Play what a folder does not hold yet; every episode has random numbers of its own, wherever one goes on."""
-    returns = list(kept.kept)
-    try:
-        for k in range(session.episodes, n_episodes):
-            rng, env_seed = episode_seeds(seed, k)
-            episode = task.play(session.policy(), rng, env_seed)
-            returns.append(Return.of(episode))
-            kept.append(k, returns[-1])
-            session.update(episode.feedback)
-            notify(k, returns[-1])
-        return _learned(task, session, returns)
-    finally:
-        kept.close()
-        session.close()
+    return tuple(learned_by(*observed) for observed in zip(tasks, sessions, returns, strict=True))
 
 
 def _within(task: Task, context_of: Callable[[Any], int], context: int) -> Task:
@@ -183,7 +185,8 @@ def _context(context_of: Callable[[Any], int], observation: Any) -> int:
         return whole(f"the context of the observation {shown(observation)}", context_of(observation))
 
 
-def _learned(task: Task, session: Session, returns: Sequence[Return]) -> Learned:
+def learned_by(task: Task, session: Session, returns: Sequence[Return]) -> Learned:
+    """What a session learnt in a task, with the returns of its episodes."""
     return Learned(
         task.own_policy(session.policy()),
         np.array([found.reward for found in returns]),
@@ -192,6 +195,8 @@ def _learned(task: Task, session: Session, returns: Sequence[Return]) -> Learned
         task.limits,
         session.report(),
         task,
+        np.array(task.reward_range),
+        task.scale,
     )
 
 

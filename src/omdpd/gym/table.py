@@ -25,7 +25,6 @@ from omdpd.problem.arrays import (
     Floats,
     Integers,
     InvalidInputError,
-    as_budget,
     as_range,
     as_table,
     not_installed,
@@ -35,7 +34,9 @@ from omdpd.problem.arrays import (
 )
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.laws import SparseLaws, laws_of_entries
+from omdpd.problem.masks import Allowed, as_mask
 from omdpd.problem.strangers import strangers_code
+from omdpd.problem.tables import ASKED_FOR, Budget
 
 # cost(state, action, next_state): one number, or one per constraint.
 TableCost = Callable[[int, int, int], Any]
@@ -58,10 +59,11 @@ def from_gymnasium(
     env: Any,
     horizon: int,
     cost: TableCost | npt.ArrayLike,
-    budget: npt.ArrayLike | None = None,
+    budget: Budget = ASKED_FOR,
     initial: npt.ArrayLike | None = None,
     reward_range: tuple[float, float] | None = None,
     reward: TableCost | npt.ArrayLike | None = None,
+    allowed: Allowed = None,
 ) -> CMDP:
     """The exact CMDP of an environment that publishes its table.
 
@@ -74,7 +76,8 @@ def from_gymnasium(
     cost
         ``cost(state, action, next_state)`` giving one number or one per constraint, or a table (S, A) or (I, S, A).
     budget
-        What an episode may cost in expectation, one number or one per constraint, in the units of the cost.
+        What an episode may cost in expectation, one number or one per constraint, in the units of the cost; None is no
+        limit.
     initial
         The law of the first state; if not given, ``initial_state_distrib`` of the environment, else the states that
         1000 seeded resets meet, with their frequencies.
@@ -84,6 +87,8 @@ def from_gymnasium(
     reward
         ``reward(state, action, next_state)`` or a table (S, A), of an environment that publishes
         ``get_transition_matrix()`` and therefore no rewards.
+    allowed
+        Which of the actions that exist are allowed, as for `CMDP.from_arrays`: (S, A), (H, S, A), or a function.
     """
     env = opened(env)
     H = positive_integer("horizon", horizon)
@@ -99,11 +104,17 @@ def from_gymnasium(
     start = np.zeros(n_states)
     start[:S] = law
     reward = np.clip((step.reward - low) / (high - low), 0.0, 1.0)
-    cmdp = CMDP.from_arrays(
-        step.laws, reward, step.cost, as_budget(budget), start, H, rescale=True, allowed=step.allowed
-    )
+    mask = as_mask(allowed, (S, A))
+    exist = step.allowed[None] if mask is None else step.allowed & _padded(mask.allowed, n_states)
+    cmdp = CMDP.from_arrays(step.laws, reward, step.cost, budget, start, H, rescale=True, allowed=exist)
     labels = Labels(layout=_layout(env, n_states), actions=_action_names(env, A))
     return replace(cmdp.labelled(name, labels), reward_range=(low, high))
+
+
+def _padded(allowed: npt.NDArray[np.bool_], n_states: int) -> npt.NDArray[np.bool_]:
+    """A mask (n, S, A) with the added state, in which everything is allowed."""
+    n, S, A = allowed.shape
+    return np.concatenate([allowed, np.ones((n, n_states - S, A), bool)], axis=1)
 
 
 def opened(env: Any) -> Any:

@@ -20,18 +20,30 @@ of `info`, or a function of states or of observations.  Gymnasium is needed only
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import Answer, action_mask, at, reset, step, whole
+from omdpd.gym.contact import (
+    Answer,
+    action_mask,
+    at,
+    discrete,
+    first_number,
+    refuse_vector,
+    reset,
+    step,
+    whole,
+)
+from omdpd.gym.episode import DoesNotFitError, Episode, Met
 from omdpd.play.compiled.rollout import index_of_uniform
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import (
+    MAX_MAGNITUDE,
     Floats,
     InvalidInputError,
     as_budget,
@@ -41,6 +53,7 @@ from omdpd.problem.arrays import (
     positive_integer,
     shown,
 )
+from omdpd.problem.masks import Allowed, as_mask, fitted
 from omdpd.problem.setting import BanditFeedback, Setting, Trajectory
 from omdpd.problem.strangers import strangers_code
 
@@ -52,16 +65,6 @@ StepCost = Callable[[int, int, int], Any]
 # The same of what the environment itself says: cost(observation, action, next_observation).
 ObservationCost = Callable[[Any, int, Any], Any]
 Truncation = Literal["refuse", "end"]
-
-
-@dataclass(frozen=True, eq=False)
-class Episode:
-    """One played episode: what a learner is told, and its length, reward and costs (I,) in the environment's units."""
-
-    feedback: BanditFeedback
-    length: int
-    reward: float
-    costs: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,8 @@ class Task:
     truncation
         What an episode is that the environment cuts short: refused, or (``"end"``) ended.
     allowed
-        Which actions exist, (S, A), if that is known in advance: a learner then has no number for the others.
+        Which actions exist, if that is known in advance: (S, A), (H, S, A), or a function of state and action.  A
+        learner then has no number for the others.
     """
 
     env: Any
@@ -111,11 +115,11 @@ class Task:
     max_entries: int | None = MAX_ENTRIES
     observation_cost: ObservationCost | None = None
     truncation: Truncation = "refuse"
-    allowed: npt.ArrayLike | None = None
+    allowed: Allowed = None
 
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
-        _refuse_vector(self.env)
+        refuse_vector(self.env)
         if not isinstance(self.truncation, str) or self.truncation not in ("refuse", "end"):
             raise InvalidInputError(f"truncation is {shown(self.truncation)}, but must be 'refuse' or 'end'")
         if self.cost is not None and self.observation_cost is not None:
@@ -167,10 +171,10 @@ class Task:
     @cached_property
     def sizes(self) -> tuple[int, int]:
         """S and A of the environment itself."""
-        A = _discrete(self.env, "action_space", "actions", "")
+        A = discrete(self.env, "action_space", "actions", "")
         if self.state_of is None:
             hint = "; give state_of and n_states, which say in which of n states an observation lies"
-            return _discrete(self.env, "observation_space", "observations", hint), A
+            return discrete(self.env, "observation_space", "observations", hint), A
         n_states = getattr(self.state_of, "n_states", None) if self.n_states is None else self.n_states
         return positive_integer("n_states", n_states), A
 
@@ -182,16 +186,17 @@ class Task:
         if self.initial is None:
             mu[S + 1] = 1.0
         else:
-            n = _discrete(self.env, "observation_space", "observations", "; leave initial out")
+            n = discrete(self.env, "observation_space", "observations", "; leave initial out")
             law = as_table("initial", self.initial, ["observation"], [n])
-            start = _start(self.env, "observation_space")
+            start = first_number(self.env, "observation_space")
             for observation in np.flatnonzero(law > 0.0):
                 mu[self.state(start + int(observation))] += law[observation]
-        allowed = None
-        if self.allowed is not None:
-            known = as_table("allowed", self.allowed, ["state", "action"], [S, A])
+        mask, allowed = fitted(as_mask(self.allowed, (S, A)), self.horizon), None
+        if mask is not None:
             # In the added states one action is as good as another: they have the first alone.
-            allowed = np.concatenate([known, np.eye(1, A).repeat(1 + before, axis=0)])
+            added = np.eye(1, A, dtype=bool).repeat(1 + before, axis=0)
+            allowed = np.stack([np.concatenate([known, added]) for known in mask.allowed])
+            allowed = np.concatenate([allowed[:1], allowed]) if before and len(allowed) > 1 else allowed
         sizes = self.horizon + before, S + 1 + before, A, self.limits.size
         return Setting(*sizes, mu, n_episodes, "bandit", allowed=allowed)
 
@@ -222,7 +227,7 @@ class Task:
         return padded
 
     def play(self, policy: Policy | Floats, rng: np.random.Generator, seed: int | None = None) -> Episode:
-        """Play one episode of a learner's policy; `seed` goes to the environment's reset."""
+        """Play one episode of a learner's policy; `seed` goes to the reset, and `rng` is not made from it."""
         observation, info = reset(self.env, seed)
         return self.play_from(observation, policy, rng, info)
 
@@ -239,7 +244,7 @@ class Task:
             states.append(S + 1)
             actions.append(index_of_uniform(table[0, S + 1], uniforms[0]))
         with at("reset of the environment"):
-            s, ended, length = self.state(observation), False, 0
+            s, ended = self.state(observation), False
             mask = self._mask(s, info)
         seen = observation
         for h in range(self.horizon):
@@ -250,18 +255,27 @@ class Task:
                 continue
             with at(f"step {h} of the environment"):
                 s, answer, cost, ended = self._step(s, a if mask is None else allowed_action(a, mask), h, seen)
-                mask = None if ended else self._mask(s, answer.info)
+                mask = mask if ended else self._next_mask(s, answer.info, mask is not None)
             reward, seen = answer.reward, answer.observation
             rewards.append(reward)
             costs.append(cost)
-            length += 1
-        return self._episode(states, actions, np.array(rewards), np.array(costs).T, length)
+        return self.told(Met(states, actions, np.array(rewards), np.array(costs).T))
 
     def _mask(self, s: int, info: Mapping[Any, Any]) -> npt.NDArray[np.bool_] | None:
         """What the environment allows in state s, where it says so."""
         mask = action_mask(self.env, info, self.sizes[1])
         if mask is not None:
             self._masks[s] = mask
+        return mask
+
+    def _next_mask(self, s: int, info: Mapping[Any, Any], said: bool) -> npt.NDArray[np.bool_] | None:
+        """The mask after a step; an environment that says it at some steps alone is refused."""
+        mask = self._mask(s, info)
+        if said != (mask is not None):
+            now, before = ("no action_mask", "had one") if said else ("an action_mask", "had none")
+            raise InvalidInputError(
+                f"info has {now}, but {before} before: give one at reset and at every step, or allowed= for all states"
+            )
         return mask
 
     def logged(self, log: Log) -> list[BanditFeedback]:
@@ -275,12 +289,12 @@ class Task:
             states, actions = (each.tolist() for each in (episode.trajectory.states, episode.trajectory.actions))
             after = self.horizon - len(states)
             padded = [S + 1] * first + states + [S] * after, [0] * first + actions + [0] * after
-            found.append(self._episode(*padded, episode.rewards, episode.costs, len(states)).feedback)
+            found.append(self.told(Met(*padded, episode.rewards, episode.costs)).feedback)
         return found
 
     def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, Answer, Floats, bool]:
         """One step of the environment: next state, what it answered, costs (I,), whether it ended."""
-        action = _start(self.env, "action_space") + a
+        action = first_number(self.env, "action_space") + a
         answer = step(self.env, action)
         t = self.state(answer.observation)
         cost = self._cost(answer, (s, a, t), (seen, action, answer.observation))
@@ -323,35 +337,46 @@ class Task:
             raise InvalidInputError(f"a step reported {costs.size} costs, but there are {self.limits.size} budgets")
         return costs
 
-    def _episode(self, states: list[int], actions: list[int], rewards: Floats, costs: Floats, length: int) -> Episode:
+    def told(self, met: Met) -> Episode:
         """The episode in a learner's units, with zeros before the first and after the last step that was played."""
-        H, first = len(states), int(self.initial is None)
+        H, first = len(met.states), int(self.initial is None)
+        played = slice(first, first + met.rewards.size)
         low, high = self.reward_range
         all_rewards, all_costs = np.zeros(H), np.zeros((self.limits.size, H))
-        all_rewards[first : first + length] = rewards
-        all_costs[:, first : first + length] = costs
+        all_rewards[played] = met.rewards
+        all_costs[:, played] = met.costs
         seen = (all_rewards - low) / (high - low)
         excess = (all_costs - self.limits[:, None] / H) / self.scale[:, None]
-        self._refuse("reward", all_rewards, (seen < -1e-9) | (seen > 1.0 + 1e-9), "reward_range")
         too_far = np.asarray((np.abs(excess) > 1.0 + 1e-9).any(axis=0))
-        self._refuse("cost", all_costs.max(axis=0), too_far, "cost_scale")
-        observed = Trajectory(np.array(states, dtype=np.int64), np.array(actions, dtype=np.int64))
-        feedback = BanditFeedback(observed, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0))
-        return Episode(feedback, length, float(rewards.sum()), costs.sum(axis=1))
+        for kind, values, wrong, parameter in (
+            ("reward", all_rewards, (seen < -1e-9) | (seen > 1.0 + 1e-9), "reward_range"),
+            ("cost", all_costs.max(axis=0), too_far, "cost_scale"),
+        ):
+            if wrong.any():
+                step = int(np.flatnonzero(wrong)[0])
+                raise DoesNotFitError(
+                    f"the {kind} {values[step]:.6g} at step {step - first} does not fit; give a wider {parameter} "
+                    f"(now {getattr(self, parameter)})",
+                    met,
+                )
+        observed = Trajectory(np.array(met.states, dtype=np.int64), np.array(met.actions, dtype=np.int64))
+        return Episode(BanditFeedback(observed, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0)), met)
 
-    def _refuse(self, kind: str, values: Floats, wrong: npt.NDArray[np.bool_], parameter: str) -> None:
-        if wrong.any():
-            step = int(np.flatnonzero(wrong)[0])
-            raise InvalidInputError(
-                f"the {kind} {values[step]:.6g} at step {step - int(self.initial is None)} does not fit; give a wider "
-                f"{parameter} (now {getattr(self, parameter)})"
-            )
+    def changed(self, **fields: Any) -> Task:
+        """The same task with other fields, which knows the masks that this one met."""
+        other = replace(self, **fields)
+        other._masks.update(self._masks)
+        return other
+
+    def boundless(self) -> Task:
+        """The same task, which refuses no reward and no cost: to play without learning."""
+        return replace(self, reward_range=(-MAX_MAGNITUDE, MAX_MAGNITUDE), cost_scale=MAX_MAGNITUDE)
 
     def state(self, observation: Any) -> int:
         """The state of an observation, refused if there is none of its number."""
         S = self.sizes[0]
         if self.state_of is None:
-            s = whole("the observation", observation) - _start(self.env, "observation_space")
+            s = whole("the observation", observation) - first_number(self.env, "observation_space")
         else:
             with strangers_code("state_of raised"):
                 s = whole(f"the state of the observation {shown(observation)}", self.state_of(observation))
@@ -369,28 +394,3 @@ def allowed_action(a: int, mask: npt.NDArray[np.bool_]) -> int:
     [1, 1, 2, 2]
     """
     return int(a) if mask[a] else int(np.flatnonzero(mask)[a % mask.sum()])
-
-
-def _refuse_vector(env: Any) -> None:
-    """A vector of environments plays several episodes at once, but the next policy depends on the last episode."""
-    n = getattr(env, "num_envs", None)
-    if isinstance(n, int | np.integer):
-        raise InvalidInputError(
-            f"the environment is a vector of {n} environments, but episodes are learnt from one after the other, "
-            "because each policy depends on the episode before: give a single environment"
-        )
-
-
-def _discrete(env: Any, attribute: str, what: str, hint: str) -> int:
-    """The size of a discrete space."""
-    space = getattr(env, attribute, None)
-    n, start = getattr(space, "n", None), getattr(space, "start", None)
-    if not (isinstance(n, int | np.integer) and isinstance(start, int | np.integer) and n >= 1):
-        raise InvalidInputError(f"the environment's {what} are {shown(space)}, not Discrete(n){hint}")
-    return int(n)
-
-
-def _start(env: Any, attribute: str) -> int:
-    """The number of the first observation or action of a space whose numbers go on from there."""
-    start = getattr(getattr(env, attribute), "start", 0)
-    return int(start)

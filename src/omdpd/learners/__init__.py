@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from omdpd.learners.germano import Germano
     from omdpd.learners.ghosh import GhoshZhouShroff
     from omdpd.learners.greedy_lp import GreedyLP
+    from omdpd.learners.informed import Informed
     from omdpd.learners.lekeufack_jordan import LekeufackJordan
     from omdpd.learners.linear_potential import LinearPotential
     from omdpd.learners.masked import Masked
@@ -64,10 +65,11 @@ if TYPE_CHECKING:
 __all__ = [
     "BVOPS", "CPDPO", "CVOPS", "DOPE", "LEARNERS", "NON_LEARNERS", "OMDPD", "OPDOP", "PDBPS", "RECOO", "SOPS", "UCCFH",
     "UCPD", "WCOPS", "AlwaysSafe", "Card", "CautiousLP", "ChenJainLuo", "Counts", "DOPEPlus", "EpisodeSafe", "Factor",
-    "FlexDOME", "Germano", "GhoshZhouShroff", "GreedyLP", "Learner", "LekeufackJordan", "LinearPotential", "Masked",
-    "OptAug", "OptCMDP", "OptCMDPBonus", "OptDual", "OptPessLP", "OptPessPrimalDual", "OptPrimalDual", "Oracle",
-    "PlanLP", "PosteriorSampling", "ProximalOMDPD", "RegularizedPrimalDual", "Report", "SafePolicy", "SafeStart",
-    "Settings", "SinhaVaze", "TripleQ", "UOptRPGPD", "Uniform", "greedy_policy", "positive", "value_of_policy",
+    "FlexDOME", "Germano", "GhoshZhouShroff", "GreedyLP", "Informed", "Learner", "LekeufackJordan", "LinearPotential",
+    "Masked", "OptAug", "OptCMDP", "OptCMDPBonus", "OptDual", "OptPessLP", "OptPessPrimalDual", "OptPrimalDual",
+    "Oracle", "PlanLP", "PosteriorSampling", "ProximalOMDPD", "RegularizedPrimalDual", "Report", "SafePolicy",
+    "SafeStart", "Settings", "SinhaVaze", "TripleQ", "UOptRPGPD", "Uniform", "greedy_policy", "positive",
+    "value_of_policy",
 ]  # fmt: skip
 
 # Where each class is written, and what a learner of your own is made of.
@@ -76,7 +78,8 @@ MODULES = {
     "CautiousLP": "cautious_lp", "CPDPO": "cpdpo", "CVOPS": "cvops", "DOPE": "dope",
     "DOPEPlus": "dope_plus", "EpisodeSafe": "episode_safe", "FlexDOME": "flexdome", "Germano": "germano",
     "GhoshZhouShroff": "ghosh", "GreedyLP": "greedy_lp", "LekeufackJordan": "lekeufack_jordan",
-    "LinearPotential": "linear_potential", "Masked": "masked", "SafePolicy": "needs", "OMDPD": "omdpd",
+    "LinearPotential": "linear_potential",
+    "Informed": "informed", "Masked": "masked", "SafePolicy": "needs", "OMDPD": "omdpd",
     "OPDOP": "opdop", "OptAug": "optaug", "OptCMDP": "optcmdp", "OptCMDPBonus": "optcmdp_bonus", "OptDual": "optdual",
     "OptPessLP": "optpess_lp", "OptPessPrimalDual": "optpess_primal_dual", "OptPrimalDual": "optprimaldual",
     "Oracle": "oracle", "PlanLP": "plan_lp", "Learner": "protocol", "ProximalOMDPD": "proximal",
@@ -94,15 +97,15 @@ NAMES = (
     "SOPS", "CVOPS", "WCOPS",
     "OptPessLP", "DOPE", "DOPEPlus", "OptPessPrimalDual", "EpisodeSafe", "SafeStart", "GhoshZhouShroff.average",
     "GhoshZhouShroff.hard", "PosteriorSampling", "OPDOP", "OPDOP.restarted", "TripleQ", "TripleQ.restarted",
-    "Uniform", "Oracle", "CautiousLP", "PlanLP", "GreedyLP", "LinearPotential", "OptCMDP", "OptCMDPBonus",
+    "Uniform", "Oracle", "Informed", "CautiousLP", "PlanLP", "GreedyLP", "LinearPotential", "OptCMDP", "OptCMDPBonus",
     "OptDual", "OptPrimalDual", "OptAug", "RegularizedPrimalDual", "FlexDOME", "UOptRPGPD", "UOptRPGPD.published",
     "CPDPO", "CPDPO.unconstrained", "SinhaVaze", "SinhaVaze.published", "SinhaVaze.anytime", "LekeufackJordan",
     "LekeufackJordan.published", "RECOO", "UCCFH", "ChenJainLuo", "AlwaysSafe", "PDBPS",
 )  # fmt: skip
 FACTORIES = {"Oracle": "Oracle.uninformed", "SafeStart": "SafeStart.practical", "UOptRPGPD": "UOptRPGPD.practical"}
 
-# Played beside learners to show what learning is worth; they learn nothing, so that none of them wins anything.
-NON_LEARNERS = ("Oracle", "Uniform")
+# Played beside learners to show what learning is worth: they learn nothing, or were told, and none of them wins.
+NON_LEARNERS = ("Informed", "Oracle", "Uniform")
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from omdpd.problem.arrays import named
+
 Role = Literal["reward width", "transition width", "cost pessimism", "step", "kernel pessimism", "exploration"]
 ROLES: tuple[Role, ...] = get_args(Role)
 # The margin that is tried around where a method has the place for one and a default of zero.
@@ -34,6 +36,9 @@ class Factor:
     role: Role
     setting: str
     base: float | None = None
+
+    def __post_init__(self) -> None:
+        named(dict.fromkeys(ROLES), self.role, "role of a factor")
 
 
 def reward_width(setting: str = "reward_scale") -> Factor:

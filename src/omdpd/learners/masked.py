@@ -89,6 +89,11 @@ class Masked:
         return stored_classes(self.inner) | {each.__name__: each for each in own}
 
 
+def name_of(learner: Learner[Any]) -> str:
+    """What a learner is called: by its class, also where it keeps to a mask."""
+    return type(learner.inner if isinstance(learner, Masked) else learner).__name__
+
+
 def masked(learner: Learner[Any], setting: Setting) -> Learner[Any]:
     """A learner that keeps to what the setting allows: itself where that is everything.
 

@@ -64,7 +64,8 @@ class Report:
 
     `believed` is what the learner plans the next episode with; the evaluation compares it with the truth.  A learner
     that also reports its `plan`, or keeps the sums of a `promise`, has its losses split into estimation and
-    optimisation error (`play/ledger.py`).
+    optimisation error (`play/ledger.py`).  `loss` is what the policy in play can lose at most against the best safe
+    one, as the data see it (docs/theory.md, 11); it may be some episodes old.
     """
 
     log: SolveLog = SolveLog()
@@ -77,6 +78,7 @@ class Report:
     believed: Estimate[Region] | None = None
     plan: Plan | None = None
     promise: Promise | None = None
+    loss: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +120,7 @@ class Told(NamedTuple):
     certified_violation: int
     planned_value_sum: int
     planned_violation_sum: int
+    loss_bound: int
 
 
 class Compiled(NamedTuple):

@@ -61,6 +61,14 @@ from omdpd.storage.packing import WHERE_SET
 UNSHARED = SharingEstimator(0.0, 0.0)
 
 
+# What is proved of the default, and what that assumes: README and the pages say it in the same words.
+RATE = (
+    "expected strong violation O~(sqrt K); expected regret O~(sqrt K) plus sums that a run can compute and nothing "
+    "bounds"
+)
+SPAN = "stochastic costs met on the way, values of small span, weights below their cap"
+
+
 @dataclass(frozen=True)
 class ProximalOMDPD:
     """The practical form; build one with `standard` (the default), another preset, or `known_model`.
@@ -204,17 +212,20 @@ class ProximalOMDPD:
             ("bandit", "full"),
             self._guarantee(),
             "this library; docs/departures.md",
+            SPAN if self._persists else "none",
         )
+
+    @property
+    def _persists(self) -> bool:
+        """Whether it never stops learning: what Theorem D of docs/theory.md is about."""
+        return isinstance(self.estimator, SharingEstimator) and self.estimator.persistence > 0.0
 
     def _guarantee(self) -> str:
         """What is proved of these settings; Theorem A of docs/theory.md is about bonuses that no preset has."""
         if isinstance(self.estimator, KnownModel | ModelToBeGiven):
             return "run-time certificate of regret and violation"
-        if isinstance(self.estimator, SharingEstimator) and self.estimator.persistence > 0.0:
-            return (
-                "no rate with these bonuses alone: sqrt(K), and what steps lose to last prices, where values have a "
-                "small span (docs/theory.md, 11)"
-            )
+        if self._persists:
+            return RATE
         whose = "while the box holds the truth" if self.estimator.covers_truth else "as the beliefs see it"
         return f"no rate with these bonuses; run-time certificate of the plans, {whose} (docs/theory.md, 6 and 8)"
 

@@ -191,6 +191,11 @@ def law_moved(z: Sizes, s: OpenState, before: Region) -> float:
     return kernel_move(before, s.believed.region, s.parent)
 
 
+def loss_of(d: Dials, z: Sizes, s: OpenState) -> float:
+    """Not a number: what a policy can lose is asked of tables alone."""
+    return np.nan
+
+
 def choose(z: Sizes, s: OpenState) -> None:
     """Nothing: the policy is asked of the plan."""
 
@@ -202,7 +207,7 @@ def copy_vector(source: Floats, target: Floats) -> None:
 
 ASKED = (
     flow_of, potential_before, distance_of, meets_tables, has_overflowed, novelty_with, remember, hinges_met,
-    mirror_step, count, believe, law_of, law_moved, choose, copy_vector,
+    mirror_step, count, believe, law_of, law_moved, loss_of, choose, copy_vector,
 )  # fmt: skip
 STEPS = in_python(steps, {each.__name__: each for each in ASKED})
 

@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError, not_installed, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, not_installed, one_step, positive_integer
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.solvers.columns import ACCURACY, ROUNDING
 from omdpd.solvers.trade_off import trade_off
 from omdpd.storage.atomic import make_folder, write_atomically
-from omdpd.worlds.card import constraint_names, natural_value, planned
+from omdpd.worlds.card import constraint_names, natural_value, never_paid, planned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Breakpoints that are printed and shown in a notebook; a file has all.
 MAX_LINES = 40
-# Budgets that differ by less, relative to what can be spent and the budget itself, are equal.
-ROUNDING = 1e-9
+# Of these, how many on either side of the problem's budget.
+NEAR = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +47,10 @@ class Curve:
         What one more unit of budget earns between a breakpoint and the next.
     off
         How far the true curve may lie above the one through these points: 0 where all breakpoints are there.
+    budget
+        The problem's own, where it has one.
     rounding
-        A budget that is less than this below a breakpoint counts as it.
+        A budget that is less than this below the least one counts as it.
     """
 
     constraint: str
@@ -56,6 +59,7 @@ class Curve:
     prices: Floats
     off: float
     rounding: float = 0.0
+    budget: float | None = None
 
     @property
     def complete(self) -> bool:
@@ -69,19 +73,20 @@ class Curve:
 
     def price(self, budget: float) -> float | None:
         """What one more unit earns at a budget; None where it cannot be met."""
-        place = int(np.searchsorted(self.budgets, budget + self.rounding, side="right"))
-        if place == 0:
+        if budget + self.rounding < self.budgets[0]:
             return None
+        same = ROUNDING * np.abs(self.budgets) + 1e-3 * ROUNDING * np.abs(self.budgets).max()
+        place = max(int(np.searchsorted(self.budgets - same, budget, side="right")), 1)
         return float(self.prices[place - 1]) if place <= len(self.prices) else 0.0
 
     def lines(self, most: int | None = MAX_LINES) -> list[str]:
-        """The breakpoints for a person."""
-        rows = self._rows()
-        shown = rows if most is None else rows[:most]
+        """The breakpoints for a person; of more than `most`, some around the problem's budget and from low to high."""
+        rows = self._rows(most)
         text = [f"{'budget of ' + self.constraint:>24}  {'best value':>14}  one more unit earns, from here on"]
-        text += [f"{budget:>24}  {value:>14}  {price}" for budget, value, price in shown]
-        more = len(rows) - len(shown)
-        return [*text, *([f"... and {more} more breakpoints"] if more else []), self._said()]
+        text += [f"{budget:>24}  {value:>14}  {price}" for budget, value, price in rows]
+        more = len(self.budgets) - len(rows)
+        between = [f"... and {more} more breakpoints between these"] if more else []
+        return [*text, *between, *self._now(), self._said()]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -93,7 +98,7 @@ class Curve:
         """The breakpoints in a notebook."""
         head = (f"budget of {self.constraint}", "best value", "one more unit earns")
         facts = {"breakpoints": len(self.budgets), "complete": self._said()}
-        return facts_html("trade-off", facts, table_html(head, self._rows()[:MAX_LINES]))
+        return facts_html("trade-off", facts, table_html(head, self._rows(MAX_LINES)))
 
     def save(self, file: str | Path) -> Path:
         """Write the breakpoints to a ``.csv`` file, whole or not at all."""
@@ -108,7 +113,10 @@ class Curve:
         return file
 
     def plot(self, axes: Axes | None = None) -> Any:
-        """Draw the curve, on `axes` or on a figure of its own, and return the axes."""
+        """Draw the curve with the problem's budget, on `axes` or on a figure of its own, and return the axes.
+
+        ``curve.plot().figure.savefig("curve.png")`` keeps it.
+        """
         if axes is None:
             try:
                 from matplotlib.figure import Figure
@@ -116,6 +124,9 @@ class Curve:
                 raise not_installed("a figure", "matplotlib", "pillow") from None
             axes = Figure(figsize=(5.0, 3.4), layout="constrained").add_subplot()
         axes.plot(self.budgets, self.values, color="#0072B2", marker="o" if len(self.budgets) <= MAX_LINES else "")
+        if self.budget is not None:
+            axes.axvline(self.budget, color="#D55E00", linestyle="--", label=f"budget now: {self.budget:.6g}")
+            axes.legend(frameon=False, loc="lower right")
         axes.set_xlabel(f"budget of {self.constraint}")
         axes.set_ylabel("best value")
         return axes
@@ -123,8 +134,26 @@ class Curve:
     def _points(self) -> list[tuple[float, float, float]]:
         return list(zip(self.budgets.tolist(), self.values.tolist(), [*self.prices.tolist(), 0.0], strict=True))
 
-    def _rows(self) -> list[tuple[str, str, str]]:
-        return [(f"{b:.6g}", f"{v:.6g}", f"{p:.6g}") for b, v, p in self._points()]
+    def _rows(self, most: int | None) -> list[tuple[str, str, str]]:
+        n = len(self.budgets)
+        shown = range(n) if most is None or n <= most else self._chosen(most)
+        points = self._points()
+        return [(f"{b:.6g}", f"{v:.6g}", f"{p:.6g}") for b, v, p in (points[i] for i in shown)]
+
+    def _chosen(self, most: int) -> list[int]:
+        """Both ends, an even choice of values, and what is next to the problem's budget."""
+        place = 0 if self.budget is None else int(np.searchsorted(self.budgets, self.budget))
+        near = range(max(place - NEAR, 0), min(place + NEAR, len(self.budgets)))
+        levels = np.linspace(self.values[0], self.values[-1], max(most - len(near), 2))
+        return sorted({*near, *np.abs(self.values - levels[:, None]).argmin(axis=1).tolist()})
+
+    def _now(self) -> list[str]:
+        """What the problem's budget earns."""
+        if self.budget is None:
+            return []
+        value, price = self.value(self.budget), self.price(self.budget)
+        earns = "cannot be met" if value is None else f"earns {value:.6g}; one more unit earns {price:.6g}"
+        return [f"the budget now, {self.budget:.6g}, {earns}"]
 
     def _ends(self) -> str:
         return f"{self.budgets[0]:.6g} to {self.budgets[-1]:.6g}"
@@ -140,7 +169,11 @@ def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
     names = constraint_names(cmdp)
     i = _place(constraint, names)
     first = [i, *(j for j in range(cmdp.n_constraints) if j != i)]
-    found = trade_off(planned(cmdp, cmdp.excess[first]), max(positive_integer("most", most), 2))
+    tables, never, table = one_step(cmdp.excess, 1)[first], never_paid(cmdp)[first], one_step(cmdp.cost, 1)[i]
+    tables[0], never[0] = table, False  # with nothing taken off, costs near zero are exact
+    size = cmdp.steps * float(np.abs(table).max())
+    exact = len(tables) == 1 and cmdp.discount is None and table.min() >= 0.0
+    found = trade_off(planned(cmdp, tables, never), max(positive_integer("most", most), 2), 0.0 if exact else size)
     if found is None:
         raise InvalidInputError(
             f"no policy meets the other budgets, whatever that of {names[i]} is: cmdp.solve() says how near one comes"
@@ -148,10 +181,11 @@ def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
     costs, values = np.array(found.points).T
     low, high = cmdp.reward_range
     scale = float(cmdp.cost_scale[i])
-    size = scale * (cmdp.steps * float(np.abs(cmdp.cost[i]).max()) + abs(float(cmdp.budget[i])))
     return Curve(
-        names[i], (costs + cmdp.budget[i]) * scale, np.array([natural_value(cmdp, v) for v in values]),
-        found.slopes * (high - low) / scale, found.off * (high - low), ROUNDING * size,
+        names[i], costs * scale, np.array([natural_value(cmdp, v) for v in values]),
+        found.slopes * (high - low) / scale, found.off * (high - low),
+        ACCURACY * scale * min(size + abs(float(cmdp.budget[i])), 1.0),
+        None if cmdp.unlimited[i] else float(cmdp.limits[i]),
     )  # fmt: skip
 
 

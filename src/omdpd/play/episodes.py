@@ -244,12 +244,17 @@ def within_budget(setting: Setting, budget: list[float] | None) -> Setting:
 def less_budget(setting: Setting, ended: Ended, planned: bool) -> Feedback:
     """What an episode tells a learner: costs less the budget in force, or the setting's for one that plans with both.
 
-    What may be told is a matter of the setting's range, whatever budget is in force; a learner's own range ends at 1.
+    What may be told is a matter of the setting's range, whatever budget is in force.
     """
     good = checked_feedback(first_steps(setting, len(ended.states)), ended.feedback)
-    if planned or ended.budget is None or not isinstance(good, BanditFeedback):
+    return good if planned else less_room(setting, good, ended.budget)
+
+
+def less_room(setting: Setting, good: Feedback, budget: list[float] | None) -> Feedback:
+    """What was counted less the setting's budget, counted less another one; a learner's own range ends at 1."""
+    if budget is None or not isinstance(good, BanditFeedback):
         return good
-    return replace(good, costs=np.clip(good.costs - room_per_step(setting, ended.budget)[:, None], -1.0, 1.0))
+    return replace(good, costs=np.clip(good.costs - room_per_step(setting, budget)[:, None], -1.0, 1.0))
 
 
 def room_per_step(setting: Setting, budget: list[float]) -> Floats:

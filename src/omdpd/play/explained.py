@@ -13,8 +13,8 @@ import numpy as np
 from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
+from omdpd.solvers.chains import chain_of, gain_and_bias, values_in_the_long_run
 from omdpd.solvers.compiled.listed import Codes, listed_values
-from omdpd.solvers.long_run import chain_of, gain_and_bias, values_in_the_long_run
 from omdpd.solvers.sweeps import lists_of
 
 if TYPE_CHECKING:

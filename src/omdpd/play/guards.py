@@ -16,6 +16,7 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from omdpd.learners.masked import name_of
 from omdpd.learners.protocol import Learner
 from omdpd.play.compiled.episode import are_laws
 from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, InvalidInputError, as_policy
@@ -66,8 +67,8 @@ def as_learner(learner: Any) -> Learner[Any]:
         )
     if isinstance(learner, str):
         raise InvalidInputError(
-            f"learner is the name {learner!r}, but must be an object, as ProximalOMDPD.standard() is: "
-            "names stand in experiment files and in compare"
+            f"learner is the name {learner!r}, but must be an object, as OptCMDP() is after "
+            "`from omdpd.learners import OptCMDP`: names stand in experiment files, in run and in compare"
         )
     if inspect.isroutine(learner):
         name = learner.__qualname__
@@ -86,7 +87,7 @@ def played_policy(learner: Learner[Any], state: Any, shape: tuple[int, int, int]
     plain = isinstance(policy, np.ndarray) and policy.dtype == np.float64 and policy.shape == shape
     if plain and policy.flags.carray and are_laws(policy, ROW_SUM_TOLERANCE):
         return policy
-    return np.require(as_policy(f"the policy of {type(learner).__name__}", policy, shape), requirements=("C", "W"))
+    return np.require(as_policy(f"the policy of {name_of(learner)}", policy, shape), requirements=("C", "W"))
 
 
 def measured(metrics: Mapping[str, Callable[..., Any]], *episode: Any) -> tuple[float, ...]:
@@ -112,7 +113,7 @@ def check_footprint(learner: Learner[Any], setting: Setting) -> None:
     H, S, A = setting.shape
     if H * S * A * S < SMALL:
         return
-    what = f"{type(learner).__name__} on {S} states, {A} actions and {H} steps"
+    what = f"{name_of(learner)} on {S} states, {A} actions and {H} steps"
     keeps_tables = getattr(learner, "keeps_tables", None)
     if callable(keeps_tables) and not keeps_tables(setting):
         # What it keeps grows with what it visits, of which a small problem tells nothing; but its policy is a table.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from omdpd.learners.masked import name_of
 from omdpd.learners.protocol import Learner, Report
 from omdpd.natures import NATURES
 from omdpd.natures.protocol import Nature
@@ -125,7 +126,7 @@ def play_history(
     """Play one run in memory: `omdpd.run` says what the parameters are."""
     name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed, metrics, before)
     units, learner = Units.of(cmdp), scene.learner
-    label = label or type(learner).__name__
+    label = label or name_of(learner)
     end = start = start_of_run(scene)
     rows, kept, paid = Rows(), {}, 0.0
     for _, fresh, now in stretches(scene, start, rollouts_of(seed), lambda k: True, watched.keep):

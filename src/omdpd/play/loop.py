@@ -122,6 +122,7 @@ def play(
                 None if believed is None or changes else _holds(cmdp, believed, estimated),
                 None if plans is None else plans.value,
                 None if plans is None else plans.violation,
+                report.loss,
             )  # fmt: skip
         yield judged.value, row, now
 

@@ -168,13 +168,13 @@ def _rows(k: int, wanted: list[int], told: Told, columns: Any, stays: bool) -> l
     said = c.told[wanted][:, told].tolist()
     rows = []
     for i, b in enumerate(wanted):
-        eta, weight, regret, violation, planned, planned_violation = (None if x != x else x for x in said[i])
+        eta, weight, regret, violation, planned, planned_violation, loss = (None if x != x else x for x in said[i])
         promised = stays and planned_violation is not None
         rows.append(
             Row(
                 k + 1 + b, value[i], tuple(excess[i]), value_sum[i], violation_sum[i], eta, weight, regret, violation,
                 None, (), optimism[i] if stays else None, planned if promised else None,
-                planned_violation if promised else None,
+                planned_violation if promised else None, loss,
             )
         )  # fmt: skip
     return rows

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, expected, inner, policy_table
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html, table_html
+from omdpd.solvers.chains import occupancy_in_the_long_run
 from omdpd.solvers.columns import evaluated
-from omdpd.solvers.long_run import occupancy_in_the_long_run
 from omdpd.solvers.packed import Packed
 from omdpd.solvers.sweeps import occupancy_under, once
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
@@ -239,10 +239,33 @@ class Policy:
         text = ["  ".join(to(c, w) for to, c, w in zip(sides, line, widths, strict=True)) for line in (head, *shown)]
         more = len(rows) - len(shown)
         never = 0 if self.reached is None else int((~self.reached).sum())
+        what = "states" if self.every_step else "pairs of step and state"
         return [
             *(line.rstrip() for line in text), *([f"... and {more} more lines"] if more else []),
-            *([f"{never} pairs of step and state are never reached and left out"] if never else []),
+            *([f"never reached and left out: {never} {what}"] if never else []),
         ]  # fmt: skip
+
+    def matrix(self) -> str:
+        """What is played, on a line per state with a column per step: * where it draws, . where it never comes.
+
+        Actions are named if the problem names them, and numbered otherwise.
+        """
+        (H, S, A), states = self.shape, self.names()[0]
+        actions = np.array([*(self.labels.actions or map(str, range(A))), "."])
+        cells = [list(map(str, range(H)))]
+        reached = np.ones((H, S), bool) if self.reached is None else self.reached
+        for s in range(S):
+            laws = np.array([self.at(h, s) for h in range(H)])
+            names = actions[np.where(reached[:, s], laws.argmax(axis=1), A)]
+            drawn = reached[:, s] & (laws.max(axis=1) < 1.0 - 1e-9)
+            cells.append([f"{name}{'*' * star}" for name, star in zip(names, drawn.tolist(), strict=True)])
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        left = max(map(len, ("step", *states)))
+        lines = zip(("step", *states), cells, strict=True)
+        return "\n".join(
+            f"{name:<{left}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+            for name, row in lines
+        )
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

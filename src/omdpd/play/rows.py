@@ -51,6 +51,7 @@ _SETS = (
     "its set of kernels holds the true one and its tables are optimistic; never so for a learner that plans in one "
     "empirical kernel"
 )
+_LOSS = "What a policy can lose per episode, at most"
 _EVENT = "every estimate within the theorem's width so far, and both sums of visits below their bounds"
 
 
@@ -77,6 +78,10 @@ class Row(NamedTuple):
     ] = None
     planned_value_sum: Annotated[Maybe, Column("what plans promised: sum of values", unit="rewards", since=3)] = None
     planned_violation_sum: Annotated[Maybe, Column("what plans promised: violation", unit="costs", since=3)] = None
+    loss_bound: Annotated[
+        Maybe,
+        Column("what its next policy can lose at most, as the data see it", unit="rewards", since=4, title=_LOSS),
+    ] = None
 
 
 # The columns of rows in their order; metrics of the user's own come after them.
@@ -122,7 +127,7 @@ SUMMARY: dict[str, Column] = {
         "K times the comparator's value - sum of values", unit="rewards", head="regret", digits=1, narrow=True
     ),
     "violation": Column("strong violation", unit="costs", filled=True, head="violation", digits=1, narrow=True),
-    "weak_violation": Column("max_i [sum of excess]^+", unit="costs", filled=True, head="weak", narrow=True),
+    "weak_violation": Column("max_i [sum of excess]^+", unit="costs", filled=True, head="weak", digits=1, narrow=True),
     "lagrangian_regret": Column("regret against the Lagrangian's best", unit="rewards", head="Lagrangian", digits=1),
     "regret_exponent": Column("growth of regret as a power of K", head="exp r", digits=2, narrow=True),
     "violation_exponent": Column("growth of violation as a power of K", head="exp v", digits=2, narrow=True),

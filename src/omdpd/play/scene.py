@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.beliefs.confidence import KnownModel
+from omdpd.learners.informed import Informed
 from omdpd.learners.masked import Masked, choices_of, masked
 from omdpd.learners.needs import SAFE_CHOICES, ModelToBeGiven, Needs, SafeChoice, SafePolicy, with_scaled_safe_policy
 from omdpd.learners.oracle import Oracle
@@ -81,6 +82,8 @@ def with_known_facts(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learne
         if feedback == "full":
             raise InvalidInputError("Oracle is told mean costs, but this nature picks its tables: pass them in Python")
         return Oracle(cmdp.transition if written_out(cmdp.shape) else cmdp.laws, cmdp.reward, cmdp.excess)
+    if isinstance(learner, Informed) and learner.transition is None:
+        return Informed(cmdp.transition, cmdp.excess)
     if isinstance(getattr(learner, "estimator", None), ModelToBeGiven):
         return replace(learner, estimator=_known_model(cmdp, feedback))
     settings: set[str] = {field.name for field in fields(learner)} if is_dataclass(learner) else set()

@@ -6,9 +6,10 @@ import hashlib
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from threading import local
 from typing import Any, Self
@@ -17,7 +18,7 @@ from weakref import WeakSet, finalize
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.learners.masked import MaskedState, masked, pools_steps
+from omdpd.learners.masked import MaskedState, masked, name_of, pools_steps
 from omdpd.learners.protocol import Learner, Report, check_storable
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.alarms import Alarm
@@ -41,7 +42,7 @@ from omdpd.play.guards import check_footprint
 from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
 from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
-from omdpd.play.start import Before, Start, as_start, started, starting, with_next_start
+from omdpd.play.start import Before, Start, as_start, starting, with_next_start
 from omdpd.play.taught import Taught
 from omdpd.play.verdict import Verdict, verdict_from_logs
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
@@ -84,22 +85,22 @@ class Session:
         fallback: Policy | npt.ArrayLike | None = None,
         carry: Carry | None = None,
     ) -> None:
-        self._before = _before(setting, logged, start)
-        setting = as_logged(setting, self._before.logged, self._before.names)
-        self.learner = in_learner_units(starting(learner, setting.scaled(), self._before), setting)
+        self.before = _before(setting, logged, start)
+        setting = as_logged(setting, self.before.logged, self.before.names)
+        self.learner = in_learner_units(starting(learner, setting.scaled(), self.before), setting)
         self._player = masked(self.learner, setting)
         self.setting = setting
         self.episodes = 0
         self._closed = False
         check_footprint(self._player, setting.scaled())
-        self.mind = Taught(self._player, setting, started(self._player, setting.scaled(), self._before.logged))
+        self.mind = Taught(self._player, setting, self.before.logged)
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
         self._turn, self._learning, self._keeping, self._within = Turn(), Turn(), Turn(), False
         self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
         self.books, self._entries, self._lags = Books(), 0, False
         self.books.watch.by_step = not pools_steps(self.learner)
-        for each in self._before.logged:
+        for each in self.before.logged:
             self.books.watch.moved(each.trajectory.states.tolist(), each.trajectory.actions.tolist(), bet=False)
         self._followers: list[Session] = []
         self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
@@ -141,7 +142,7 @@ class Session:
         check_storable(session._player, session.mind.state)
         # One that took its safe policy from the logs is known by the learner that was given.
         known = session.learner if learner is None else in_learner_units(learner, setting)
-        owner = owner_of(known, setting, logged, session._before)
+        owner = owner_of(known, setting, logged, session.before)
         _close_forgotten(Path(path))
         journal = Journal(Path(path), keeps_past=setting.feedback == "bandit")
         try:
@@ -168,7 +169,7 @@ class Session:
     def __repr__(self) -> str:
         where = "in memory" if self._journal is None else f"in {self._journal.path}"
         where = "closed" if self._closed else where
-        return f"Session({type(self.learner).__name__}, {self.episodes} episodes, {where})"
+        return f"Session({name_of(self.learner)}, {self.episodes} episodes, {where})"
 
     # ------------------------------------------------------------------------------------------ whole policies
 
@@ -279,10 +280,10 @@ class Session:
             if self.books.digests.get(id) != "dropped":
                 self._enter({"do": "drop", "id": opened(self.books, id).id})
 
-    def drop_older(self, seconds: float) -> list[str]:
-        """Drop the open episodes that began longer ago than this; their ids."""
+    def drop_older(self, seconds: float, most: int | None = None) -> list[str]:
+        """Drop the open episodes that began longer ago than this, `most` of them at a time; their ids."""
         before = time.time() - seconds
-        old = [each.id for each in list(self.books.open.values()) if each.began < before]
+        old = [each.id for each in list(self.books.open.values()) if each.began < before][:most]
         for id in old:
             self.drop(id)
         return old
@@ -290,17 +291,18 @@ class Session:
     def set_budget(self, budget: npt.ArrayLike) -> None:
         """Give the episodes that begin from now on another budget.
 
-        `SafeStart` has a plan for it when this returns; other learners come to keep it as they learn.
+        The learner has a plan for it when this returns: `SafeStart` from what it counted, others from all that was
+        told, counted again.  A session in memory does not keep that: there others come to keep it as they learn.
         """
         limit = checked_budget(self.setting, budget)
-        with self._learning.taken():
+        with self._learning.taken(), self._keeping.taken():
             with self._turn.taken():
                 self._check_open()
                 if limit == self.books.budget:
                     return
                 if not self._lags:
                     self.mind.learn()
-            planned = self.mind.within(limit)  # others act and tell meanwhile
+            planned = self.mind.within(limit, self._past(self.mind.learnt))  # others act and tell meanwhile
             with self._turn.taken():
                 self._check_open()
                 self._enter({"do": "budget", "budget": limit, "learnt": self.mind.learnt})
@@ -362,7 +364,7 @@ class Session:
         Episodes keep their ids, their policies and their budgets; those that are open here are not in it.
         """
         chosen = self.learner if learner is None else learner
-        made = Session.open(folder, chosen, setting or self.setting, logged=self._before)
+        made = Session.open(folder, chosen, setting or self.setting, logged=self.before)
         self._catch_up(made)
         if setting is None and self.books.budget is not None:
             made.set_budget(self.books.budget)
@@ -391,16 +393,38 @@ class Session:
         """Tell another session the episodes that it was not told yet."""
         if self._journal is None:
             raise InvalidInputError("a session in memory does not keep what it was told: open one in a folder")
-        books, n = Books(), 0
-        for entry in self._journal.past():
+        if other.episodes >= self.episodes:
+            return
+        for item in islice(self._told(self._journal), other.episodes, None):
+            if isinstance(item, Whole):
+                other.update(_in_units(self.setting, item.feedback))
+            else:
+                other.take_over(item)
+                other.learn_next()
+
+    def _told(self, journal: Journal) -> Iterator[Whole | Ended]:
+        """Every episode that has ended, in the order of the journal."""
+        books = Books()
+        for entry in journal.past():
             if isinstance(entry, Whole):
-                n += 1
-                if n > other.episodes:
-                    other.update(_in_units(self.setting, entry.feedback))
+                yield entry
             elif (ended := books.apply(entry, self.setting)) is not None:
-                n += 1
-                if n > other.episodes:
-                    other.take_over(ended)
+                yield ended
+
+    def _past(self, n: int) -> Iterator[Whole | Ended] | None:
+        """The first n episodes that ended, of a session that keeps them."""
+        journal = self.mind.journal
+        return None if journal is None or not journal.keeps_past else islice(self._told(journal), n)
+
+    def _pass_on(self, ended: Ended) -> None:
+        """Tell the shadows; one that fails is left behind, and holds nobody up."""
+        for shadow in list(self._followers):
+            try:
+                shadow.take_over(ended)
+                shadow.learn_next()
+            except Exception as error:  # a learner is somebody's code
+                self._followers.remove(shadow)
+                warnings.warn(f"a shadow failed and follows no more: {error}", SessionWarning, stacklevel=2)
 
     def take_over(self, ended: Ended) -> None:
         """Be told an episode that another session played, with its id and its budget."""
@@ -485,8 +509,7 @@ class Session:
         with self._keeping.taken():
             self._snapshot(turn=self._turn.taken)
         if isinstance(item, Ended):
-            for shadow in self._followers:
-                shadow.take_over(item)
+            self._pass_on(item)
         return True
 
     # ------------------------------------------------------------------------------------------ entries and learning
@@ -512,8 +535,7 @@ class Session:
         ended = self._apply(entry)
         if made is not None and ended is not None:
             self.mind.become(made)
-            for shadow in self._followers:
-                shadow.take_over(ended)
+            self._pass_on(ended)
 
     def _apply(self, entry: Entry) -> Ended | None:
         """Enter it into the books; what is to be learnt waits."""
@@ -541,7 +563,8 @@ class Session:
             self.mind.played.setdefault(entry["policy"], self.mind.policy(entry["policy"]))
         if entry["do"] == "budget":
             self.mind.learn(up_to=entry.get("learnt", 0))
-            self.mind.become_within(self.mind.within(entry["budget"]))
+            past = self._past(self.mind.learnt) if "learnt" in entry else None  # older entries changed no plan
+            self.mind.become_within(self.mind.within(entry["budget"], past))
         self._apply(entry)
 
     @property

@@ -19,9 +19,12 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.tables import limit_name
-from omdpd.solvers.long_run import chain_of, closed_classes
+from omdpd.solvers.chains import chain_of, closed_classes
 from omdpd.solvers.planning import Study
 from omdpd.worlds.card import ProblemCard, natural_value, problem_card
+
+# What the Slater gap is called where it is shown.
+ROOM = "room below the budgets"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,8 +61,12 @@ class Solution:
 
     @cached_property
     def slater_gap(self) -> float:
-        """max over policies of the least room below any budget; negative where the budgets are impossible."""
-        return self.study.room(self.cmdp.cost_scale)
+        """max over policies of the least room below any budget; negative where the budgets are impossible.
+
+        It is infinite where no constraint has a limit.
+        """
+        room = self.study.room(self.cmdp.cost_scale, ~self.cmdp.unlimited)
+        return max(0.0, room) if self.feasible else room
 
     @property
     def occupancy(self) -> Floats:
@@ -92,6 +99,19 @@ class Solution:
         """V*; None where the budgets are impossible."""
         return self.evaluation.value if self.feasible else None
 
+    @property
+    def bound(self) -> float | None:
+        """What no policy earns that meets the budgets, as multipliers prove it; None where the budgets are impossible.
+
+        It is `study.mixture.bound` in the user's units.
+        """
+        return natural_value(self.cmdp, self.study.mixture.bound) if self.feasible else None
+
+    @property
+    def gap(self) -> float | None:
+        """How far the value may be below the best, `bound` less `value`: rounding; None where nothing is proved."""
+        return None if self.bound is None else max(self.bound - self.evaluation.value, 0.0)
+
     @cached_property
     def note(self) -> str:
         """Of averages: how many closed classes the policy has, and whether it needs a coin before the first step."""
@@ -117,8 +137,9 @@ class Solution:
         found = self.evaluation
         text = [] if self.feasible else [self.impossible]
         what = "best safe value" if self.feasible else "the nearest policy earns"
-        text += [f"{what:<32} {found.value:.6f}", f"{'without constraints':<32} {self.free_value:.6f}"]
-        text.append(f"{'Slater gap':<32} {self.slater_gap:.6f}")
+        numbers = {what: found.value, "without constraints": self.free_value}
+        text += [f"{name:<32} {round(number, 6) + 0.0:.6f}" for name, number in numbers.items()]
+        text += [f"{ROOM:<32} {self.slater_gap:.6g}"] if self.slater_gap < np.inf else []
         for i, name in enumerate(self.constraints):
             price = f"; one more unit of budget earns {self.shadow_prices[i]:.6g}" if self.feasible else ""
             least = f" (least possible {self.least_costs[i]:.6g})"
@@ -137,7 +158,7 @@ class Solution:
         found = self.evaluation
         facts = {
             "best safe value": self.impossible or f"{found.value:.6g}",
-            "without constraints": f"{self.free_value:.6g}", "Slater gap": f"{self.slater_gap:.6g}",
+            "without constraints": f"{self.free_value:.6g}", ROOM: limit_name(self.slater_gap),
         }  # fmt: skip
         head = ("constraint", "budget", "cost", "least possible", "one more unit of budget earns")
         columns = (found.costs, self.least_costs, self.shadow_prices)

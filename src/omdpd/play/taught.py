@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +14,10 @@ import numpy as np
 from omdpd.learners.protocol import Learner, restored, stored_classes
 from omdpd.play.alarms import UPDATES
 from omdpd.play.books import Books, Ended
-from omdpd.play.episodes import less_budget, over_allowed, room_per_step
-from omdpd.play.start import learnt_in_part, takes_budget, updated, with_budget, with_next_start
+from omdpd.play.episodes import less_budget, less_room, over_allowed, room_per_step
+from omdpd.play.start import learnt_in_part, started, takes_budget, updated, with_budget, with_next_start
 from omdpd.problem.arrays import Floats
-from omdpd.problem.setting import Setting
+from omdpd.problem.setting import Feedback, Setting
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import Journal, Kept, SessionWarning, Whole
 from omdpd.storage.packing import pack, unpack
@@ -42,8 +43,9 @@ class Taught:
     that raised; `unsure` says why the last one did.
     """
 
-    def __init__(self, learner: Learner[Any], setting: Setting, state: Any) -> None:
-        self.learner, self.setting, self.state = learner, setting, state
+    def __init__(self, learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] = ()) -> None:
+        self.learner, self.setting, self._logged = learner, setting, logged
+        self.state = started(learner, setting.scaled(), logged)
         self.waiting: deque[Waiting] = deque()
         self.played: dict[str, Floats] = {}
         self.kept: dict[str, Floats] = {}
@@ -52,17 +54,30 @@ class Taught:
         self.unsure, self._saturations = "", 0
         self.capped: deque[bool] = deque(maxlen=UPDATES)
         self._table: Floats | None = None
+        self._room = 0
 
     @property
     def name(self) -> str:
         """The name of the learner's own policy."""
         return f"learnt {self.learnt}" + (f"+{self.budgets}" if self.budgets else "")
 
-    def within(self, budget: list[float]) -> Any:
-        """The state with another budget in force: a new plan, of learners that make one for it."""
-        if not takes_budget(self.learner):
+    def within(self, budget: list[float], past: Iterable[Whole | Ended] | None) -> Any:
+        """The state with another budget in force: with a new plan, of learners that make one for it.
+
+        Others are taught all of the past again, as if the budget had been this one from the start; if nobody kept the
+        past, they come to keep the budget as they learn.
+        """
+        if takes_budget(self.learner):
+            return with_budget(self.learner, self.state, self.setting.horizon * room_per_step(self.setting, budget))
+        if past is None:
             return self.state
-        return with_budget(self.learner, self.state, self.setting.horizon * room_per_step(self.setting, budget))
+        again = Taught(self.learner, self.setting, [less_room(self.setting, each, budget) for each in self._logged])
+        for item in past:
+            if isinstance(item, Whole):
+                again.state = again.tried(item._replace(feedback=less_room(self.setting, item.feedback, budget))).state
+            else:
+                again.state = again.tried(msgspec.structs.replace(item, budget=budget)).state
+        return again.state
 
     def become_within(self, state: Any) -> None:
         """Take the state that has another budget in force."""
@@ -141,11 +156,17 @@ class Taught:
             self.kept[name] = self.journal.policy(which)
         return self.kept[name]
 
-    def forget(self, books: Books) -> None:
-        """Let go of policies that neither an open episode nor a waiting one was played with."""
+    def forget(self, books: Books, now: bool = False) -> None:
+        """Let go of policies that neither an open episode nor a waiting one was played with, once there are enough.
+
+        To look through all episodes takes its time, so it is not done every time.
+        """
+        if len(self.played) <= self._room and not now:
+            return
         used: set[str | None] = {each.policy for each in books.open.values()}
         used |= {each.policy for each in self.waiting if isinstance(each, Ended)}
         self.played = {name: table for name, table in self.played.items() if name in used}
+        self._room = 2 * len(self.played) + len(books.open) // 64
 
     def keep(self, name: str, table: Floats, playing: str | None = None) -> None:
         """Keep a policy to go back to it; on disk, old ones that are not in play any more are let go of."""
@@ -157,6 +178,7 @@ class Taught:
 
     def shelved(self, books: Books) -> tuple[Any, dict[str, Any], dict[str, Floats]]:
         """What a snapshot keeps: the state's tree, the books, and arrays; policies in play among them."""
+        self.forget(books, now=True)
         tree, arrays = pack(self.state)
         waiting = [
             {"initial": each.tolist()} if isinstance(each, np.ndarray) else msgspec.to_builtins(each)

@@ -2,7 +2,8 @@
 
     window k    H steps, from the state after the last step of window k - 1; its budget is H times that of a step
 
-A learner is told that episodes begin anywhere (the uniform law), so that it has a plan for every state.
+A learner is told that episodes begin anywhere (the uniform law), so that it has a plan for every state; or where each
+begins.  Learners of averages (`learners.average`) play one table (S, A) in a window, wherever it begins.
 
 Proved, where policies have one closed class and g* is the optimum per step: no plan for H steps that meets its budgets
 earns more than H g* + the span of the bias of r - sum_i y_i (c_i - b_i), y the long run's prices; and the best
@@ -25,9 +26,11 @@ from omdpd.play.guards import as_learner
 from omdpd.play.policy import Policy
 from omdpd.play.scene import with_known_facts
 from omdpd.play.simulate import play_episode
+from omdpd.play.start import with_next_start
 from omdpd.problem.arrays import Floats, InvalidInputError, over_steps, positive_integer, whole_number
 from omdpd.problem.cmdp import CMDP, Noise
 from omdpd.problem.laws import DenseLaws
+from omdpd.problem.tables import limit_name
 from omdpd.worlds.card import natural_value
 
 
@@ -55,7 +58,11 @@ class Windows:
 
     def __str__(self) -> str:
         reward, costs = self.after()
-        spent = ", ".join(f"{c:.6g} of {b:.6g}" for c, b in zip(costs, self.cmdp.limits, strict=True))
+        first = self.costs[: max(len(self.costs) // 2, 1)].mean(axis=0)
+        spent = ", ".join(
+            f"{c:.6g} of {limit_name(b)} ({'over budget; ' if c > b else ''}first half {x:.6g})"
+            for c, b, x in zip(costs, self.cmdp.limits, first, strict=True)
+        )
         best = "no policy meets the budgets" if self.best is None else f"the best earns {self.best:.6g}"
         return f"second half of {len(self.rewards)} windows, per step: earns {reward:.6g} ({best}), costs {spent}"
 
@@ -75,11 +82,19 @@ def window_problem(cmdp: CMDP, horizon: int) -> CMDP:
 
 
 def learn_windows(
-    cmdp: CMDP, learner: Any, horizon: int, n_windows: int, seed: int = 0, noise: Noise = "two-point"
+    cmdp: CMDP,
+    learner: Any,
+    horizon: int,
+    n_windows: int,
+    seed: int = 0,
+    noise: Noise = "two-point",
+    *,
+    told_start: bool = False,
 ) -> Windows:
     """Let a learner play windows of `horizon` steps of a problem of averages, one after the other.
 
-    Rewards and costs are observed through `noise` (see the nature `noisy`).
+    Rewards and costs are observed through `noise` (see the nature `noisy`).  With `told_start` it is told in which
+    state the next window begins, and plans for that; otherwise that windows begin anywhere.
     """
     window, K = window_problem(cmdp, horizon), positive_integer("n_windows", n_windows)
     rng = np.random.default_rng(whole_number("seed", seed, 0))
@@ -96,5 +111,6 @@ def learn_windows(
         costs[k] = window.cost[:, steps, s, a].mean(axis=1) * cmdp.cost_scale
         following, chances = window.laws.law(0, int(s[-1]), int(a[-1]))
         start = int(rng.choice(following, p=chances))
-        state = player.update(state, feedback)
+        told = with_next_start(player, state, np.eye(1, len(cmdp.initial), start)[0]) if told_start else state
+        state = player.update(told, feedback)
     return Windows(cmdp, rewards, costs, Policy(player.policy(state), cmdp.labels))

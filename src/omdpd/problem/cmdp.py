@@ -45,6 +45,7 @@ from omdpd.problem.tables import (
     long_run_steps,
     reached_limits,
     sizes,
+    spanned,
     stacked,
     wide,
     with_steps,
@@ -80,6 +81,8 @@ class CMDP:
         The number by which the user's costs and budgets were divided to fit; 1 if they fitted.
     reward_range : (float, float)
         What rewards of 0 and 1 are in the user's units.
+    range_given : bool
+        Whether that range was given or is [0, 1]; otherwise it is what the table spans, enough to plan.
     labels, scenarios
         Names for people; other cost tables that a natural adversary may pick.
     discount : float, optional
@@ -98,6 +101,7 @@ class CMDP:
     cost_scale: Floats
     name: str = "own"
     reward_range: tuple[float, float] = (0.0, 1.0)
+    range_given: bool = True
     labels: Labels = Labels()
     scenarios: Scenarios | None = None
     discount: float | None = None
@@ -129,10 +133,11 @@ class CMDP:
         rescale: bool = False,
         *,
         axes: Axes | None = None,
-        reward_range: npt.ArrayLike = (0.0, 1.0),
+        reward_range: npt.ArrayLike | None = None,
         discount: float | None = None,
         criterion: Literal["average"] | None = None,
         allowed: Allowed = None,
+        labels: Labels | None = None,
     ) -> CMDP:
         """Build a CMDP from tables, and say which entry is wrong if one is.
 
@@ -141,8 +146,9 @@ class CMDP:
         `budget`, which is always asked for, is one number or one per constraint (None: no limit, the cost is only
         reported); `initial` is uniform if not given.
         With ``rescale=True`` the costs and budget of a constraint that does not fit into [-1, 1] per step are divided
-        by what makes them fit (see `cost_scale`).  Rewards in other units than [0, 1] need `reward_range`, the least
-        and the largest that a step can earn; what is shown of them is in those units again.
+        by what makes them fit (see `cost_scale`).  Rewards may be in any units, and are shown in them again; to learn,
+        those outside [0, 1] need `reward_range`, the least and the largest that a step can earn.  `labels` name states,
+        actions and constraints: ``Labels(states=..., actions=..., constraints=...)``.
 
         `transition` may also be a sparse matrix (S A, S), a list of A sparse matrices (S, S), or a list of either per
         step.  It may be lists ``laws[s][a] = [(probability, next state), ...]``, a function of state and action that
@@ -162,15 +168,16 @@ class CMDP:
         """
         r, c = numbers("reward", reward), numbers("cost", cost)
         mask = as_mask(allowed, sizes(r, transition))
-        if mask is not None:
-            transition, r, c = mask.law(transition, axes), mask.instead(r), mask.instead(c)
         gamma = as_discount(discount, criterion, horizon)
-        laws, once = read_laws(transition, sizes(r, transition), horizon if gamma is None else 1, axes)
+        seen = None if mask is None else mask.allowed
+        laws, once = read_laws(transition, sizes(r, transition), horizon if gamma is None else 1, axes, seen)
         H, S, A = laws.shape
-        steps = long_run_steps(gamma, H)
+        steps, mask = long_run_steps(gamma, H), fitted(mask, H)
         r, c = with_steps(r, c, laws.shape, once)
+        if mask is not None:
+            laws, r, c = mask.laws(laws), mask.everywhere(r), mask.everywhere(c)
         r = as_table("reward", r, ["step", "state", "action"], [r.shape[0], S, A])
-        low, high = as_range("reward_range", reward_range)
+        low, high = as_range("reward_range", spanned(r) if reward_range is None else reward_range)
         within("reward", r, low, high, ["step", "state", "action"], "give the range of rewards as reward_range")
         r = (r - low) / (high - low)
         c = as_table("cost", c, ["constraint", "step", "state", "action"], [None, None, S, A])
@@ -180,10 +187,11 @@ class CMDP:
         b, free = reached_limits(c, limit, steps), np.isinf(limit)
         scale = cost_scale(c, b, steps, free | rescale)
         c = over_steps(c / wide(scale), H, 1)
-        return CMDP(
+        made = CMDP(
             laws, mu, over_steps(r, H, 0), c, b / scale, scale, unlimited=free, reward_range=(low, high),
-            discount=gamma, mask=fitted(mask, H),
+            discount=gamma, mask=mask, range_given=reward_range is not None or (low, high) == (0.0, 1.0),
         )  # fmt: skip
+        return made if labels is None else made.labelled(made.name, labels)
 
     @staticmethod
     def from_functions(
@@ -195,8 +203,9 @@ class CMDP:
         initial: npt.ArrayLike | None = None,
         rescale: bool = False,
         *,
-        reward_range: npt.ArrayLike = (0.0, 1.0),
+        reward_range: npt.ArrayLike | None = None,
         allowed: Allowed = None,
+        labels: Labels | None = None,
     ) -> CMDP:
         """Build a stationary CMDP of `sizes` (H, S, A) from functions of state and action.
 
@@ -211,13 +220,15 @@ class CMDP:
         H, *pair = (positive_integer(name, n) for name, n in zip(names, sizes, strict=True))
         S, A = pair
         mask = as_mask(allowed, (S, A))
-        place = np.broadcast_to(np.arange(A), (S, A)) if mask is None else mask.place[0]
+        ever = np.ones((S, A), bool) if mask is None else mask.ever
+        asked = np.where(ever, np.arange(A), ever.argmax(axis=1)[:, None])  # of others nothing is asked
         rewards, costs = (
-            filled_tables(lambda s, a, f=f: f(s, int(place[s, a])), (S, A), name)
+            filled_tables(lambda s, a, f=f: f(s, int(asked[s, a])), (S, A), name)
             for name, f in (("reward", reward), ("cost", cost))
         )
+        given = None if mask is None else mask.allowed
         return CMDP.from_arrays(
-            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=allowed
+            law, rewards, costs, budget, initial, H, rescale, reward_range=reward_range, allowed=given, labels=labels
         )
 
     @property
@@ -293,15 +304,25 @@ class CMDP:
         return changed.with_scenarios(named)
 
     def with_spent(
-        self, constraint: int, levels: npt.ArrayLike, chance: float = 0.0, *, round_up: bool = False
+        self,
+        constraint: int,
+        levels: npt.ArrayLike,
+        chance: float = 0.0,
+        *,
+        round_up: bool = False,
+        outcomes: Any = None,
     ) -> CMDP:
         """The same problem with what a constraint has cost so far in its state, and a limit at the last level.
 
         It has one more constraint: the chance that an episode ever costs more than ``levels[-1]`` (in the user's
         units) is at most `chance`; 0 is a hard limit.  It is exact where every sum of costs up to there is a level;
-        with ``round_up=True`` sums between levels count as the upper one, which is safe.  Costs are the tables, without
-        noise.  State s after spending level i is state ``i S + s``; scenarios are left behind.  What does not fit into
-        this machine is refused before it is built; `omdpd.problem.spent.size_with_spent` says how large it would be.
+        with ``round_up=True`` sums between levels count as the upper one, which is safe.  State s after spending level
+        i is state ``i S + s``; scenarios are left behind.  What does not fit into this machine is refused before it is
+        built; `omdpd.problem.spent.size_with_spent` says how large it would be.
+
+        The cost table is taken for what is paid.  Where it is the mean of a random cost, such as the probability of an
+        event, sums of it are not what an episode spends: give ``outcomes[s][a] = [(probability, next state, cost),
+        ...]``, or a function of state and action that gives such a list.
 
         >>> two = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget=None, horizon=3)
         >>> round(two.with_spent(0, [0, 1, 2], chance=0.25).solve().value, 9)
@@ -309,7 +330,7 @@ class CMDP:
         """
         from omdpd.problem.spent import with_spent
 
-        return with_spent(self, constraint, levels, chance, round_up)
+        return with_spent(self, constraint, levels, chance, round_up, outcomes)
 
     def with_scenarios(self, costs: Mapping[str, npt.ArrayLike]) -> CMDP:
         """The same problem with other cost tables in the user's units, each of the shape that `from_arrays` takes.
@@ -378,6 +399,12 @@ class CMDP:
         H, S, A = self.shape
         if self.discount is not None:
             raise InvalidInputError("learners play episodes, but this problem has no end: build it with a horizon")
+        if not self.range_given:
+            low, high = self.reward_range
+            raise InvalidInputError(
+                f"mean rewards lie in [{low:g}, {high:g}]: to learn, give from_arrays the least and the largest reward "
+                "that a step can earn, as reward_range"
+            )
         allowed = None if self.mask is None else self.mask.allowed
         return Setting(H, S, A, self.n_constraints, self.initial, n_episodes, feedback, allowed=allowed)
 

@@ -33,21 +33,35 @@ Axes = Literal["SAS", "ASS", "HSAS", "HASS"]
 LawFunction = Callable[[int, int], Any]
 
 
-def read_laws(transition: Any, sizes: tuple[int, int], horizon: int | None, axes: Axes | None) -> tuple[Laws, bool]:
+# Which rows are read, (n, S, A), n = 1 or H; None where all are.  Whatever stands in the others, they get `LEFT_OUT`.
+Seen = npt.NDArray[np.bool_] | None
+LEFT_OUT = [(1.0, 0)]
+
+
+def read_laws(
+    transition: Any, sizes: tuple[int, int], horizon: int | None, axes: Axes | None, seen: Seen = None
+) -> tuple[Laws, bool]:
     """The laws that were given, and whether for one step; `sizes` are (S, A), as the reward has them."""
     if axes is not None and axes not in get_args(Axes):
         raise InvalidInputError(f"axes is {axes!r}, but must be one of {', '.join(get_args(Axes))}")
     if isinstance(transition, SparseLaws | DenseLaws):
         return _of_laws(transition, sizes, horizon), transition.stationary
     if _is_sparse(transition):
-        return _of_matrices([transition], sizes, _needed(horizon), axes, 1), True
+        return _of_matrices([transition], sizes, _needed(horizon), axes, 1, seen), True
     if callable(transition):
-        return _of_function(transition, sizes, _needed(horizon)), True
+        return _of_function(transition, sizes, _needed(horizon), seen), True
     if _holds_sparse(transition):
-        return _of_sparse_list(list(transition), sizes, horizon, axes)
+        return _of_sparse_list(list(transition), sizes, horizon, axes, seen)
     if _holds_pairs(transition, sizes):
-        return _of_pairs(transition, sizes, _needed(horizon)), True
-    return _of_array(numbers("transition", transition), horizon, axes)
+        return _of_pairs(transition, sizes, _needed(horizon), seen), True
+    return _of_array(numbers("transition", transition), horizon, axes, seen)
+
+
+def _left_out(seen: Seen, n_steps: int) -> npt.NDArray[np.bool_]:
+    """The rows (n, S, A) of laws of so many steps that are not read; of one step, those that no step needs."""
+    if seen is None:
+        return np.zeros((1, 1, 1), bool)
+    return np.asarray(~(seen if len(seen) == n_steps else seen.any(axis=0, keepdims=True)))
 
 
 def _of_laws(laws: Laws, sizes: tuple[int, int], horizon: int | None) -> Laws:
@@ -64,7 +78,7 @@ def _needed(horizon: int | None) -> int:
     return positive_integer("horizon", horizon)
 
 
-def _of_array(array: npt.NDArray[np.generic], horizon: int | None, axes: Axes | None) -> tuple[Laws, bool]:
+def _of_array(array: npt.NDArray[np.generic], horizon: int | None, axes: Axes | None, seen: Seen) -> tuple[Laws, bool]:
     """A table, its axes put in order, its rows checked and scaled to sum to one exactly."""
     if array.ndim not in (3, 4):
         raise InvalidInputError(f"transition has {array.ndim} axes, but needs 4 (step, state, action, next state) or 3")
@@ -85,11 +99,13 @@ def _of_array(array: npt.NDArray[np.generic], horizon: int | None, axes: Axes | 
             f"so with axes={'ASS' if once else 'HASS'!r}"
         )
     table = array[None] if once else array
+    if seen is not None and n == S and seen.shape[1:] == (S, A):
+        table = np.where(_left_out(seen, len(table))[..., None], np.eye(1, S, dtype=array.dtype), table)
     return laws_of_table(as_law("transition", table, AXES, [len(table), S, A, S]), H), once
 
 
 def _of_sparse_list(
-    given: list[Any], sizes: tuple[int, int], horizon: int | None, axes: Axes | None
+    given: list[Any], sizes: tuple[int, int], horizon: int | None, axes: Axes | None, seen: Seen
 ) -> tuple[Laws, bool]:
     """Matrices by action, by step, or lists by step of matrices by action."""
     S, A = sizes
@@ -98,13 +114,13 @@ def _of_sparse_list(
         H = _steps(len(steps), horizon)
         for h, step in enumerate(steps):
             _check_count(len(step), A, f"step {h} of transition")
-        return _of_matrices([m for step in steps for m in step], sizes, H, axes, H), False
+        return _of_matrices([m for step in steps for m in step], sizes, H, axes, H, seen), False
     by_step = given[0].shape == (S * A, S) and (A > 1 or len(given) > 1)
     if by_step:
         H = _steps(len(given), horizon)
-        return _of_matrices(given, sizes, H, axes, H), False
+        return _of_matrices(given, sizes, H, axes, H, seen), False
     _check_count(len(given), A, "transition")
-    return _of_matrices(given, sizes, _needed(horizon), axes, 1), True
+    return _of_matrices(given, sizes, _needed(horizon), axes, 1, seen), True
 
 
 def _check_count(given: int, wanted: int, what: str) -> None:
@@ -119,7 +135,7 @@ def _steps(given: int, horizon: int | None) -> int:
 
 
 def _of_matrices(
-    matrices: Sequence[Any], sizes: tuple[int, int], horizon: int, axes: Axes | None, n_steps: int
+    matrices: Sequence[Any], sizes: tuple[int, int], horizon: int, axes: Axes | None, n_steps: int, seen: Seen
 ) -> Laws:
     """Laws of `n_steps` steps from one matrix (S A, S) each, or from A matrices (S, S) each."""
     S, A = sizes
@@ -141,30 +157,43 @@ def _of_matrices(
         rows.append(row + h * S * A)
         successors.append(np.asarray(entries.col, dtype=np.int64))
         chances.append(numbers("transition", entries.data).astype(np.float64))
-    return laws_of_entries(
-        np.concatenate(rows), np.concatenate(successors), np.concatenate(chances), (horizon, S, A), n_steps,
-        row_sum_tolerance(matrices[0]),
-    )  # fmt: skip
+    row, successor, chance = np.concatenate(rows), np.concatenate(successors), np.concatenate(chances)
+    if seen is not None:
+        out = np.broadcast_to(_left_out(seen, n_steps), (n_steps, S, A)).ravel()
+        kept, missing = ~out[row], np.flatnonzero(out)
+        row, chance = np.r_[row[kept], missing], np.r_[chance[kept], np.ones(len(missing))]
+        successor = np.r_[successor[kept], np.zeros(len(missing), np.int64)]
+    return laws_of_entries(row, successor, chance, (horizon, S, A), n_steps, row_sum_tolerance(matrices[0]))
 
 
-def _of_pairs(given: Any, sizes: tuple[int, int], horizon: int) -> Laws:
+def _of_pairs(given: Any, sizes: tuple[int, int], horizon: int, seen: Seen) -> Laws:
     """Laws from nested lists (or mappings) of pairs (probability, next state)."""
     S, A = sizes
     if len(given) != S:
         raise InvalidInputError(f"transition lists {len(given)} states, but reward has {S}")
     for s in range(S):
-        if len(given[s]) != A:
+        if len(given[s]) != A and seen is None:
             raise InvalidInputError(f"transition[{s}] lists {len(given[s])} actions, but reward has {A}")
-    return _of_function(lambda s, a: given[s][a], sizes, horizon)
+
+    def listed(s: int, a: int) -> Any:
+        try:
+            return given[s][a]
+        except (IndexError, KeyError):
+            raise InvalidInputError(f"transition[{s}] lists no action {a}, which is allowed") from None
+
+    return _of_function(listed, sizes, horizon, seen)
 
 
-def _of_function(law: LawFunction, sizes: tuple[int, int], horizon: int) -> Laws:
-    """Laws from a function of state and action."""
+def _of_function(law: LawFunction, sizes: tuple[int, int], horizon: int, seen: Seen) -> Laws:
+    """Laws from a function of state and action, which is asked about rows that are read."""
     S, A = sizes
+    out = np.broadcast_to(_left_out(seen, 1)[0], sizes)
     rows, successors, chances = [], [], []
     for s in range(S):
         for a in range(A):
-            for chance, t in _pairs(law(s, a), S, f"transition[{s}, {a}] (state {s}, action {a})"):
+            for chance, t in _pairs(
+                LEFT_OUT if out[s, a] else law(s, a), S, f"transition[{s}, {a}] (state {s}, action {a})"
+            ):
                 rows.append(s * A + a)
                 successors.append(t)
                 chances.append(chance)
@@ -206,11 +235,11 @@ def _holds_sparse(value: Any) -> bool:
 
 def _holds_pairs(value: Any, sizes: tuple[int, int]) -> bool:
     """Whether lists (or mappings) end in pairs; tuples that could as well be rows of two numbers are refused."""
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) or (isinstance(value, list | tuple) and value and isinstance(value[0], Mapping)):
         return True
     try:
-        entry = value[0][0][0]
-    except (TypeError, KeyError, IndexError):
+        entry = next(row[0] for row in value[0] if len(row))
+    except (TypeError, KeyError, IndexError, StopIteration):
         return False
     if isinstance(value, np.ndarray) or not isinstance(entry, tuple) or len(entry) != 2:
         return False

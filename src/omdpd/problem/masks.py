@@ -26,46 +26,20 @@ class Mask:
     allowed: npt.NDArray[np.bool_]
     place: Integers
 
-    def instead(self, table: Any) -> Any:
-        """A table (..., S, A) with the entries of forbidden actions replaced; what is no table as it is."""
-        if not isinstance(table, np.ndarray) or table.dtype == object:
-            return table
-        n, S, A = self.allowed.shape
-        by_step = table.ndim >= 3 and table.shape[-3:] == (n, S, A) and n > 1
-        if table.shape[-2:] == (S, A) and (by_step or n == 1):
-            place = self.place if by_step else self.place[0]
-            return np.take_along_axis(table, np.broadcast_to(place, table.shape), axis=-1)
-        if table.shape[-2:] == (S, A):
-            raise InvalidInputError("allowed has a step axis, so reward and cost need one too")
-        return table
+    @property
+    def ever(self) -> npt.NDArray[np.bool_]:
+        """Which actions are allowed at some step, (S, A)."""
+        return np.asarray(self.allowed.any(axis=0))
 
     def everywhere(self, tables: Any) -> Any:
         """Tables (..., n, S, A) with the entries of forbidden actions replaced, by step where the mask is by step."""
         n, S, A = self.allowed.shape
-        return self.instead(np.broadcast_to(tables, (*tables.shape[:-3], max(n, tables.shape[-3]), S, A)))
+        wide = np.broadcast_to(tables, (*tables.shape[:-3], max(n, tables.shape[-3]), S, A))
+        return np.take_along_axis(wide, np.broadcast_to(self.place, wide.shape), axis=-1)
 
-    def law(self, transition: Any, axes: str | None) -> Any:
-        """A kernel with the rows of forbidden actions replaced, in whichever form it was given."""
-        n, S, A = self.allowed.shape
-        if callable(transition):
-            if n > 1:
-                raise InvalidInputError("allowed has a step axis, but the laws are a function of state and action")
-            return lambda s, a: transition(s, int(self.place[0, s, a]))
-        if isinstance(transition, SparseLaws | DenseLaws) and n in (1, transition.n_steps):
-            first = np.arange(transition.n_steps * S).reshape(-1, S, 1) * A
-            return _with_rows(transition.listed(), first + self.place)
-        if not isinstance(transition, np.ndarray) and not _is_table(transition):
-            raise InvalidInputError(
-                "with allowed actions, give transition as an array, a function, or laws of as many steps"
-            )
-        table = np.asarray(transition)
-        table = np.moveaxis(table, -3, -2) if axes in ("ASS", "HASS") else table
-        wanted = (n, S, A, S) if n > 1 else (*table.shape[:-3], S, A, S)
-        if table.shape != wanted:
-            raise InvalidInputError(f"transition has shape {table.shape}, but reward and allowed ask for {wanted}")
-        place = (self.place if table.ndim == 4 else self.place[0])[..., None]
-        table = np.take_along_axis(table, np.broadcast_to(place, table.shape), axis=-2)
-        return np.moveaxis(table, -2, -3) if axes in ("ASS", "HASS") else table
+    def laws(self, laws: Laws) -> Laws:
+        """A kernel with the rows of forbidden actions replaced, by step where the mask is by step."""
+        return _chosen(laws, self.place)
 
     def played(self, policy: Floats) -> Floats:
         """Probabilities or an occupancy (H, S, A), with what forbidden actions have given to the allowed."""
@@ -159,10 +133,7 @@ class Choices:
 
     def laws(self, laws: Laws) -> Laws:
         """A kernel by a learner's numbers."""
-        n, (H, S, A) = max(laws.n_steps, len(self.action)), laws.shape
-        first = (np.minimum(np.arange(n), laws.n_steps - 1)[:, None] * S + np.arange(S))[..., None] * A
-        listed = _with_rows(laws.listed(), first + self.action)
-        return listed if isinstance(laws, SparseLaws) else DenseLaws(H, listed.expand()[:n])
+        return _chosen(laws, self.action)
 
 
 def as_mask(allowed: Allowed, sizes: tuple[int, int]) -> Mask | None:
@@ -191,10 +162,21 @@ def as_mask(allowed: Allowed, sizes: tuple[int, int]) -> Mask | None:
 
 
 def fitted(mask: Mask | None, horizon: int) -> Mask | None:
-    """The mask of a problem of so many steps; refused if it is of others."""
-    if mask is not None and len(mask.allowed) not in (1, horizon):
+    """The mask of a problem of so many steps, kept once where all steps are equal; refused if it is of others."""
+    if mask is None:
+        return None
+    if len(mask.allowed) not in (1, horizon):
         raise InvalidInputError(f"allowed has {len(mask.allowed)} steps, but the problem has {horizon}")
-    return mask
+    same = bool((mask.allowed == mask.allowed[:1]).all())
+    return Mask(mask.allowed[:1], mask.place[:1]) if same else mask
+
+
+def _chosen(laws: Laws, actions: Integers) -> Laws:
+    """The laws of the actions (n, S, A') that are played, n = 1 or H."""
+    n, (H, S, A) = max(laws.n_steps, len(actions)), laws.shape
+    first = (np.minimum(np.arange(n), laws.n_steps - 1)[:, None] * S + np.arange(S))[..., None] * A
+    listed = _with_rows(laws.listed(), first + actions)
+    return listed if isinstance(laws, SparseLaws) else DenseLaws(H, listed.expand()[:n])
 
 
 def _with_rows(laws: SparseLaws, rows: Integers) -> SparseLaws:
@@ -204,10 +186,3 @@ def _with_rows(laws: SparseLaws, rows: Integers) -> SparseLaws:
     pointers = np.r_[0, np.cumsum(length)]
     entries = np.repeat(laws.pointers[rows] - pointers[:-1], length) + np.arange(pointers[-1])
     return SparseLaws(shape, pointers, laws.successors[entries], laws.probabilities[entries])
-
-
-def _is_table(transition: Any) -> bool:
-    try:
-        return np.asarray(transition).dtype.kind in "fiub"
-    except ValueError:
-        return False

@@ -4,24 +4,48 @@
 
 Beyond the last level there is one more, from which nobody comes back; the step into it costs 1 by a constraint of its
 own.  So its expected cost is the chance to spend more than the last level, and a budget of 0 is a hard limit.
+
+The cost is the table's, which is exact if that is what is paid.  Random costs, of which a table holds the mean, come
+with the next state: as outcomes (probability, next state, cost) of every state and action.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_table, check_number, one_step
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_table, check_number, one_step, refuse_where
 from omdpd.problem.cmdp import CMDP, Labels
-from omdpd.problem.laws import SparseLaws
+from omdpd.problem.laws import SparseLaws, laws_of_entries
 from omdpd.problem.memory import refuse_beyond_memory
 from omdpd.problem.tables import wide
 
 # Sums that differ from a level by less, relative to the last one, are equal to it.
 ROUNDING = 1e-9
+# Outcomes have the law and the mean cost of the tables up to this.
+SAME = 1e-6
+# Bytes that an outcome takes at each level while outcomes are sorted into laws.
+SORTED = 80.0
+
+# outcomes[s][a], or a function of both: (probability, next state, cost), ...
+Outcomes = Any
 
 
-def with_spent(cmdp: CMDP, constraint: int, levels: npt.ArrayLike, chance: float, round_up: bool) -> CMDP:
+class Drawn(NamedTuple):
+    """Outcomes of one step: their rows s A + a, next states, probabilities and costs, (E,) each."""
+
+    row: Integers
+    following: Integers
+    chance: Floats
+    cost: Floats
+
+
+def with_spent(
+    cmdp: CMDP, constraint: int, levels: npt.ArrayLike, chance: float, round_up: bool, outcomes: Outcomes = None
+) -> CMDP:
     """What `CMDP.with_spent` promises."""
     names = cmdp.labels.constraints or tuple(f"constraint {i}" for i in range(cmdp.n_constraints))
     whole = np.asarray(constraint).dtype.kind in "iu"
@@ -29,21 +53,23 @@ def with_spent(cmdp: CMDP, constraint: int, levels: npt.ArrayLike, chance: float
         raise InvalidInputError(f"there is no constraint {constraint!r}; there are {cmdp.n_constraints}, from 0 on")
     if cmdp.discount is not None:
         raise InvalidInputError("what an episode spent needs episodes, but this problem has no end")
-    if cmdp.mask is not None and len(cmdp.mask.allowed) > 1:
-        raise InvalidInputError("what was spent cannot be added where allowed actions change from step to step")
     check_number("chance", chance, "at least 0")
     if chance > 1.0:
         raise InvalidInputError(f"chance is {chance!r}, but must lie between 0 and 1")
     grid, (n_states, n_bytes) = as_levels(levels), size_with_spent(cmdp, levels)
-    refuse_beyond_memory(f"a problem of {n_states} states", n_bytes, "give fewer levels, with round_up=True")
     cost = one_step(cmdp.cost, 1) * wide(cmdp.cost_scale)
-    after = levels_after(grid, cost[constraint], round_up)
-    n, n_levels, S, A = after.shape
-    over = ((after == n_levels - 1) & (np.arange(n_levels) < n_levels - 1)[:, None, None]).astype(np.float64)
-    costs = np.concatenate([np.tile(cost, (1, 1, n_levels, 1)), over.reshape(1, n, n_levels * S, A)])
+    drawn = None if outcomes is None else drawn_outcomes(cmdp, outcomes, cost[constraint])
+    n_bytes += 0.0 if drawn is None else SORTED * n_states / cmdp.shape[1] * len(drawn.row)
+    refuse_beyond_memory(f"a problem of {n_states} states", n_bytes, "give fewer levels, with round_up=True")
+    if drawn is None:
+        laws, over = by_tables(cmdp, grid, cost[constraint], round_up)
+    else:
+        laws, over = by_outcomes(cmdp, grid, drawn, round_up)
+    n_levels, S, A = over.shape[1:]
+    n, over = cost.shape[1], over.reshape(1, -1, n_levels * S, A)
+    costs = np.concatenate([np.tile(cost, (1, 1, n_levels, 1)), np.broadcast_to(over, (1, n, *over.shape[2:]))])
     low, high = cmdp.reward_range
     reward = np.tile(low + (high - low) * one_step(cmdp.reward, 0), (1, n_levels, 1))
-    laws = laws_with_levels(cmdp.laws.listed(), after)
     steps = cmdp.shape[0] if max(n, len(reward), laws.n_steps) > 1 else 1
     start = np.zeros((n_levels, S))
     start[int(np.flatnonzero(grid == 0.0)[0])] = cmdp.initial
@@ -51,8 +77,8 @@ def with_spent(cmdp: CMDP, constraint: int, levels: npt.ArrayLike, chance: float
         laws, reward[0] if steps == 1 else np.broadcast_to(reward, (steps, *reward.shape[1:])),
         costs[:, 0] if steps == 1 else np.broadcast_to(costs, (len(costs), steps, *costs.shape[2:])),
         [*(None if b == np.inf else float(b) for b in cmdp.limits), chance], start.ravel(), rescale=True,
-        reward_range=cmdp.reward_range,
-        allowed=None if cmdp.mask is None else np.tile(cmdp.mask.allowed, (1, n_levels, 1))[0],
+        reward_range=cmdp.reward_range if cmdp.range_given else None,
+        allowed=None if cmdp.mask is None else np.tile(cmdp.mask.allowed, (1, n_levels, 1)),
     )  # fmt: skip
     own = cmdp.labels.states or tuple(f"state {s}" for s in range(S))
     amounts = [*(f"{level:.6g} spent" for level in grid), "over the limit"]
@@ -80,23 +106,76 @@ def as_levels(levels: npt.ArrayLike) -> Floats:
     return given
 
 
-def levels_after(levels: Floats, cost: Floats, round_up: bool) -> Integers:
-    """The level after every step, (n, L + 1, S, A), for costs (n, S, A); L stands for more than the last one.
+def levels_after(levels: Floats, cost: Floats, round_up: bool, named: Callable[[int], str]) -> Integers:
+    """The level after paying each of these costs, (L + 1, *cost.shape); L stands for more than the last one.
 
-    A sum between two levels counts as the upper one if it may, and is refused otherwise.
+    A sum between two levels counts as the upper one if it may, and is refused otherwise; `named` says whose cost it is.
     """
     L, slack = len(levels), ROUNDING * max(1.0, float(np.abs(levels).max()))
-    total = levels[None, :, None, None] + cost[:, None]
+    total = np.add.outer(levels, cost)
     after = np.searchsorted(levels, total - slack).astype(np.int64)
     off = (after < L) & (np.abs(levels[np.minimum(after, L - 1)] - total) > slack)
     if off.any() and not round_up:
-        h, level, s, a = (int(i) for i in np.argwhere(off)[0])
+        level, place = divmod(int(np.argmax(off)), cost.size)
+        made = levels[level] + cost.flat[place]
         raise InvalidInputError(
-            f"{levels[level]:.6g} and the cost {cost[h, s, a]:.6g} of state {s}, action {a} make "
-            f"{total[h, level, s, a]:.6g}, which is none of the levels: add it, or pass round_up=True"
+            f"{levels[level]:.6g} and the cost {cost.flat[place]:.6g} of {named(place)} make {made:.6g}, which is none "
+            "of the levels: add it, or pass round_up=True; if costs are random and this a mean, give outcomes instead"
         )
-    beyond = np.full((len(cost), 1, *cost.shape[1:]), L)
-    return np.concatenate([after, beyond], axis=1)
+    return np.concatenate([after, np.full((1, *cost.shape), L)])
+
+
+def by_tables(cmdp: CMDP, levels: Floats, cost: Floats, round_up: bool) -> tuple[SparseLaws, Floats]:
+    """The laws of states (level, s), and which steps lead over the last, (n, L + 1, S, A), for costs (n, S, A)."""
+    _, S, A = cmdp.shape
+    after = levels_after(levels, cost, round_up, lambda place: f"state {place // A % S}, action {place % A}")
+    after = np.moveaxis(after, 0, 1)
+    L = len(levels)
+    over = (after == L) & (np.arange(L + 1) < L)[:, None, None]
+    return laws_with_levels(cmdp.laws.listed(), after), over.astype(np.float64)
+
+
+def by_outcomes(cmdp: CMDP, levels: Floats, drawn: Drawn, round_up: bool) -> tuple[SparseLaws, Floats]:
+    """The same for costs that come with the next state, with the chance that a step leads over the last level."""
+    H, S, A = cmdp.shape
+    L = len(levels)
+    after = levels_after(
+        levels, drawn.cost, round_up,
+        lambda place: f"an outcome of state {drawn.row[place] // A}, action {drawn.row[place] % A}",
+    )  # fmt: skip
+    rows, chances = np.add.outer(S * A * np.arange(L + 1), drawn.row), np.tile(drawn.chance, L + 1)
+    laws = laws_of_entries(rows.ravel(), (after * S + drawn.following).ravel(), chances, (H, (L + 1) * S, A))
+    leads = (after == L) & (np.arange(L + 1) < L)[:, None]
+    over = np.bincount(rows.ravel(), np.where(leads.ravel(), chances, 0.0))
+    return laws, over.astype(np.float64).reshape(1, L + 1, S, A)
+
+
+def drawn_outcomes(cmdp: CMDP, outcomes: Outcomes, cost: Floats) -> Drawn:
+    """The outcomes of every state and action, checked against the laws and the mean costs (n, S, A)."""
+    _, S, A = cmdp.shape
+    if not cmdp.stationary or np.ptp(cost, axis=0).any():
+        raise InvalidInputError("outcomes are the same at every step, but laws or costs of this problem change")
+    found: list[tuple[int, int, float, float]] = []
+    for s, a in np.ndindex(S, A):
+        played = a if cmdp.mask is None else int(cmdp.mask.place[0, s, a])
+        try:
+            given = outcomes(s, played) if callable(outcomes) else outcomes[s][played]
+            found += [(s * A + a, int(t), float(p), float(c)) for p, t, c in given]
+        except (TypeError, ValueError, LookupError):
+            what = f"outcomes of state {s}, action {played}"
+            raise InvalidInputError(f"{what} are no list of (probability, next state, cost)") from None
+    row, following, chance, paid = (np.array(column) for column in zip(*found, strict=True))
+    try:
+        laws = laws_of_entries(row, following, chance, (1, S, A))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"outcomes as a transition: {error}") from None
+    probe = np.random.default_rng(0).random(S)  # laws that differ give it different means
+    away = laws.backward(probe, 0) - cmdp.laws.backward(probe, 0)
+    refuse_where(np.abs(away) > SAME, "outcomes", away, "is how far they lead away from the law", ["state", "action"])
+    mean = np.bincount(row, chance * paid).astype(np.float64).reshape(S, A)
+    wrong = ~(np.abs(mean - cost[0]) <= SAME * np.maximum(1.0, np.abs(mean)))
+    refuse_where(wrong, "outcomes", mean, "is their mean cost, which the cost table contradicts", ["state", "action"])
+    return Drawn(row, following, chance, paid)
 
 
 def laws_with_levels(laws: SparseLaws, after: Integers) -> SparseLaws:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, InvalidInputError, as_budget, as_table, check_number, numbers
+from omdpd.problem.arrays import MIN_SPREAD, Floats, InvalidInputError, as_budget, as_table, check_number, numbers
 
 # Budgets as they may be given: one for all constraints or one for each, None for no limit.
 Budget = npt.ArrayLike | Sequence[float | None] | None
@@ -132,6 +132,18 @@ def long_run_steps(discount: float | None, horizon: int) -> float:
 def long_run_name(discount: float) -> str:
     """How a problem without an end is called."""
     return "average per step" if discount == 1.0 else f"discount {discount:.6g}"
+
+
+def spanned(reward: Floats) -> tuple[float, float]:
+    """A range that holds all rewards: [0, 1] where that does, else from the least to the largest.
+
+    >>> spanned(np.array([0.0, 0.5])), spanned(np.array([-3.0, 9.0])), spanned(np.array([7.0]))
+    ((0.0, 1.0), (-3.0, 9.0), (7.0, 14.0))
+    """
+    low, high = float(reward.min()), float(reward.max())
+    if low >= -1e-12 and high <= 1.0 + 1e-12:  # rounding is forgiven
+        return 0.0, 1.0
+    return low, high if high - low > MIN_SPREAD * max(abs(low), abs(high)) else low + abs(low)
 
 
 def limit_name(budget: float) -> str:

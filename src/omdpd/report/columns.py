@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from omdpd.play.rows import COLUMNS
-from omdpd.problem.arrays import InvalidInputError, not_installed
+from omdpd.problem.arrays import InvalidInputError, named, not_installed
 
 
 class Columns(dict[str, np.ndarray[Any, Any]]):
@@ -23,11 +23,16 @@ class Columns(dict[str, np.ndarray[Any, Any]]):
         return len(next(iter(self.values()), ()))
 
     def where(self, **wanted: Any) -> Columns:
-        """The rows in which every named column has this value: ``table.where(learner="OMDPD", seed=0)``."""
+        """The rows in which every named column has this value: ``table.where(learner="OMDPD", seed=0)``.
+
+        A name that no row has (of a learner, a world, a nature, a run) is refused.
+        """
         if unknown := [name for name in wanted if name not in self]:
             raise InvalidInputError(f"there is no column {unknown[0]!r}; there are {', '.join(self)}")
         kept = np.ones(self.n_rows, dtype=bool)
         for name, value in wanted.items():
+            if self[name].dtype.kind == "O":
+                named(dict.fromkeys(map(str, self[name])), str(value), name)
             kept &= self[name] == value
         return Columns({name: column[kept] for name, column in self.items()})
 

@@ -12,7 +12,7 @@ import io
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,11 +26,12 @@ from omdpd.report.results import grouped, mean_of
 from omdpd.report.statistics import holm, paired_test
 from omdpd.report.thinning import rounded_for_json
 
+T = TypeVar("T")
 # Fewer pairs than this say little, and the page greys them.
 FEW_SEEDS = 5
 METRICS = ("regret", "violation")
 # What tuning and ranks are about: positive regret and strong violation, added.
-CRITERION = "regret + violation"
+CRITERION = "positive regret + violation"
 # Redrawn samples of seeds behind an interval.
 N_DRAWS = 2000
 # All flips of signs of up to 14 pairs are counted, of more so many are drawn: with fewer, p would not get below 1e-3.
@@ -39,7 +40,7 @@ N_FLIPS = 2**14
 MIN_PAIRS = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Difference:
     """What a learner has more of a number than the yardstick on the same seeds; None where it cannot be said."""
 
@@ -55,8 +56,14 @@ class Difference:
     p: float | None
     p_holm: float | None = None
 
+    def __repr__(self) -> str:
+        interval = "" if self.low is None else f", 95 % {self.low:+.4g} to {self.high:+.4g}"
+        test = "" if self.p_holm is None else f", p = {self.p_holm:.2g} by Holm"
+        what = f"{self.learner} - {self.against} on {self.world}, {self.nature}: {self.metric}"
+        return f"{what} {self.mean:+.4g} ({self.n} seeds{interval}{test})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Rank:
     """A learner's place among the learners of one world and nature (1 is best), over redrawn seeds."""
 
@@ -70,6 +77,17 @@ class Rank:
     low: float
     high: float
     first: float
+
+    def __repr__(self) -> str:
+        place = f"place {self.rank:.1f} (95 % {self.low:.0f} to {self.high:.0f}, first in {100 * self.first:.0f} %)"
+        return f"{self.learner} on {self.world}, {self.nature}: {self.metric} {self.value:.4g}, {place}, {self.n} seeds"
+
+
+class Lines(list[T]):
+    """A list that is printed with an entry per line."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(repr, self))
 
 
 @dataclass(frozen=True)
@@ -92,13 +110,13 @@ class Comparison:
     records: tuple[Mapping[str, Any], ...]
     left_out: tuple[str, ...]
 
-    def differences(self, against: str) -> list[Difference]:
+    def differences(self, against: str) -> Lines[Difference]:
         """Paired differences of every learner to the yardstick."""
-        return differences(self.records, against)
+        return Lines(differences(self.records, against))
 
-    def ranks(self) -> list[Rank]:
+    def ranks(self) -> Lines[Rank]:
         """Places by positive regret plus violation, as learners see them, with their uncertainty."""
-        return ranks(self.records)
+        return Lines(ranks(self.records))
 
     def csv(self, against: str | None = None) -> str:
         """The ranks, or the differences to a yardstick, as CSV."""
@@ -108,7 +126,7 @@ class Comparison:
         lines = []
         for (world, nature, learner), group in grouped(self.records).items():
             means = ((name, mean_of(group, name)) for name in METRICS)
-            told = ", ".join(f"{name} {'-' if mean is None else f'{mean.mean:.4g}'}" for name, mean in means)
+            told = ", ".join(f"{name} {'-' if mean is None else mean}" for name, mean in means)
             lines.append(f"{world}, {nature}: {learner} ({len(group)} seeds): {told}")
         return "\n".join([*lines, *self.left_out])
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 UNSAFE = "#D55E00"
+# The room for the words of the left panel, in heights of its curves.
+LABEL = 0.15
 
 
 def draw_episodes(histories: Sequence[History], styles: Sequence[tuple[str, str, str]], title: str) -> Figure:
@@ -29,18 +31,17 @@ def draw_episodes(histories: Sequence[History], styles: Sequence[tuple[str, str,
     for history, (colour, line, _) in zip(histories, styles, strict=True):
         _curve(left, history, history.excess.max(axis=1), colour, line)
         _curve(right, history, history.values, colour, line)
-    low, high = left.get_ylim()
-    left.axhspan(0.0, max(high, 0.05 * (high - low)), color=UNSAFE, alpha=0.12, linewidth=0)
+    low, high = min(left.get_ylim()[0], 0.0), max(left.get_ylim()[1], 0.0)
+    high += LABEL * (high - low)  # above all curves
+    left.axhspan(0.0, high, color=UNSAFE, alpha=0.12, linewidth=0)
     left.axhline(0.0, color=UNSAFE, linewidth=1.5)
-    left.annotate(
-        "over budget", (0.98, 0.0), (0.0, 6.0), ("axes fraction", "data"), "offset points", color=UNSAFE, ha="right"
-    )
+    left.text(0.98, 0.98, "over budget", color=UNSAFE, ha="right", va="top", transform=left.transAxes)
     left.set(title="expected cost of an episode, minus its budget", xlabel="episode", ylim=(low, high))
     if (value := histories[0].comparator.value) is not None:
         level = float(histories[0].units.values(np.array(value)))
         right.axhline(level, color="#555555", linestyle="--", linewidth=1.2, label="best safe policy")
     right.set(title="expected reward of an episode", xlabel="episode")
-    right.legend(loc="lower right", frameon=False)
+    right.legend(loc="best", frameon=False)
     figure.suptitle(title)
     return figure
 

@@ -230,9 +230,9 @@ def panel(
 
 
 def exponent_text(band: Band | None) -> str:
-    """How a curve grows, in words of mathematics; a dash where it has no exponent."""
+    """How a curve grows, in words of mathematics; nothing where it has no exponent, as where it is negative."""
     base, _, exponent = power_of(None if band is None else band.growth).partition("^")
-    return f"${base}^{{{exponent}}}$" if exponent else base
+    return f"${base}^{{{exponent}}}$" if exponent else ""
 
 
 def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], nature: str, floor: float | None) -> None:
@@ -247,7 +247,10 @@ def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], na
         weight = "bold" if place == first else "normal"
         regret = "-" if c.regret is None else _rounded(float(c.regret.mean[-1]))
         _beside(axes, place, (_rounded(mean), exponent_text(c.violation), regret, exponent_text(c.regret)), weight)
-    _beside(axes, -0.75, ("violation", "", "regret", ""), "normal")
+    grows = (
+        "grows" * any(map(exponent_text, each)) for each in ([c.violation for c in group], [c.regret for c in group])
+    )
+    _beside(axes, -0.75, ("violation", next(grows), "regret", next(grows)), "normal")
     if floor is not None:
         axes.axvline(floor * float(ranked[0].violation.episodes[-1]), color="#000000", linestyle=(0, (4, 1)))
     axes.set_yticks(range(len(ranked)), [fill(c.learner, NAME_WIDTH) for c in ranked])

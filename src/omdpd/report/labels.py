@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import msgspec
 import numpy as np
 
 from omdpd.experiments.registry import PlainRun, Registry, UnknownNameError
-from omdpd.experiments.spec import Kind, NatureSpec, RunSpec, WorldSpec, label_of
+from omdpd.experiments.spec import KINDS, Kind, NatureSpec, RunSpec, WorldSpec, label_of
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
+from omdpd.storage.sealed import read_toml
 
+# The names that a run's seeds share, as summaries and rows have them.
+KEYS = ("world", "nature", "learner")
 # A longer label of somebody's own is cut.
 MAX_LABEL = 200
 
@@ -31,6 +35,7 @@ class RunLabel:
     world_spec: WorldSpec | None
     nature_spec: NatureSpec | None
     spec: RunSpec | None = field(default=None, compare=False)
+    parts: tuple[Any, ...] = field(default=(), compare=False)
 
     @property
     def group(self) -> tuple[str, str, str]:
@@ -42,6 +47,14 @@ class RunLabel:
         """What a run that is only planned will be asked."""
         world, nature, learner = (part.label for part in (spec.world, spec.nature, spec.learner))
         return RunLabel(world, nature, learner, spec.seed, spec.episodes, spec.world, spec.nature, spec)
+
+    def called(self, names: Sequence[str]) -> RunLabel:
+        """The same with these labels of world, nature and learner, where they are of the same names; cut if long."""
+        if len(names) != len(self.group):
+            return self
+        pairs = zip(names, self.group, strict=True)
+        world, nature, learner = (_cut(x) if x.partition("(")[0] == own.partition("(")[0] else own for x, own in pairs)
+        return replace(self, world=world, nature=nature, learner=learner)
 
     def stream(self, number: int) -> np.random.SeedSequence:
         """The run's independent streams, as `RunSpec.stream` has them."""
@@ -55,9 +68,27 @@ def read_label(file: Path, content: Mapping[str, Any]) -> RunLabel:
         (world, one), (nature, two), (learner, three) = (_known_part(kind, table) for kind, table in plain.parts)
         known = None not in (world, nature, learner)
         spec = plain.run(world, nature, learner) if known else None
-        return RunLabel(one, two, three, plain.seed, plain.episodes, world, nature, spec)
+        parts = tuple(table for _, table in plain.parts)
+        return RunLabel(one, two, three, plain.seed, plain.episodes, world, nature, spec, parts)
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise RecordError(f"{file} does not hold a run of this version: {error}") from None
+
+
+def spelled_order(folder: Path) -> Callable[[RunLabel | None], tuple[int, ...]]:
+    """Where the file of an experiment has a run's world, nature and learner; all are alike where there is no file.
+
+    Names that nothing here knows have their places too.
+    """
+    content: Mapping[str, Any] = {}
+    with suppress(RecordError, OSError):
+        content = read_toml(folder / "experiment.toml")[0]
+    lists = [each if isinstance(each := content.get(kind), list) else [] for kind in KINDS]
+
+    def place(asked: RunLabel | None) -> tuple[int, ...]:
+        pairs = zip(asked.parts, lists, strict=True) if asked is not None and asked.parts else ()
+        return tuple(each.index(part) if part in each else len(each) for part, each in pairs)
+
+    return place
 
 
 def _known_part(kind: Kind, table: Mapping[str, Any]) -> tuple[Any, str]:
@@ -67,6 +98,9 @@ def _known_part(kind: Kind, table: Mapping[str, Any]) -> tuple[Any, str]:
     try:
         spec = Registry.installed().parse(kind, table)
     except UnknownNameError:
-        label = label_of(name, {key: value for key, value in table.items() if key != "name"})
-        return None, label if len(label) <= MAX_LABEL else f"{label[:MAX_LABEL]}..."
+        return None, _cut(label_of(name, {key: value for key, value in table.items() if key != "name"}))
     return spec, spec.label
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= MAX_LABEL else f"{label[:MAX_LABEL]}..."

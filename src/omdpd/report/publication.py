@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omdpd.report.canvas import looking, new_figure, plain_ticks
-from omdpd.report.curves import Band, Curves
+from omdpd.report.curves import Curves
 from omdpd.report.figures import Spread, panel, save, styles_by_name
-from omdpd.report.tables import exponent_cell, latex_text
+from omdpd.report.tables import formatted
 from omdpd.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -67,34 +67,12 @@ def draw_paper(curves: Sequence[Curves], width: float, spread: Spread = "interva
     return figure
 
 
-def exponent_table(curves: Sequence[Curves]) -> str:
-    """Final numbers and growth exponents of every curve, as a LaTeX table."""
-    lines = [
-        r"\begin{tabular}{llrrrrr}",
-        r"\hline",
-        _row("nature", "learner", "runs", "violation", "exp.", "regret", "exp."),
-    ]
-    lines.append(r"\hline")
-    for c in curves:
-        cells = (str(c.violation.n_runs), *_numbers(c.violation), *_numbers(c.regret))
-        lines.append(_row(latex_text(c.nature), latex_text(c.learner), *cells))
-    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
-
-
-def write_paper(curves: Sequence[Curves], folder: Path, spread: Spread = "interval") -> list[Path]:
-    """paper-one and paper-two (columns) in all formats, and exponents.tex beside them."""
+def write_paper(
+    curves: Sequence[Curves], records: Sequence[Mapping[str, Any]], folder: Path, spread: Spread = "interval"
+) -> list[Path]:
+    """paper-one and paper-two (columns) in all formats, and beside them exponents.tex: the table of ``omdpd table``."""
     files = save(draw_paper(curves, ONE_COLUMN, spread), folder, "paper-one")
     files += save(draw_paper(curves, TWO_COLUMNS, spread), folder, "paper-two")
     table = folder / "exponents.tex"
-    write_atomically(table, exponent_table(curves).encode())
+    write_atomically(table, formatted(records, "latex").encode())
     return [*files, table]
-
-
-def _row(*cells: str) -> str:
-    return " & ".join(cells) + r" \\"
-
-
-def _numbers(band: Band | None) -> tuple[str, str]:
-    if band is None:
-        return "--", "--"
-    return f"{band.mean[-1]:.0f}", exponent_cell(band.growth, "--")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,14 @@ from omdpd.play.rows import regret_curve
 from omdpd.play.units import Units
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.columns import Columns, stacked
+from omdpd.report.labels import KEYS
 from omdpd.report.statistics import Growth, half_width, power_of
-from omdpd.report.stored import StoredRun, stored_runs
+from omdpd.report.stored import StoredRun, mixed_code, stored_runs
 from omdpd.storage.run_folder import RunFolder
 
-KEYS = ("world", "nature", "learner")
+
+class MixedCodeWarning(UserWarning):
+    """Runs of one learner come from different contents of a plugin file."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,10 @@ def load_runs(folder: str | Path) -> Columns:
     ``load_runs(folder)["regret"]`` is an array; ``.to_frame()`` is a frame of pandas and ``.to_arrow()`` a table of
     Arrow, where those are installed.
     """
-    tables = []
-    for run in stored_runs(Path(folder)):
+    tables, runs = [], stored_runs(Path(folder))
+    for line in mixed_code(runs):
+        warnings.warn(line, MixedCodeWarning, stacklevel=2)
+    for run in runs:
         rows = run.committed_rows()
         if rows is not None:
             tables.append(_labelled(rows, run))
@@ -49,9 +55,12 @@ def load_runs(folder: str | Path) -> Columns:
     return stacked(tables)
 
 
-def summaries(folder: Path) -> list[dict[str, Any]]:
-    """The summaries of the finished runs."""
-    return [with_early(run.summary, run.folder) for run in stored_runs(folder) if run.summary is not None]
+def summaries(folder: Path, warn: Callable[[str], None] = lambda line: None) -> list[dict[str, Any]]:
+    """The summaries of the finished runs; `warn` is told what is wrong with a mean over them."""
+    finished = [(run, run.summary) for run in stored_runs(folder) if run.summary is not None]
+    for line in mixed_code(run for run, _ in finished):
+        warn(line)
+    return [with_early(summary, run.folder) for run, summary in finished]
 
 
 def with_early(summary: dict[str, Any], record: RunFolder) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,9 +28,10 @@ from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html
 from omdpd.report.checks import Kept, check_summary, checked_policies, checked_rows, kept_of
 from omdpd.report.columns import Columns
-from omdpd.report.labels import RunLabel, read_label
+from omdpd.report.labels import KEYS, RunLabel, read_label, spelled_order
 from omdpd.storage.atomic import RecordError, is_half_written
 from omdpd.storage.npz import Arrays
+from omdpd.storage.provenance import contents_text
 from omdpd.storage.run_folder import READING_TRIES, Checked, RunFolder
 from omdpd.storage.sealed import SEALED
 from omdpd.theory.monitor import Monitor
@@ -65,7 +66,7 @@ class StoredRun:
     episodes: int = 0
     summary: dict[str, Any] | None = None
     fault: Mapping[str, Any] | None = None
-    plugins: tuple[str, ...] = ()
+    plugins: dict[str, str] = field(default_factory=dict)
     committed: float | None = None
     sealed: bool = True
     kept: Kept = field(default_factory=Kept)
@@ -276,8 +277,10 @@ class StoredRun:
         self.committed = None if manifest is None else file.stat().st_mtime
         self.sealed = manifest is None or manifest.format >= SEALED
         self.asked, self.summary, self.fault, self.columns = asked or self.asked, summary, checked.error, {}
+        if asked is not None and asked.spec is None:
+            self.asked = asked.called(_called(summary, checked.provenance))
         plugins = (checked.provenance or {}).get("plugins")
-        self.plugins = tuple(map(str, plugins)) if isinstance(plugins, dict) else ()
+        self.plugins = {str(k): str(v) for k, v in plugins.items()} if isinstance(plugins, dict) else {}
         begun = "started" if asked is not None else "waiting"
         unfinished = "failed" if checked.error is not None else "unfinished" if self.episodes else begun
         self.state = "finished" if summary is not None else unfinished
@@ -299,6 +302,12 @@ class StoredRun:
         return sorted((name, each.st_mtime_ns, each.st_ino, each.st_size) for name, each in known)
 
 
+def _called(summary: Mapping[str, Any] | None, provenance: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """How a run's world, nature and learner were called by whoever played it; nothing in folders of 0.2 that go on."""
+    said = [summary.get(key) for key in KEYS] if summary is not None else (provenance or {}).get("labels")
+    return tuple(said) if isinstance(said, list) and all(isinstance(name, str) for name in said) else ()
+
+
 def read_run(path: Path, run: str | None = None) -> StoredRun:
     """The run of one folder, damaged or not; its files must name `run`, by default as the folder is named."""
     found = StoredRun(path, path.absolute().name if run is None else run)
@@ -315,16 +324,42 @@ def run_paths(folder: Path) -> list[Path]:
 
 
 def all_runs(folder: Path) -> list[StoredRun]:
-    """The runs under a folder of results, damaged ones too, in a fixed order."""
+    """The runs under a folder of results, damaged ones too: in the order of its experiment's file, then by name."""
     if not (folder / "runs").is_dir():
         raise InvalidInputError(f"{folder} holds no results: there is no folder {folder / 'runs'}")
     found = [run for run in map(read_run, run_paths(folder)) if run.state != "waiting"]
-    return sorted(found, key=lambda run: (run.labels, -1 if run.asked is None else run.asked.seed, run.id))
+    place = spelled_order(folder)
+    return sorted(
+        found, key=lambda run: (place(run.asked), run.labels, -1 if run.asked is None else run.asked.seed, run.id)
+    )
 
 
 def stored_runs(folder: Path) -> list[StoredRun]:
     """The runs under a folder of results; refused if one of them is damaged."""
     return [run.sound() for run in all_runs(folder)]
+
+
+def mixed_code(runs: Iterable[StoredRun]) -> list[str]:
+    """A sentence for every learner whose runs were played with different contents of a plugin file: no mean is of both.
+
+    In one world and nature all its runs are by the same contents; a file of one name has the same content everywhere.
+    """
+    found: dict[tuple[str, Any], dict[tuple[str, ...], list[StoredRun]]] = {}
+    for run in runs:
+        learner, contents = run.labels[2], tuple(sorted(run.plugins.values()))
+        found.setdefault((learner, run.labels), {}).setdefault(contents, []).append(run)
+        for name, digest in run.plugins.items():
+            found.setdefault((learner, name), {}).setdefault((digest,), []).append(run)
+    told: dict[str, str] = {}
+    for (learner, _), versions in found.items():
+        if len(most := sorted(versions.values(), key=len, reverse=True)) > 1:
+            each = ", ".join(f"{len(same)} with {contents_text(same[0].plugins)}" for same in most)
+            told.setdefault(learner, each)
+    return [
+        f"the runs of {learner} are by different code ({each}), so a mean over them is of no algorithm: "
+        f"play them again with --fresh {learner.split('(')[0]}"
+        for learner, each in told.items()
+    ]
 
 
 def load_run(folder: str | Path) -> StoredRun:

@@ -15,7 +15,7 @@ import os
 import shlex
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,9 +29,9 @@ from omdpd.problem.markup import facts_html, table_html
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
 from omdpd.report.html import write_page
-from omdpd.report.labels import RunLabel
+from omdpd.report.labels import RunLabel, spelled_order
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
-from omdpd.report.stored import StoredRun, run_paths
+from omdpd.report.stored import StoredRun, mixed_code, run_paths
 from omdpd.report.truth import Truths, problem_values
 from omdpd.solvers.programs import Plan
 from omdpd.storage.atomic import RecordError, read_bounded
@@ -59,6 +59,7 @@ class Study:
     planned: dict[str, RunLabel] = field(default_factory=dict)
     live: bool = False
     fault: str | None = None
+    spelled: Callable[[RunLabel | None], tuple[int, ...]] = lambda asked: ()
 
     def refresh(self) -> list[StoredRun]:
         """Look for new runs and new commits; the runs that changed."""
@@ -74,6 +75,10 @@ class Study:
         """A sentence for everything that is not what was written, or that no run can say."""
         told = [view.told for view in self.views.values() if view.state == "damaged"]
         return told if self.fault is None else [self.fault, *told]
+
+    def mixed(self) -> list[str]:
+        """A sentence for every learner whose runs are by different code."""
+        return mixed_code(self.ordered())
 
     def parts(self) -> dict[str, Part]:
         """All parts; every run is read whole first, and they are made anew if one turns out to be damaged meanwhile."""
@@ -125,7 +130,7 @@ class Study:
         """The runs that can be named, in the order of the experiment."""
         order = {name: i for i, name in enumerate(self.planned)}
         named = [view for view in self.views.values() if view.asked is not None]
-        return sorted(named, key=lambda view: (order.get(view.id, len(order)), view.id))
+        return sorted(named, key=lambda view: (order.get(view.id, len(order)), self.spelled(view.asked), view.id))
 
     def groups(self) -> dict[GroupKey, list[StoredRun]]:
         """Runs by world, nature and learner; those that only wait to be run are named too."""
@@ -171,7 +176,7 @@ class Study:
         ]
         nameless = [view for view in self.views.values() if view.asked is None and view.state != "waiting"]
         rows += [_progress_row(view, None, now) for view in nameless]
-        return {"runs": rows, "now": now, "fault": self.fault}
+        return {"runs": rows, "now": now, "fault": self.fault, "mixed": self.mixed()}
 
     def group(self, i: int) -> Part:
         """Curves of one learner in one place."""
@@ -276,6 +281,7 @@ class Study:
     def _read_experiment(self) -> None:
         file = self.folder / "experiment.toml"
         if not self.planned and os.path.lexists(file):
+            self.spelled = spelled_order(self.folder)  # for runs whose names nothing here knows
             try:
                 experiment, self.fault = stored_experiment(file), None
             except RecordError as error:

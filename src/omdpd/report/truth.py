@@ -166,6 +166,7 @@ def _nature(label: str, truth: Truth) -> dict[str, Any]:
 
 
 def _number(value: float | None) -> float | None:
-    if value is None:
+    """A number as a page keeps it; none where there is no limit."""
+    if value is None or value == np.inf:
         return None
     return 0.0 if abs(value) < ROUNDING else float(f"{value:.6g}")

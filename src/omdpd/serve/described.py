@@ -46,6 +46,8 @@ reward_range = {reward_range:<9} # the least and the largest reward that a step 
 # initial = [0.5, 0.5, 0.0]           # chances of the first state; without it as in [logs], or all states alike
 
 {learner}
+# [shadow]                            # a second learner, which learns from the same episodes and plays nothing
+# name = "SafeStart"
 # [carry]                             # what was not spent may be spent later in the period
 # period = 30
 # most = 1.0
@@ -109,6 +111,7 @@ class Description(msgspec.Struct, forbid_unknown_fields=True):
     learner: dict[str, Any] | None = None
     logs: LogsTable | None = None
     carry: CarryTable | None = None
+    shadow: dict[str, Any] | None = None
     fallback: str | None = None
     drop_after: float = 86400.0
     snapshot_every: int = 5000
@@ -147,6 +150,18 @@ def open_described(folder: Path, registry: Registry, beside: Path | None = None)
         )  # fmt: skip
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise InvalidInputError(f"{file}: {error}") from None
+
+
+def open_shadow(folder: Path, registry: Registry, session: Session) -> Session | None:
+    """The second learner that the file of a session names, with what it was told so far; None if it names none."""
+    said = described(folder)
+    if said.shadow is None:
+        return None
+    try:
+        learner = registry.parse("learners", said.shadow).build()
+        return Session.open(folder / "shadow", learner, session.setting, said.snapshot_every, logged=session.before)
+    except (msgspec.ValidationError, InvalidInputError) as error:
+        raise InvalidInputError(f"{folder / DESCRIBED}, shadow: {error}") from None
 
 
 def folders_of(folder: Path) -> Mapping[str, Path]:

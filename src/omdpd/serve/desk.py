@@ -15,12 +15,14 @@ from collections.abc import Callable
 
 from omdpd.play.episodes import EpisodeConflictError
 from omdpd.play.session import Session
-from omdpd.serve.status import Belief, Status, believed, status_of
+from omdpd.serve.status import Belief, Status, believed, judged, status_of
 
 # Episodes that may be open at once: what never ends must not fill the memory.
 MOST_OPEN = 20_000
 # Seconds between looks for episodes that never ended, and for which a belief is shown before it is worked out anew.
 LOOK_EVERY, BELIEVE_EVERY = 5.0, 5.0
+# Episodes that are dropped before others are answered.
+AT_ONCE = 50
 # Seconds that a stop waits for an update.
 LAST_UPDATE = 10.0
 
@@ -38,12 +40,12 @@ class Desk:
 
     reads = False  # whether it only shows what somebody else does
 
-    def __init__(self, name: str, session: Session, drop_after: float) -> None:
-        self.name, self.session, self.drop_after = name, session, drop_after
+    def __init__(self, name: str, session: Session, drop_after: float, shadow: Session | None = None) -> None:
+        self.name, self.session, self.drop_after, self.shadow = name, session, drop_after, shadow
         self.wrong = ""
         self._untold: list[asyncio.Future[None]] = []
         self._told, self._ended, self._stopping = threading.Event(), threading.Event(), False
-        self._belief: tuple[float, tuple[int, list[float] | None], Belief] | None = None
+        self._belief: tuple[float, tuple[int, list[float] | None], Belief, Belief | None] | None = None
         self._threads = [
             threading.Thread(target=self._guarded, args=(work,), name=f"{name}, {word}", daemon=True)
             for word, work in (("sync", self._sync), ("learn", self._learn))
@@ -87,15 +89,16 @@ class Desk:
     async def look(self) -> None:
         """Drop what never ended, again and again."""
         while True:
-            self.session.drop_older(self.drop_after)
-            await asyncio.sleep(LOOK_EVERY)
+            dropped = self.session.drop_older(self.drop_after, AT_ONCE)
+            await asyncio.sleep(0.0 if dropped else LOOK_EVERY)
 
     def status(self) -> Status:
         """The session as it stands; not in the server's loop, since a belief takes its time."""
         now, learnt = time.monotonic(), (self.session.learnt, self.session.books.budget)
         if self._belief is None or (now > self._belief[0] and learnt != self._belief[1]):
-            self._belief = (now + BELIEVE_EVERY, learnt, believed(self.session))
-        return status_of(self.session, self._belief[2])
+            shadow = None if self.shadow is None else judged(self.session, self.shadow.policy())
+            self._belief = (now + BELIEVE_EVERY, learnt, believed(self.session), shadow)
+        return status_of(self.session, *self._belief[2:])
 
     def _guarded(self, work: Callable[[], None]) -> None:
         """A thread's work; if it ends by an error, the service says so."""

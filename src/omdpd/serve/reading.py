@@ -7,13 +7,14 @@ import shutil
 import tempfile
 import time
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 from omdpd.experiments.registry import Registry
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.serve.described import open_described
+from omdpd.serve.described import open_described, open_shadow
 from omdpd.serve.desk import Desk
-from omdpd.serve.status import Status, status_of
+from omdpd.serve.status import Status, judged, status_of
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.journal import SessionWarning
 
@@ -58,8 +59,11 @@ def read_status(folder: Path, registry: Registry) -> Status:
             try:
                 copy = Path(place) / folder.resolve().name
                 shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("history-*", "lock", "*.tmp"))
-                with open_described(copy, registry, folder) as session:
-                    return status_of(session)
+                with (
+                    open_described(copy, registry, folder) as session,
+                    open_shadow(copy, registry, session) or nullcontext() as shadow,
+                ):
+                    return status_of(session, None, None if shadow is None else judged(session, shadow.policy()))
             except (RecordError, InvalidInputError, OSError):
                 if attempt == TRIES - 1:
                     raise

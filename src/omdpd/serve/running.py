@@ -11,7 +11,7 @@ from socket import socket as Socket
 from omdpd.experiments.registry import Registry
 from omdpd.report.connections import admitted, listening, run_bounded
 from omdpd.serve.app import Application
-from omdpd.serve.described import described, folders_of, open_described
+from omdpd.serve.described import described, folders_of, open_described, open_shadow
 from omdpd.serve.desk import Desk
 from omdpd.serve.reading import Look
 from omdpd.serve.status import belief_lines
@@ -53,11 +53,17 @@ def serving(folder: Path, registry: Registry, place: Place) -> None:
                 session = open_described(path, registry)
                 session.warm_up()
                 desks[name] = Desk(name, session, described(path).drop_after)
+                if (shadow := open_shadow(path, registry, session)) is not None:
+                    desks[name].shadow = shadow
+                    shadow.lag()
+                    session.follow(shadow)
             sys.setswitchinterval(SWITCH_SECONDS)
             _run(desks, place, socket, "serving")
     finally:
         for desk in desks.values():
             desk.session.close()
+            if desk.shadow is not None:
+                desk.shadow.close()
 
 
 def _run(desks: Mapping[str, Desk], place: Place, socket: Socket, word: str) -> None:

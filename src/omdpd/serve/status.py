@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from omdpd.play.policy import Policy
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError
 
@@ -61,6 +62,7 @@ class Status(msgspec.Struct):
 
     `policy` is the name of the policy in force, `plays` the same in words; `first_step` has its chances of actions by
     state in the first step, if that is a small table.
+    `loss` is what an episode of the learner's policy can lose at most, as the data see it.
     """
 
     learner: str
@@ -79,6 +81,7 @@ class Status(msgspec.Struct):
     violation: float
     budget: list[float]
     weight: float | None
+    loss: float | None
     failures: int
     unsure: str
     kept: list[int]
@@ -86,12 +89,14 @@ class Status(msgspec.Struct):
     recent: list[Played]
     belief: Belief
     first_step: list[list[float]]
+    shadow: Belief | None = None
 
 
-def status_of(session: Session, belief: Belief | None = None) -> Status:
-    """The status of a session, with what was believed lately or is now."""
+def status_of(session: Session, belief: Belief | None = None, shadow: Belief | None = None) -> Status:
+    """The status of a session, with what was believed lately or is now, and what a shadow would do."""
     books, mind = session.books, session.mind
-    totals, base = books.totals, session.base_budget().tolist()
+    totals, base, told = books.totals, session.base_budget().tolist(), session.report()
+    low, high = session.setting.reward_range or (0.0, 1.0)
     recent = [
         Played(each.id, each.at, each.how, float(sum(each.rewards)), np.sum(each.costs, axis=0).tolist(),
                base if each.budget is None else each.budget)
@@ -100,9 +105,10 @@ def status_of(session: Session, belief: Belief | None = None) -> Status:
     return Status(
         type(session.learner).__name__, list(session.setting.cost_names), session.playing, plays(session.playing),
         totals.begun, session.episodes, len(books.open), totals.dropped, totals.cut, session.waiting, totals.reward,
-        totals.spent, totals.allowed, totals.violation, base, session.report().weight, mind.failures, mind.unsure,
+        totals.spent, totals.allowed, totals.violation, base, told.weight,
+        None if told.loss is None else (high - low) * told.loss, mind.failures, mind.unsure,
         list(session.kept_policies), [Bell(each.name, each.rings, each.words) for each in session.alarms()], recent,
-        belief or believed(session), _first_step(session),
+        belief or believed(session), _first_step(session), shadow,
     )  # fmt: skip
 
 
@@ -129,23 +135,23 @@ def _first_step(session: Session) -> list[list[float]]:
 
 def believed(session: Session) -> Belief:
     """What the learner forecasts, before the first episode, too; or else what the last episodes say of its policy."""
-    n, verdict, untried = len(session.books.recent), None, ""
-    try:
-        verdict = session.judge(session.policy(), resamples=0)
-        share = f"{100.0 * verdict.untried:.3g} %"
-        untried = f"{share} of the policy's steps are on pairs that the last {n} episodes never tried"
-    except InvalidInputError as error:
-        why = str(error)
+    found = judged(session, session.policy())
     try:
         told = session.forecast()
-        amounts = [Amount(each.name, each.expected, each.low, each.high, each.budget) for each in told.amounts]
-        words = " ".join([told.what, *([f"{untried}."] if untried else [])])
-        return Belief(words, amounts, None if verdict is None else verdict.untried, told.warning, list(told.notes))
     except InvalidInputError:
-        pass
-    if verdict is None:
-        return Belief(f"Nothing yet: {why}.")
-    found = verdict.by_model
+        return found
+    amounts = [Amount(each.name, each.expected, each.low, each.high, each.budget) for each in told.amounts]
+    words = told.what if found.untried is None else f"{told.what} {_untried(session, found.untried)}."
+    return Belief(words, amounts, found.untried, told.warning, list(told.notes))
+
+
+def judged(session: Session, policy: Policy) -> Belief:
+    """What the last episodes of a session say of a policy, whoever made it."""
+    try:
+        verdict = session.judge(policy, resamples=0)
+    except InvalidInputError as error:
+        return Belief(f"Nothing yet: {error}.")
+    n, found, untried = len(session.books.recent), verdict.by_model, _untried(session, verdict.untried)
     if found is None:
         return Belief(f"The last {n} episodes cannot tell: {untried}.", [], verdict.untried)
     budgets = [None, *verdict.budget.tolist()]
@@ -155,9 +161,14 @@ def believed(session: Session) -> Belief:
     return Belief(words, amounts, verdict.untried)
 
 
-def belief_lines(belief: Belief) -> list[str]:
+def _untried(session: Session, share: float) -> str:
+    n = len(session.books.recent)
+    return f"{100.0 * share:.3g} % of the policy's steps are on pairs that the last {n} episodes never tried"
+
+
+def belief_lines(belief: Belief, title: str = "belief") -> list[str]:
     """What is believed, for a person."""
-    text = [f"belief                   {belief.words}", *([belief.warning] if belief.warning else [])]
+    text = [f"{title:<25}{belief.words}", *([belief.warning] if belief.warning else [])]
     for each in belief.amounts:
         bound = "" if each.budget is None else f", budget {each.budget:.6g}"
         text.append(f"  {each.name:<23}{each.expected:.5g} ({each.low:.5g} to {each.high:.6g}){bound}")
@@ -180,7 +191,9 @@ def lines_of(status: Status, name: str) -> list[str]:
         )
     text.append(f"violation                {s.violation:.5g} in all, of single episodes as they were met")
     text += [] if s.weight is None else [f"weight                   {s.weight:.4g}"]
+    text += [] if s.loss is None else [f"can lose at most         {s.loss:.4g} an episode, as the data see it"]
     text += belief_lines(s.belief)
+    text += [] if s.shadow is None else belief_lines(s.shadow, "shadow")
     text += [f"{'ALARM' if each.rings else 'alarm off':<25}{each.words}" for each in s.alarms]
     text += [f"UNSURE                   the last update failed: {s.unsure}"] if s.unsure else []
     return [*text, f"policies to go back to   after {', '.join(map(str, s.kept[-10:])) or 'none yet'}"]

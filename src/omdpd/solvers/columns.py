@@ -8,15 +8,18 @@ that maximises any table at the cost of one sweep over the entries.  So only the
 to choose, by a program with a row per table, whose columns are generated (Dantzig and Wolfe).  For any prices y >= 0
 the same sweep proves r.q <= max_q (r - sum_j y_j d_j).q: every answer carries such a bound.  Of a policy only its
 weights are kept, since the same sweep finds it again.
+
+A table of costs that must never be paid is no question of accuracy: its price is one that nothing outweighs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import SparseLaws
@@ -29,6 +32,8 @@ from omdpd.solvers.sweeps import lists_of, once
 ACCURACY = 1e-9
 # A bound this close to the value (relative to the larger of both and one) is equal to it: the rounding of a sweep.
 ROUNDING = 1e-12
+# What the rounding of a cost adds to a bound, per unit of its price.
+PRICED = 1e-14
 # Where a price is looked for beside a budget: farther than the rounding of a cost, nearer than anybody's next policy.
 BESIDE = 1e-9
 # Sweeps after which an answer is given as it is, with its bound: a hundred times what any problem of ours needed.
@@ -39,6 +44,10 @@ STEADY = 0.5
 MAX_IDLE = 24
 # Pivots of the program of the shares: many times what it takes.
 MAX_PIVOTS = 1000
+# The price of what must never be paid: any chance of it above 1e-290 outweighs all rewards.
+NEVER = 1e300
+
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +87,23 @@ class Mixture:
         """d_j.q, (m,)."""
         return np.asarray(self.shares @ np.array([v.costs for v in self.vertices]))
 
+    @property
+    def tight(self) -> Bools:
+        """Which tables leave no room, (m,)."""
+        return self.costs > -BESIDE
+
+    @property
+    def settled(self) -> bool:
+        """Whether the prices are the only optimal ones: one more policy has a share than tables are tight."""
+        return int((self.shares > BESIDE).sum()) > int(self.tight.sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Laws, the first state's law, a reward (n, S, A) and tables (m, n, S, A), n = H or one step for all.
 
     `place` (n, S, A), where there is one, is the action that is played in the place of each; both have equal rows.
+    `never` (m,) are the tables without negative entries of which nothing may ever be paid.
     """
 
     laws: SparseLaws
@@ -91,6 +111,7 @@ class Problem:
     reward: Floats
     tables: Floats
     place: Integers | None = None
+    never: Bools = field(default_factory=lambda: np.zeros(0, bool))
     _known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict)
 
     @staticmethod
@@ -158,10 +179,12 @@ def evaluated(laws: SparseLaws, initial: Floats, policy: Packed, reward: Floats,
 
 
 class AnyProblem(Protocol):
-    """What is asked of a problem: how many tables it has, and its best policy for any weights."""
+    """What is asked of a problem: how many tables it has, which of them never, and its best policy for any weights."""
 
     @property
     def tables(self) -> Floats: ...  # noqa: D102
+    @property
+    def never(self) -> Bools: ...  # noqa: D102
     def best(self, weights: Floats) -> tuple[Vertex, float]: ...  # noqa: D102
 
 
@@ -186,28 +209,54 @@ def best_mixture(problem: AnyProblem, accuracy: float = ROUNDING) -> Mixture:
     free, bound = problem.best(np.r_[1.0, np.zeros(m)])
     if not m or free.costs.max() <= 0.0:
         return Mixture((free,), np.ones(1), np.zeros(m), bound)
+    if problem.never.any():
+        return _never_paying(problem, free, accuracy)
     start = safest_mixture(problem, enough=0.0, known=(free,))
     level = float(start.costs.max())
     return start if level > ACCURACY else _generated(problem, start.vertices, max(level, 0.0), accuracy)
 
 
-def price_range(problem: AnyProblem, mixture: Mixture, safest: Vertex) -> tuple[float, float | None]:
-    """The least and the largest optimal price of a single table that can be met (None: there is no largest).
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """A problem under the tables that may cost something; the others have the price that nothing outweighs."""
 
-    They are the slopes of V(x) = max r.q subject to d.q <= x on either side of zero: what a little more budget earns,
-    and what a little less loses.  They differ only where a vertex of `mixture`, the optimum, costs nothing; then each
-    is the price of the optimum at a cost a little beside zero.
-    """
-    held = [float(v.costs[0]) for _, v in mixture.held]
+    problem: AnyProblem
+
+    @property
+    def never(self) -> Bools:
+        return np.zeros(len(self.tables), bool)
+
+    @property
+    def tables(self) -> Floats:  # as many as are left
+        return self.problem.tables[: int((~self.problem.never).sum())]
+
+    def best(self, weights: Floats) -> tuple[Vertex, float]:
+        asked = np.r_[weights[0], np.full(len(self.problem.never), -NEVER)]
+        asked[1:][~self.problem.never] = weights[1:]
+        found, bound = self.problem.best(asked)
+        return Vertex(found, found.value, found.costs[~self.problem.never]), bound
+
+
+def _never_paying(problem: AnyProblem, free: Vertex, accuracy: float) -> Mixture:
+    """The optimum among policies that never pay what must never be paid; or, without one, the safest mixture."""
+    found = best_mixture(_Kept(problem), accuracy)
+    vertices, prices = (free, *(v.key for v in found.vertices)), np.full(len(problem.never), NEVER)
+    if not found.feasible or any(v.key.costs[problem.never].any() for _, v in found.held):
+        return safest_mixture(problem, known=vertices)
+    prices[~problem.never] = found.prices
+    return replace(found, vertices=vertices, shares=np.r_[0.0, found.shares], prices=prices)
+
+
+def price_of_less(problem: AnyProblem, mixture: Mixture, safest: Vertex) -> float | None:
+    """What a little less of the budget of a single table loses, at the optimum `mixture` (None: it cannot be less)."""
+    if mixture.settled:
+        return float(mixture.prices[0])
     limit = max(float(safest.costs[0]), 0.0)
-    more, less = limit + BESIDE, limit - BESIDE
-    if min(held) < less and max(held) > more:
-        return float(mixture.prices[0]), float(mixture.prices[0])
-    free, known = mixture.vertices[0].costs[0], (*mixture.vertices, safest)
-    low = float(_generated(problem, known, more).prices[0]) if free > more else 0.0
+    less = limit - BESIDE
     if safest.costs[0] > less:
-        return low, None
-    return low, max(float(_generated(problem, known, less).prices[0]), low) if free > less else low
+        return None
+    known, free = (*mixture.vertices, safest), mixture.vertices[0].costs[0]
+    return float(_generated(problem, known, less).prices[0]) if free > less else 0.0
 
 
 def safest_mixture(
@@ -248,7 +297,7 @@ def _generated(problem: AnyProblem, known: Sequence[Vertex], limit: float, accur
         values, costs = np.array([v.value for v in vertices]), np.array([v.costs for v in vertices]).T - limit
         shares, prices, _ = best_shares(values, costs, MAX_PIVOTS)
         value = float(shares @ values)
-        rounding = accuracy * max(1.0, abs(value), float(prices.sum()))
+        rounding = max(accuracy * max(1.0, abs(value)), PRICED * float(prices.sum()))
         near = () if centre is None or len(prices) == 1 else (STEADY * centre + (1.0 - STEADY) * prices,)
         for asked in (*near, prices):
             found, height = problem.best(np.r_[1.0, -asked])
@@ -259,7 +308,7 @@ def _generated(problem: AnyProblem, known: Sequence[Vertex], limit: float, accur
         if bound - value <= rounding or _known(found, vertices):
             break
         vertices, shares = _with(vertices, shares, found)
-    return Mixture(tuple(vertices), shares, prices, bound)
+    return Mixture(tuple(vertices), shares, prices if centre is None else centre, bound)
 
 
 def _with(vertices: list[Vertex], shares: Floats, found: Vertex) -> tuple[list[Vertex], Floats]:

@@ -12,20 +12,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats
 from omdpd.problem.laws import Laws
 from omdpd.solvers.columns import (
+    ROUNDING,
     AnyProblem,
     Mixture,
     PlayedProblem,
     Problem,
     Vertex,
     best_mixture,
-    price_range,
+    price_of_less,
     safest_mixture,
 )
 from omdpd.solvers.programs import FEW_TABLES, Against, Plan, best_policy, by_rows, most_violated
+from omdpd.solvers.trade_off import prices_of_more
 
 # With more than `FEW_TABLES`, a program is written out up to this many entries of its kernel.
 MAX_ENTRIES = 5_000
@@ -50,14 +53,29 @@ class Study:
         """The largest d_j.q of the optimum."""
         return _violation(self.mixture)
 
-    def prices_of_one(self) -> tuple[float, float | None]:
-        """The least and the largest optimal multiplier of a single table that some policy meets (None: no largest)."""
-        return price_range(self.problem, self.mixture, self.least[0])
+    @cached_property
+    def prices(self) -> Floats:
+        """What one more unit of every budget earns, (m,)."""
+        return prices_of_more(self.problem, self.mixture)
 
-    def room(self, units: Floats) -> float:
-        """max_q min_j -u_j d_j.q: how far the safest policy stays below every budget; negative where none does."""
-        if len(units) == 1:
-            return 0.0 - float(units[0] * self.least[0].costs[0])
+    def price_of_less(self) -> float | None:
+        """What one unit less loses, of a single table (None: no policy can do with less)."""
+        less = price_of_less(self.problem, self.mixture, self.least[0])
+        return None if less is None else max(less, float(self.prices[0]))
+
+    def room(self, units: Floats, limited: npt.NDArray[np.bool_]) -> float:
+        """max_q min_j -u_j d_j.q over the limited tables: the room of the safest policy; infinite if none is limited.
+
+        It is negative where no policy meets all budgets.  Tables without a limit have budgets far beyond their costs:
+        in units of their own they are never the largest.
+        """
+        if not limited.any():
+            return np.inf
+        least = np.array([vertex.costs[j] for j, vertex in enumerate(self.least)])
+        far = 2.0 * max(float(np.abs(units * least)[limited].max()), 1.0)
+        units = np.where(limited, units, far / np.maximum(np.abs(least), ROUNDING))
+        if limited.sum() == 1:
+            return 0.0 - float((units * least)[limited][0])
         known = (*self.mixture.vertices, *self.least)
         return 0.0 - float((safest_mixture(self.problem, known=known, units=units).costs * units).max())
 

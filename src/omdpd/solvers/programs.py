@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 
 import highspy
 import numpy as np
+from scipy.sparse import block_array, coo_array, diags_array, eye_array, kron
 
 from omdpd.problem.arrays import Floats, Integers, inner
 from omdpd.solvers.compiled.flow import policy_of_occupancy
@@ -111,6 +112,11 @@ def optimistic_plan(
 ) -> Plan:
     """The best policy and kernel in a box with d_j.q <= 0 for every table: the extended program of OptCMDP."""
     return _plan(_box_rows(lower, upper, initial), reward, tables, basis)
+
+
+def average_plan(lower: Floats, upper: Floats, reward: Floats, tables: Floats) -> Plan:
+    """The best shares of steps (1, S, A) that policies and kernels in a box (S, A, S) keep, for tables (n, 1, S, A)."""
+    return _plan(_average_rows(lower, upper), reward, tables, None)
 
 
 def vertex_plan(
@@ -263,6 +269,21 @@ def _box_rows(lower: Floats, upper: Floats, initial: Floats) -> Rows:
     nothing = np.full(n_x, np.inf)
     low, high = np.r_[flow, -nothing, np.zeros(n_x)], np.r_[flow, np.zeros(n_x), nothing]
     return Rows(row, column, value, low, high, n + n_x)
+
+
+def _average_rows(lower: Floats, upper: Floats) -> Rows:
+    """sum q = 1, what enters a state leaves it, sum_t x = q, x - upper q <= 0 and x - lower q >= 0, in q and x."""
+    S, A, _ = lower.shape
+    n, pairs = S * A, eye_array(S * A)
+    each, n_x = kron(pairs, np.ones((S, 1))), S * A * S
+    x, leaves = eye_array(n_x), kron(eye_array(S), np.ones((1, A)))
+    most, least = (-(diags_array(bound.ravel()) @ each) for bound in (upper, lower))
+    enters, nothing = kron(np.ones((1, n)), eye_array(S)), coo_array((1, n_x))
+    blocks = [[np.ones((1, n)), nothing], [leaves, -enters], [-pairs, each.T], [most, x], [least, x]]
+    matrix, none = block_array(blocks, format="coo"), np.full(n_x, np.inf)
+    flow = np.r_[1.0, np.zeros(S + n)]
+    low, high = np.r_[flow, -none, np.zeros(n_x)], np.r_[flow, np.zeros(n_x), none]
+    return Rows(matrix.row.astype(np.int64), matrix.col.astype(np.int64), matrix.data, low, high, n + n_x)
 
 
 def run_highs(

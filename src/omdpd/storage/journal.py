@@ -159,7 +159,7 @@ class Journal:
     """The files of one session; open from construction until `close`."""
 
     def __init__(self, path: Path, keeps_past: bool = True) -> None:
-        self._keeps_past = keeps_past
+        self.keeps_past = keeps_past
         self.path = path = path.absolute()  # wherever the process goes from here
         make_folder(path)
         self._lock = Lock(path / "lock")
@@ -380,7 +380,7 @@ class Journal:
     def _sweep(self, first: int) -> None:
         """Put older logs aside, and remove what nothing names."""
         known = {_log_name(first), f"state-{first:09d}.npz"}
-        for file in self.path.glob("journal-*.log") if self._keeps_past else ():
+        for file in self.path.glob("journal-*.log") if self.keeps_past else ():
             if MADE.fullmatch(file.name) and file.name < _log_name(first) and not file.is_symlink():
                 with suppress(OSError):
                     rename(file, file.name.replace("journal", "history"))

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,11 +23,12 @@ REFERENCE = re.compile(r"refs/[\w./+@-]+")
 MAX_GIT_BYTES = 2**24
 
 
-def provenance(plugins: Mapping[str, str], sources: str | None = None) -> dict[str, Any]:
+def provenance(plugins: Mapping[str, str], sources: str | None = None, labels: Sequence[str] = ()) -> dict[str, Any]:
     """What a result may depend on beside its spec; `commit` is None outside a Git checkout.
 
     `plugins` are the files of own code that its parts come from, with their checksums; `sources` is a hash of the
-    sources of this library, which are what ran, whatever version they say they are.
+    sources of this library, which are what ran, whatever version they say they are.  `labels` are how its world, nature
+    and learner are called: who reads a run without its plugin does not know the defaults that a label leaves out.
 
     `commit` belongs to the folder that the command was given in, `library_commit` to a checkout of this library.  They
     say nothing of changes that were not committed.
@@ -40,9 +41,19 @@ def provenance(plugins: Mapping[str, str], sources: str | None = None) -> dict[s
         "machine": platform.machine(),
         "node": platform.node(),
         "plugins": dict(plugins),
+        "labels": list(labels),
         "commit": commit_of(Path.cwd()),
         "library_commit": commit_of(Path(__file__).resolve().parent),
     }
+
+
+def contents_text(plugins: Mapping[str, str]) -> str:
+    """Plugin files with the first digits of their contents' checksums.
+
+    >>> contents_text({"mine.py": "8d2f03a1" + 56 * "0"}), contents_text({})
+    ('mine.py (8d2f03a1)', 'no plugin')
+    """
+    return ", ".join(f"{name} ({str(digest)[:8]})" for name, digest in sorted(plugins.items())) or "no plugin"
 
 
 def with_resume(before: Mapping[str, Any], now: Mapping[str, Any], episodes: int) -> dict[str, Any]:

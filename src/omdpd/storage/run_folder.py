@@ -43,7 +43,7 @@ from omdpd.storage.columns import joined_columns, read_columns
 from omdpd.storage.locks import Lock
 from omdpd.storage.manifest import PART_NAME, Commit, Manifest, Part
 from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
-from omdpd.storage.provenance import provenance, with_resume
+from omdpd.storage.provenance import contents_text, provenance, with_resume
 from omdpd.storage.sealed import (
     SEALED,
     read_sealed,
@@ -89,38 +89,50 @@ class RunFolder:
     path: Path
     run: str = ""
 
-    def create(self, spec_toml: str, plugins: Mapping[str, str], sources: str | None = None) -> None:
+    def create(
+        self, spec_toml: str, plugins: Mapping[str, str], sources: str | None = None, labels: Sequence[str] = ()
+    ) -> None:
         """Make the folder with its spec and provenance; what is there already is kept, if it is the same run.
 
         `plugins` are the checksums of the plugin files that the run needs: begun with others, it is not gone on with.
         A run that goes on with other `sources` of ours (their hash), in another version or on another machine has that
-        added to its provenance.
+        added to its provenance.  `labels` name its world, nature and learner there.
         """
         make_folder(self.path)
         file = self.path / "spec.toml"
         if not os.path.lexists(file):
-            self._seal("provenance.json", provenance(plugins, sources))
+            self._seal("provenance.json", provenance(plugins, sources, labels))
             write_atomically(file, sealed_toml(self.run, spec_toml))
             return
         stored, sealed = read_toml(file, self.run)
         if stored != tomllib.loads(spec_toml):
             raise RecordError(f"{file} is not the spec of this run; move the folder away to run it anew")
-        if others := ", ".join(self.other_plugins(plugins)):
-            what = f"{self.path} was begun with another version of {others}"
-            raise RecordError(f"{what}: put that version back, or --fresh runs it anew")
+        self.refuse_other_plugins(plugins)
         before = self.provenance() or {"plugins": {}}
-        after = with_resume(before, provenance(plugins, sources), self.episodes)
+        after = with_resume(before, provenance(plugins, sources, labels), self.episodes)
         if after != before or not sealed:
             self._seal("provenance.json", after)
         if not sealed:  # version 0.1 wrote it: from now on it is checked
             write_atomically(file, sealed_toml(self.run, spec_toml))
 
-    def other_plugins(self, plugins: Mapping[str, str]) -> list[str]:
-        """The names of plugin files, if the run was begun with others than these; none where it was not begun."""
+    def other_plugins(self, plugins: Mapping[str, str]) -> str:
+        """What the run was played with, if not with the contents of these plugin files; nothing where it was not begun.
+
+        A file may have got another name: what counts is its content.
+        """
         if not os.path.lexists(self.path / "spec.toml"):
-            return []
+            return ""
         begun = (self.provenance() or {}).get("plugins", {})
-        return [] if begun == plugins else sorted({*map(str, begun), *plugins})
+        if sorted(begun.values()) == sorted(plugins.values()):
+            return ""
+        return f"{contents_text(begun)}, and now there is {contents_text(plugins)}"
+
+    def refuse_other_plugins(self, plugins: Mapping[str, str]) -> None:
+        """Refuse a run, finished or not, that was played with other contents of its plugin files."""
+        if others := self.other_plugins(plugins):
+            raise RecordError(
+                f"{self.path} was played with {others}: put that content back, or play the run again with --fresh"
+            )
 
     @contextmanager
     def owned(self) -> Iterator[None]:

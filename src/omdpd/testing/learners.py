@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from omdpd.learners.factors import Factor
 from omdpd.learners.masked import pools_steps
 from omdpd.learners.protocol import Card, Learner, Report, stored_classes
 from omdpd.play.scene import with_known_facts
@@ -17,6 +18,7 @@ from omdpd.play.simulate import play_episode
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import Feedback, FeedbackKind
+from omdpd.problem.strangers import strangers_code
 from omdpd.storage.packing import pack, unpack
 from omdpd.testing.common import ConformanceError, frozen_copy, require, require_law, small_world
 
@@ -72,7 +74,11 @@ def check_learner(learner: Any) -> None:
     """Check a learner under every kind of feedback that its card names."""
     for case in learner_cases(learner):
         for rule in LEARNER_RULES.values():
-            rule(case)
+            try:
+                with strangers_code(f"its own code raised, where {rule.__name__} was checked,", (ConformanceError,)):
+                    rule(case)
+            except InvalidInputError as error:
+                raise ConformanceError(str(error)) from error
 
 
 def learner_cases(learner: Any) -> list[LearnerCase]:
@@ -87,10 +93,22 @@ def learner_cases(learner: Any) -> list[LearnerCase]:
 
 
 def a_card_says_what_it_is(case: LearnerCase) -> None:
-    """Summary, guarantee and source are not empty."""
+    """Summary, guarantee and source are not empty, and `factors` are factors."""
     card = case.learner.card
+    for factor in getattr(case.learner, "factors", ()):
+        require(isinstance(factor, Factor), f"`factors` holds {factor!r}, but must hold objects of the class Factor")
     for name in ("summary", "guarantee", "source"):
         require(bool(getattr(card, name).strip()), f"its card has no {name}")
+
+
+def a_state_is_plain_data(case: LearnerCase) -> None:
+    """It is a frozen dataclass of arrays, numbers, strings and tuples: what a file can hold."""
+    state = case.in_world(case.cmdp).init(case.cmdp.setting(K, case.feedback))
+    try:
+        pack(state)
+    except TypeError as error:
+        what = f"init gives a {type(state).__name__}"
+        raise ConformanceError(f"{what}, but a state is a frozen dataclass of arrays and numbers: {error}") from None
 
 
 def policies_are_laws(case: LearnerCase) -> None:
@@ -219,7 +237,8 @@ def forbidden_actions_are_never_played(case: LearnerCase) -> None:
 LEARNER_RULES: dict[str, Callable[[LearnerCase], None]] = {
     rule.__name__: rule
     for rule in (
-        a_card_says_what_it_is, policies_are_laws, the_same_feedback_gives_the_same_states, no_random_number_is_taken,
+        a_card_says_what_it_is, a_state_is_plain_data, policies_are_laws, the_same_feedback_gives_the_same_states,
+        no_random_number_is_taken,
         an_update_changes_nothing_it_was_given, a_policy_can_be_kept, reports_are_finite_and_count_upwards,
         a_state_survives_a_file, small_sizes_are_served, states_that_cannot_come_first_are_served,
         an_unknown_number_of_episodes_is_served_or_refused, forbidden_actions_are_never_played,

@@ -26,6 +26,7 @@ from omdpd.solvers.compiled.products import dot
 from omdpd.solvers.regions import Kernel, Region
 from omdpd.theory.estimates import GoodEvent, Optimism, Split
 from omdpd.theory.inequalities import NO_COMPARATOR, TOLERANCE, Episode, Inequality, Track, Truth
+from omdpd.theory.persistence import Persistence
 
 BOX = "over a confidence box, or with a known model, the comparator does not move"
 CUT_OFF = "a weight was cut off, and is no longer the potential's slope"
@@ -42,6 +43,7 @@ class ProximalWatch:
         self._event, self._split = GoodEvent(truth), Split()
         self._optimism = Optimism(truth, learner.estimator.covers_truth)
         self._potential, self._plans = Potential(learner, truth), Plans(learner, truth)
+        self._persistence = Persistence(learner, truth)
 
     def see(self, episode: Episode) -> None:
         """One more episode: beliefs, plan and surrogate are of the state before it."""
@@ -52,10 +54,11 @@ class ProximalWatch:
         self._optimism.see(believed.reward, episode.cost if episode.revealed else believed.cost, believed.region)
         self._potential.see(episode.before, episode.after)
         self._plans.see(episode.before, episode.after)
+        self._persistence.see(episode)
 
     def done(self) -> list[Inequality]:
         """All inequalities, in the order of docs/theory.md."""
-        parts = (self._event, self._optimism, self._split, self._plans, self._potential)
+        parts = (self._event, self._optimism, self._split, self._plans, self._potential, self._persistence)
         return [each for part in parts for each in part.done()]
 
 

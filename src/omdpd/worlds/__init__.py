@@ -16,6 +16,7 @@ from omdpd.worlds import (
     paradox,
     queue,
     random_dirichlet,
+    rare,
     streaming,
 )
 
@@ -33,4 +34,6 @@ WORLDS: dict[str, Callable[..., CMDP]] = {
     "paradox": paradox.make,
     "cyclic": cyclic.make,
     "intrusion": intrusion.make,
+    "chain": rare.make_chain,
+    "gathering": rare.make_gathering,
 }

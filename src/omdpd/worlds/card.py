@@ -20,8 +20,8 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.memory import refuse_beyond_memory
-from omdpd.problem.tables import limit_name, long_run_name
-from omdpd.solvers.columns import PlayedProblem, Problem
+from omdpd.problem.tables import limit_name, long_run_name, wide
+from omdpd.solvers.columns import Bools, PlayedProblem, Problem
 from omdpd.solvers.long_run import LongRunProblem
 from omdpd.solvers.packed import MAX_HELD, code_type
 from omdpd.solvers.planning import Study, best_plan, room_under, study
@@ -82,8 +82,12 @@ class ProblemCard:
 
     @cached_property
     def slater_gap(self) -> float:
-        """max_q min_i -d_i.q, as learners see costs; negative where no policy meets every budget."""
-        return self.study.room(np.ones(len(self.constraints)))
+        """max_q min_i -d_i.q, as learners see costs; negative where no policy meets every budget.
+
+        Constraints without a limit do not count: it is infinite where there are no others.
+        """
+        limited = np.array([constraint.budget < np.inf for constraint in self.constraints])
+        return self.study.room(np.ones(len(self.constraints)), limited)
 
     def _repr_html_(self) -> str:
         """The card in a notebook."""
@@ -93,7 +97,7 @@ class ProblemCard:
         facts = {
             "states, actions, steps": f"{S}, {A}, {length}",
             "best safe value": none if self.value is None else f"{self.value:.6g}",
-            "without constraints": f"{self.free_value:.6g}", "Slater gap": f"{self.slater_gap:.6g}",
+            "without constraints": f"{self.free_value:.6g}", "Slater gap": limit_name(self.slater_gap),
         }  # fmt: skip
         head = ("constraint", "budget", "least possible", "reward-optimal", "one more unit of budget earns")
         rows = [
@@ -126,9 +130,9 @@ class ProblemCard:
         else:
             lost = self.free_value - self.value
             text.append(f"best safe value                  {self.value:.6f} (the constraints cost {lost:.6f})")
-        text.append(
-            f"Slater gap                       {self.slater_gap:.6f}{self._gap_units}{_gap_meaning(self.slater_gap)}"
-        )
+        if self.slater_gap < np.inf:
+            meaning = _gap_meaning(self.slater_gap)
+            text.append(f"Slater gap                       {self.slater_gap:.6f}{self._gap_units}{meaning}")
         for constraint in self.constraints:
             text += _constraint_lines(constraint, self.feasible)
         if self.scenarios:
@@ -150,20 +154,20 @@ def problem_card(cmdp: CMDP) -> ProblemCard:
     n_bytes = 8.0 * (3 + 3 * cmdp.n_constraints) * n * S * A + min(2.0 * H * S * code_type(A).itemsize, 2.0 * MAX_HELD)
     what = f"solving a problem of {S} states, {A} actions and {H} steps"
     refuse_beyond_memory(what, n_bytes, "lump states together, or shorten the horizon")
-    known, scale = study(planned(cmdp, cmdp.excess)), cmdp.cost_scale
-    plan, low, high = known.mixture, None, None
-    if cmdp.n_constraints == 1 and plan.feasible:
-        low, high = known.prices_of_one()
+    known, scale = study(planned(cmdp, cmdp.excess, never_paid(cmdp))), cmdp.cost_scale
+    plan = known.mixture
+    prices = known.prices if plan.feasible else plan.prices
+    less = known.price_of_less() if cmdp.n_constraints == 1 and plan.feasible else None
     span = cmdp.reward_range[1] - cmdp.reward_range[0]
     names = constraint_names(cmdp)
     least = np.array([known.least[i].costs[i] for i in range(cmdp.n_constraints)])
     costs = [excess + cmdp.budget for excess in (known.mixture.costs, least, known.free.costs)]
-    spent, least, free = (np.where(np.abs(cost) < ROUNDING * H, 0.0, cost) * scale for cost in costs)
+    rounding = np.where(cmdp.budget == 0.0, 0.0, ROUNDING * H)
+    spent, least, free = (np.where(np.abs(cost) < rounding, 0.0, cost) * scale for cost in costs)
     constraints = tuple(
         ConstraintCard(
             names[i], float(cmdp.limits[i]), float(scale[i]), span / float(scale[i]), float(spent[i]), float(least[i]),
-            float(free[i]),
-            float(plan.prices[i]) if low is None else low, high,
+            float(free[i]), float(prices[i]), less,
         )
         for i in range(cmdp.n_constraints)
     )  # fmt: skip
@@ -186,12 +190,24 @@ def facts_of(cmdp: CMDP) -> Facts:
     )  # fmt: skip
 
 
-def planned(cmdp: CMDP, tables: Floats) -> PlayedProblem:
-    """A problem as planners take it, under these tables (n, H, S, A); what they find is allowed."""
+def planned(cmdp: CMDP, tables: Floats, never: Bools | None = None) -> PlayedProblem:
+    """A problem as planners take it, under these tables (n, H, S, A); what they find is allowed.
+
+    Of the tables `never` (n,) nothing is ever paid, without a tolerance; only costs that are rounding are none.
+    """
     place = None if cmdp.mask is None else cmdp.mask.place
-    if cmdp.discount is None:
-        return Problem.of(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, place)
-    return LongRunProblem(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, cmdp.discount, place)
+    if cmdp.discount is not None:
+        return LongRunProblem(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, cmdp.discount, place)
+    tables, never = once(tables, 1), np.zeros(len(tables), bool) if never is None else never
+    if never.any():
+        least = ROUNDING * np.where(never, tables.max(axis=(1, 2, 3)), 0.0)
+        tables = np.where(np.abs(tables) < wide(least), 0.0, tables)
+    return Problem(cmdp.laws.listed(), cmdp.initial, once(cmdp.reward), tables, place, never)
+
+
+def never_paid(cmdp: CMDP) -> Bools:
+    """Which constraints are kept by never paying at all, (I,): those with a budget of 0 and no negative cost."""
+    return (cmdp.budget == 0.0) & np.array([cost.min() >= 0.0 for cost in cmdp.cost], bool)
 
 
 def constraint_names(cmdp: CMDP) -> tuple[str, ...]:

@@ -87,10 +87,7 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     share_table(s.reward_sum, s.visits, R, m, base, rules.TRUST, r, r_own, r_common)
     write_reward(
         Tables(z.H, z.S, z.A, s.kernel), Errors(s.own, s.common),
-        Own(
-            s.visits, s.reward_sum, s.cost_sum[:n_costs], Tables(z.H, z.S, z.A, s.transitions),
-            sum_of_vector(s.visits) / z.H, E, d.persistence,
-        ),
+        own_of(d, z, s),
         Expected(r, r_own, r_common, coin, m, hope, floor), cost_noise, Charged(prices, s.tables), d.exploration,
         s.reward,
     )  # fmt: skip
@@ -98,6 +95,15 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
         return write_estimated_hinges(d, z, s, noise, own, common)
     futile = is_futile(has_overflowed(d, s), s.account[NOVELTY])
     return write_revealed_hinges(d, z, s, futile, s.policy, s.tables, s.hinge_weights)
+
+
+@glue
+def own_of(d: Dials, z: Sizes, s: Parts) -> Own:
+    """What every row has seen itself."""
+    return Own(
+        s.visits, s.reward_sum, s.cost_sum[: z.I if d.bandit else 0], Tables(z.H, z.S, z.A, s.transitions),
+        sum_of_vector(s.visits) / z.H, s.visits.size, d.persistence,
+    )  # fmt: skip
 
 
 @glue

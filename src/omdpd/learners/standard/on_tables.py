@@ -8,11 +8,12 @@ import numpy as np
 
 from omdpd.beliefs.evidence import add_episode
 from omdpd.beliefs.memory import KEPT, meet
-from omdpd.beliefs.rows import table_drift
+from omdpd.beliefs.rows import Charged, Tables, table_drift
 from omdpd.beliefs.rules import is_exceeded
+from omdpd.beliefs.stakes import loss_at_most
 from omdpd.jit.decorators import glue, rule
-from omdpd.learners.standard.believing import Dials, write_revealed_hinges
-from omdpd.learners.standard.state import HINGES, Parts, Sizes, kept_of, past_of
+from omdpd.learners.standard.believing import Dials, own_of, write_revealed_hinges
+from omdpd.learners.standard.state import ETA, HINGES, Parts, Sizes, kept_of, past_of
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.entries import copy_vector
 from omdpd.solvers.compiled.flow import write_policy
@@ -112,3 +113,17 @@ def law_moved(z: Sizes, s: Parts, before: Floats) -> float:
 def choose(z: Sizes, s: Parts) -> None:
     """Write the policy of the plan."""
     write_policy(s.q.reshape((z.H, z.S, z.A)), s.policy)
+
+
+@rule
+def loss_of(d: Dials, z: Sizes, s: Parts) -> float:
+    """What the policy in play can lose at most as the data see it, by the prices of its own step or by none."""
+    n, at = int(s.account[HINGES]), 0
+    tables, prices = np.empty((0 if d.bandit else n, s.visits.size)), s.multipliers[:n] / s.account[ETA]
+    for i in range(0 if d.bandit else z.I):
+        for j in range(i * z.C, i * z.C + int(s.tally[i, KEPT])):
+            copy_vector(s.kept[j], tables[at])
+            at += 1
+    g, own = Tables(z.H, z.S, z.A, s.kernel), own_of(d, z, s)
+    priced = loss_at_most(g, own, Charged(prices, tables), s.policy, s.mu)
+    return min(priced, loss_at_most(g, own, Charged(0.0 * prices, tables), s.policy, s.mu))

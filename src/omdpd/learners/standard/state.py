@@ -28,9 +28,9 @@ from omdpd.solvers.regions import Kernel
 # Numbers of the account, by place.  A row of a run shows some of them.
 (
     K, ETA, SHARE, NOVELTY, REWARD_SUM, INEXACTNESS, DRIFT, IGNORED, PLANNED, CAPPED, SATURATIONS, SOLVES, FAILURES,
-    ITERATIONS, MAX_GAP, MAX_RESIDUAL, HINGES, STARTED, WEIGHT, BOUND, REGRET, VIOLATION,
-) = range(22)  # fmt: skip
-N_ACCOUNT = 22
+    ITERATIONS, MAX_GAP, MAX_RESIDUAL, HINGES, STARTED, WEIGHT, BOUND, REGRET, VIOLATION, LOSS,
+) = range(23)  # fmt: skip
+N_ACCOUNT = 23
 # The log of solves begins here (`SolveLog`).
 LOG, N_LOG = SOLVES, 5
 
@@ -231,6 +231,8 @@ class Learnt:
         held = {
             name: self.vector[a:b] for name, a, b in zip(self.names, begins, self.ends, strict=True)
         }  # fmt: skip
+        # What an earlier version did not count is not a number.
+        held["account"] = np.append(held["account"], np.full(max(N_ACCOUNT - held["account"].size, 0), np.nan))
         vector = [held[name] for name in new.names]
         if [part.size for part in vector] != np.diff(new.ends, prepend=0).tolist():
             raise ValueError("the parts of the state have other sizes than its setting says")

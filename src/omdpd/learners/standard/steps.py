@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.beliefs.rules import episodes_for, is_exceeded, is_futile, margin_share
+from omdpd.beliefs.rules import episodes_for, is_asked, is_exceeded, is_futile, margin_share
 from omdpd.jit.decorators import glue, rule
 from omdpd.learners.standard.believing import Dials, believe, has_overflowed, novelty_with
 from omdpd.learners.standard.on_tables import (
@@ -27,6 +27,7 @@ from omdpd.learners.standard.on_tables import (
     hinges_met,
     law_moved,
     law_of,
+    loss_of,
     meets_tables,
     mirror_step,
     remember,
@@ -40,6 +41,7 @@ from omdpd.learners.standard.state import (
     IGNORED,
     INEXACTNESS,
     LOG,
+    LOSS,
     NOVELTY,
     PLANNED,
     REGRET,
@@ -157,6 +159,8 @@ def plan_ahead(d: Dials, z: Sizes, s: Parts, prices: Floats) -> None:
     a[DRIFT] += (moved + (shortened - 1.0) * z.H) / eta
     certify(d, z, s, phi)
     choose(z, s)
+    if is_asked(a[K]):
+        a[LOSS] = loss_of(d, z, s)
 
 
 @glue

@@ -69,6 +69,7 @@ def report(account: Floats, believed: Estimate[Any]) -> Report:
         log, a[at.ETA], a[at.WEIGHT], saturations=int(a[at.SATURATIONS]), ignored=a[at.IGNORED],
         certificate=None if bound != bound else Certificate(bound, a[at.REGRET], a[at.VIOLATION]),
         believed=believed, promise=None if planned != planned else Promise(a[at.REWARD_SUM], planned),
+        loss=None if a[at.LOSS] != a[at.LOSS] else a[at.LOSS],
     )  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def compiled(dials: Dials, state: Learnt) -> Compiled:
     return Compiled(
         learn, np.array(dials, np.float64), new.at, new.vector,
         np.array([begins["policy"], begins["reward"], begins["kernel"], cost]),
-        Told(at.ETA, at.WEIGHT, at.REGRET, at.VIOLATION, at.REWARD_SUM, at.PLANNED), new,
+        Told(at.ETA, at.WEIGHT, at.REGRET, at.VIOLATION, at.REWARD_SUM, at.PLANNED, at.LOSS), new,
     )  # fmt: skip
 
 

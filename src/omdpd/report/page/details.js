@@ -20,7 +20,8 @@
     const heads = [...(several ? ["costs"] : []), "learner", "in budget", "over, per episode", "of the budget", "earns, per episode", "best safe policy", "share of that"];
     const shown = heads.map((_, i) => i).filter((i) => rows.some((row) => row[i] !== "–")), head = shown.map((i) => heads[i]);
     const note = "Expected numbers under the true model: means over runs, of the last tenth of the episodes so far. “In budget since” means that no later episode was over, and none of the last tenth. An episode is over its budget if it is by more than a thousandth of the largest cost of an episode. A share above 100 % is earned by going over the budget.";
-    return [omdpd.table(head, rows.map((row) => shown.map((i) => row[i])), head.map((_, i) => i).slice(several ? 3 : 2), "is it safe, what does it earn, since when"), el("p", { class: "quiet", text: note })];
+    const mixed = study.progress.mixed.map((text) => el("p", { class: "warn", text }));
+    return [...mixed, omdpd.table(head, rows.map((row) => shown.map((i) => row[i])), head.map((_, i) => i).slice(several ? 3 : 2), "is it safe, what does it earn, since when"), el("p", { class: "quiet", text: note })];
   };
 
   omdpd.asked = (study, place) => {
@@ -39,7 +40,7 @@
     ];
     const varies = world.varies ? `Every seed is a world of its own; this is seed ${world.seeds[0].seed} of ${world.n_seeds}.` : "";
     const head = ["constraint", "budget", "least possible", "reward-optimal policy", "best safe policy", "one more unit of budget earns", "one less loses"];
-    const rows = world.constraints.map((c) => [c.name, number(c.budget), number(c.least), number(c.free), world.feasible ? number(c.cost) : "–", world.feasible ? (c.binds ? number(c.price) : "nothing: it does not bind") : "–", world.feasible && c.binds ? number(c.price_less) : "–"]);
+    const rows = world.constraints.map((c) => [c.name, c.budget === null ? "no limit" : number(c.budget), number(c.least), number(c.free), world.feasible ? number(c.cost) : "–", world.feasible ? (c.binds ? number(c.price) : "nothing: it does not bind") : "–", world.feasible && c.binds ? number(c.price_less) : "–"]);
     const seedHead = ["seed", "best safe value", "without constraints", gap, "budgets", "shadow prices"];
     const seedRows = world.seeds.map((s) => [String(s.seed), number(s.value), number(s.free_value), number(s.slater_gap), s.budgets.map((x) => number(x)).join(", "), s.prices.map((x) => number(x)).join(", ")]);
     return [

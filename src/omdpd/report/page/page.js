@@ -5,7 +5,7 @@
   const study = {};
   const switches = { place: 0, show: "mean", scale: "symlog", divided: false, root: true, weak: false, hidden: new Set(), learner: null, seed: null, step: 0, snapshot: Infinity, difference: false, baseline: null, metric: "violation" };
   const SECTIONS = [
-    ["glance", "Is it safe, what does it earn, since when?", ["group", "problems"]],
+    ["glance", "Is it safe, what does it earn, since when?", ["group", "problems", "progress"]],
     ["asked", "What was asked", ["problems", "head"]], ["progress", "Progress of the runs", ["progress", "head"]], ["curves", "Regret and violation", ["group"]],
     ["bursts", "Bursts of violation", ["group"]], ["plane", "Who violates least, and at what regret", ["group"]], ["health", "Weights, step sizes and solver health", ["group"]],
     ["errors", "Estimation against optimisation", ["group"]], ["policy", "Policy", ["policies", "place", "problems"]], ["occupancy", "Occupancy", ["policies", "place", "problems"]],

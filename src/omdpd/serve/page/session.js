@@ -82,7 +82,7 @@ function card(name, s) {
     fact("to be learnt from", s.waiting), fact("mean reward", mean(s.reward, s.ended)),
     ...s.spent.map((x, i) => fact(`mean ${s.names[i]} (budget)`, `${mean(x, s.ended)} (${mean(s.allowed[i], s.ended)})`)),
     fact("violation in all", short(s.violation)), ...(s.weight === null ? [] : [fact("penalty weight", short(s.weight))]),
-    fact("plays", s.plays));
+    ...(s.loss === null ? [] : [fact("can lose at most", short(s.loss))]), fact("plays", s.plays));
   const quiet = s.alarms.filter((a) => !a.rings).map((a) => made("li", {}, a.words));
   return made("section", { class: "card" }, made("h2", {}, `${name}: ${s.learner}`),
     ...warnings.map((text) => made("p", { class: "warn", role: "alert" }, text)), facts, charts,
@@ -91,6 +91,8 @@ function card(name, s) {
     ...s.belief.notes.map((text) => made("p", { class: "quiet" }, text)),
     ...(s.first_step.length ? [policyTable(s.first_step)] : []),
     made("details", {}, made("summary", {}, "When not to believe it"), made("ul", {}, ...DOUBTS.map((text) => made("li", {}, text)))),
+    ...(s.shadow ? [made("h3", {}, "What the shadow would earn and cost"), made("p", {}, s.shadow.words)] : []),
+    ...(s.shadow?.amounts.length ? [table(s.shadow)] : []),
     made("h3", {}, "Alarms that are quiet"), made("ul", { class: "quiet" }, ...quiet));
 }
 

@@ -25,7 +25,7 @@ from omdpd.solvers.compiled.vertices import (
 
 # Pivots after which the first column that gains is taken, not the best: then no basis can come again.
 PATIENCE = 50
-# A column gains where its reduced cost is below this, relative to the prices: rounding is less.
+# A column gains where its reduced cost is below this, relative to what it is a sum of: rounding is less.
 GAIN = 1e-13
 
 
@@ -92,19 +92,17 @@ def fill(costs, place, entered, column):
 def gainful(values, costs, y, kind, phase_one, any_will_do):
     """The column of most negative reduced cost (or the first negative one): a row's slack, or m + share; -1: none."""
     m, n = costs.shape
-    size = 1.0
-    for j in range(m + 1):
-        size += abs(y[j])
-    worst, entered = -GAIN * size, -1
+    worst, entered = 0.0, -1
     for k in range(m + n):
-        reduced = -y[k] if k < m else -y[m] - (0.0 if phase_one else values[k - m])
-        if k >= m:
-            for j in range(m):
-                reduced -= y[j] * costs[j, k - m]
+        reduced, size = -y[k] if k < m else -y[m] - (0.0 if phase_one else values[k - m]), 1.0 + abs(y[m])
+        for j in range(m):
+            part = y[j] * costs[j, k - m] if k >= m else 0.0
+            reduced -= part
+            size += abs(y[j]) if k < m else abs(part)
         basic = False
         for i in range(m + 1):
             basic = basic or kind[i] == k
-        if reduced < worst and not basic:
+        if reduced < min(worst, -GAIN * size) and not basic:
             worst, entered = reduced, k
             if any_will_do:
                 break

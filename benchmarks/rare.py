@@ -1,0 +1,107 @@
+"""Rare rewards: when is a learner near the best safe policy, and within its budget from then on?
+
+`python -m benchmarks.rare [--nature fixed] [--seeds FIRST:COUNT] [--episodes K]` plays worlds in which nearly no step
+pays, the default learner (also told that steps are alike) and an R-max that ignores costs.  It prints the table of
+docs/dials.md: the first episode from which on twenty have 90 % of the best safe value on average, and by how much the
+episodes after it were above their budget, of the horizon; "-" is never.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.standard import print_markdown
+from omdpd import ProximalOMDPD, run
+from omdpd.beliefs.counts import Counts
+from omdpd.learners import Card, Report
+from omdpd.worlds import WORLDS
+
+NAMES = ("chain", "gathering", "mars_rover")
+NEAR, WINDOW = 0.9, 20
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    counts: Counts
+    policy: np.ndarray
+
+
+@dataclass(frozen=True)
+class RMax:
+    """The best policy of a model in which a pair that was tried less than `known` times is paid for ever after."""
+
+    known: int = 5
+    card = Card("R-max over all steps", ("bandit", "full"), "none here", "Brafman and Tennenholtz (2002)")
+
+    def init(self, setting: Any) -> State:
+        return self._planned(Counts.empty(setting))
+
+    def policy(self, state: State) -> np.ndarray:
+        return state.policy.copy()
+
+    def update(self, state: State, feedback: Any) -> State:
+        return self._planned(state.counts.add(feedback))
+
+    def report(self, state: State) -> Report:
+        return Report()
+
+    def _planned(self, counts: Counts) -> State:
+        H = len(counts.visits)
+        n, left = counts.visits.sum(axis=0), counts.visits[: H - 1].sum(axis=0)
+        moves = counts.transitions[: H - 1].sum(axis=0) / np.maximum(left, 1.0)[..., None]
+        reward = counts.reward_sum.sum(axis=0) / np.maximum(n, 1.0)
+        policy, V = np.zeros(counts.visits.shape), np.zeros(n.shape[0])
+        for h in reversed(range(H)):
+            Q = np.where(np.minimum(n, left + (h == H - 1) * n) >= self.known, reward + moves @ V, float(H - h))
+            best = Q.argmax(axis=1)
+            policy[h, np.arange(len(best)), best] = 1.0
+            V = Q.max(axis=1)
+        return State(counts, policy)
+
+
+def reached(history: Any, best: float) -> tuple[float, float]:
+    """The first episode from which on a window has most of the best safe value, and the mean violation after it."""
+    values = np.array([row.value for row in history.rows])
+    excess = np.array([max(0.0, *row.excess) for row in history.rows])
+    means = np.convolve(values, np.ones(WINDOW) / WINDOW, "valid")
+    near = np.flatnonzero(means >= NEAR * best)
+    return (np.inf, np.nan) if not near.size else (float(near[0] + 1), float(excess[near[0] :].mean()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nature", default="fixed")
+    parser.add_argument("--seeds", default="0:5", help="FIRST:COUNT")
+    parser.add_argument("--episodes", type=int, default=1000)
+    parser.add_argument("--worlds", nargs="*", default=list(NAMES))
+    options = parser.parse_args()
+    first, count = (int(part) for part in options.seeds.split(":"))
+    learners = {
+        "R-max": RMax(),
+        "`standard`": ProximalOMDPD.standard(),
+        "`standard(stationary=True)`": ProximalOMDPD.standard(stationary=True),
+        "`settling`": ProximalOMDPD.settling(),
+    }
+    lines = [("world", "learner", "near from episode on, by seed", "median", "violation after, % of H")]
+    for name in options.worlds:
+        cmdp = WORLDS[name]()
+        for who, learner in learners.items():
+            found = []
+            for seed in range(first, first + count):
+                history = run(cmdp, replace(learner), options.nature, options.episodes, seed=seed)
+                found.append(reached(history, float(cmdp.solve().value)))
+            when, over = np.array(found).T
+            shown = ["-" if np.isinf(each) else f"{each:.0f}" for each in when]
+            median = np.median(when)
+            over = f"{100.0 * np.nanmean(over) / cmdp.shape[0]:.2f}" if np.isfinite(when).any() else "-"
+            lines.append((name, who, ", ".join(shown), "-" if np.isinf(median) else f"{median:.0f}", over))
+            print(lines[-1], flush=True)
+    print_markdown(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""What each part of `ProximalOMDPD.standard` is worth: `python -m benchmarks.without FIRST:COUNT [NATURE ...]`.
+
+One thing at a time is turned or taken away, on the same instances, K = 3000.  A dial is an argument; a rule is changed
+before it is compiled, in a process of its own that keeps its machine code apart.  What is printed is the table of
+docs/dials.md: ratios to the learner as it comes, with paired bootstrap 90 % intervals, and the share of stuck runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.ratios import paired_ratio_interval
+from benchmarks.standard import FOLDER, LEARNER_OF, NATURE_NAMES, STUCK, Job, played, print_markdown
+from omdpd.beliefs import rules
+from omdpd.jit.decorators import glue
+from omdpd.learners import PlanLP, ProximalOMDPD
+
+BASE = "as it comes"
+Standard = ProximalOMDPD.standard
+DIALS: dict[str, Callable[[], Any]] = {
+    BASE: Standard,
+    "no margin (z = 0)": lambda: Standard(z=0.0),
+    "no growth (persistence = 0: `settling`)": ProximalOMDPD.settling,
+    "half the growth": lambda: Standard(persistence=0.5),
+    "twice the growth": lambda: Standard(persistence=2.0),
+    "no bonus (exploration = 0)": lambda: Standard(exploration=0.0),
+    "weights of this episode, not the last": lambda: Standard(lagged=False),
+    "w0 = 1": lambda: Standard(w0=1.0),
+    "w0 = 100": lambda: Standard(w0=100.0),
+    "weights do not grow (gamma_scale = 0.01)": lambda: Standard(gamma_scale=0.01),
+    "eta ten times longer": lambda: Standard(eta=10.0, eta_bandit=1.0),
+    "eta ten times shorter": lambda: Standard(eta=0.1, eta_bandit=0.01),
+    "every surprise slows (patient = False)": lambda: Standard(patient=False),
+    "a linear program (`PlanLP`, beliefs of `settling`)": PlanLP,
+}
+
+
+def _nothing_shared() -> None:
+    rules.WEIGHTS[:] = rules.WEIGHTS[0]
+
+
+def _no_value_part() -> None:
+    rules.AHEAD = 0.0
+
+
+def _no_way_out() -> None:
+    rules.way_out = glue(lambda price, size, mean, highest: 0.0)
+
+
+def _no_second_chance() -> None:
+    import math
+
+    always, few = rules.ALWAYS, rules.FEW
+
+    def bonus(r: float, size: float, noise: float, follows: float, hope: float, floor: float, due: float) -> float:
+        N = max(size, 1.0)
+        return math.sqrt((always + due) * (max(noise, floor * few / (few + N)) / (N + 1.0) + follows))
+
+    rules.bonus = glue(bonus)
+
+
+def _no_noise_floor() -> None:
+    rules.FEW = 0.0
+
+
+# Rules that are no dials.
+CHANGED: dict[str, Callable[[], None]] = {
+    "nothing shared between steps": _nothing_shared,
+    "no value part (variance of what follows)": _no_value_part,
+    "no way out (law of a row little known)": _no_way_out,
+    "no second chance (observation of hope)": _no_second_chance,
+    "no floor under the noise of rewards": _no_noise_floor,
+}
+
+
+def play(name: str, natures: list[str], seeds: range) -> None:
+    """Play the runs of one line; numbers are kept under results/standard."""
+    LEARNER_OF[name] = DIALS.get(name, Standard)
+    for nature in natures:
+        for seed in seeds:
+            played(Job(name, nature, seed))
+
+
+def play_changed(name: str, words: list[str]) -> None:
+    """Play the runs of a changed rule in a process of its own."""
+    kept = FOLDER / "changed" / str(list(CHANGED).index(name))
+    environment = os.environ | {"OMDPD_CACHE_DIR": str(kept.resolve())}
+    subprocess.run([sys.executable, "-m", "benchmarks.without", *words, "--changed", name], env=environment, check=True)
+
+
+def table(natures: list[str], seeds: range) -> list[tuple[str, ...]]:
+    """One line per change, after a head; the first has means."""
+    head = ["change", *(f"{what}, `{nature}`" for nature in natures for what in ("regret", "violation", "stuck"))]
+    lines: list[tuple[str, ...]] = [tuple(head)]
+    for name in (*DIALS, *CHANGED):
+        cells = [name]
+        for nature in natures:
+            found, base = ([played(Job(who, nature, seed)) for seed in seeds] for who in (name, BASE))
+            for key in ("regret", "violation"):
+                mine, other = (np.array([run[key] for run in runs]) for runs in (found, base))
+                low_high = paired_ratio_interval(mine, other, np.random.default_rng(0))
+                ratio = "{:.2f} ({:.2f} .. {:.2f})".format(*low_high)
+                cells.append(f"{mine.mean():.1f}" if name == BASE else ratio)
+            cells.append(f"{np.mean([run['regret'] > STUCK for run in found]):.0%}")
+        lines.append(tuple(cells))
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("seeds", help="FIRST:COUNT, e.g. 13000:20")
+    parser.add_argument("natures", nargs="*", choices=[*NATURE_NAMES, []], default=["noisy", "pool"])
+    parser.add_argument("--changed", choices=list(CHANGED), help="play the runs of this changed rule, and stop")
+    options = parser.parse_args()
+    start, count = (int(part) for part in options.seeds.split(":"))
+    seeds, words = range(start, start + count), [options.seeds, *options.natures]
+    if options.changed:
+        CHANGED[options.changed]()
+        play(options.changed, options.natures, seeds)
+        return
+    for name in DIALS:
+        play(name, options.natures, seeds)
+    for name in CHANGED:
+        play_changed(name, words)
+    print_markdown(table(options.natures, seeds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Chains: how often their states are visited, and what they earn, in the long run.
+
+    discounted   V = r + gamma P V                           visits   q = mu + gamma P'q
+    average      g = P g,   g + h = r + P h                  visits   q = P'q, a share of the steps in each closed class
+
+Systems are solved by sparse factors where there are few states, else by iterations, which laws that mix make few, and
+by factors where they do not end.  Discounted chains whose states can be put in a row so that steps are short are
+reduced (`compiled/reduction.py`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import block_array, coo_matrix, csc_matrix, csr_matrix, identity
+from scipy.sparse.csgraph import breadth_first_order, connected_components, reverse_cuthill_mckee
+from scipy.sparse.linalg import LinearOperator, bicgstab, splu
+
+from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.laws import SparseLaws
+from omdpd.solvers.compiled.reduction import flow, gathered, put_back, reduced
+from omdpd.solvers.threads import one_thread
+
+# Up to this many states systems are factorised; beyond it they are solved by iterations, which laws that mix make few.
+MAX_FACTORISED = 2000
+MAX_ITERATIONS = 200
+MAX_REFINEMENTS = 6
+# How exactly iterations solve a system, relative to its solution; and what is left to them rather than to factors.
+ACCURATE, ENOUGH = 1e-14, 1e-13
+# Larger chains are reduced in at most so many multiplications.
+MAX_MULTIPLICATIONS = 2e9
+# Where each state stands in the row of a chain with short steps, (S,); None where there is no such row.
+Places = Integers | None
+
+
+def places(p: csr_matrix) -> Places:
+    """The places of a large chain's states in a row in which steps are short; None where they would not be."""
+    n = p.shape[0]
+    if n <= MAX_FACTORISED:
+        return None
+    either = csr_matrix((np.ones(p.nnz, np.int8), p.indices, p.indptr), shape=p.shape)
+    place = np.empty(n, np.int64)
+    place[reverse_cuthill_mckee((either + either.T).tocsr(), symmetric_mode=True)] = np.arange(n)
+    longest = int(np.abs(np.repeat(place, np.diff(p.indptr)) - place[p.indices]).max(initial=0))
+    return place if float(n) * longest * longest <= MAX_MULTIPLICATIONS else None
+
+
+class Reduced:
+    """The chain p, which goes on with chance `discount`, its states taken out one after the other by their places."""
+
+    def __init__(self, p: csr_matrix, discount: float, place: Integers) -> None:
+        self.order = np.argsort(place)
+        entries = coo_matrix(p[self.order][:, self.order])
+        width = int(np.abs(entries.row - entries.col).max(initial=0))
+        self.band = np.zeros((len(place), 2 * width + 1))
+        self.band[entries.row, width + entries.col - entries.row] = discount * entries.data
+        self.left = reduced(self.band, np.full(len(place), 1.0 - discount))
+
+    def values(self, earned: Floats) -> Floats:
+        """V = r + gamma P V."""
+        found = earned[self.order]
+        gathered(self.band, found)
+        put_back(self.band, self.left, found)
+        return self._back(found)
+
+    def visits(self, initial: Floats) -> Floats:
+        """q = mu + gamma P'q."""
+        found = initial[self.order]
+        flow(self.band, self.left, found)
+        return self._back(found)
+
+    def _back(self, found: Floats) -> Floats:
+        back = np.empty_like(found)
+        back[self.order] = found
+        return back
+
+
+def occupancy_in_the_long_run(laws: SparseLaws, policy: Floats, initial: Floats, discount: float) -> Floats:
+    """How often each state and action is visited under a policy (S, A): discounted totals, or per step."""
+    chain = chain_of(laws, policy)
+    visits = visits_of(chain, initial, discount, None, places(chain) if discount < 1.0 else None)
+    return visits[:, None] * policy
+
+
+def values_in_the_long_run(laws: SparseLaws, policy: Floats, table: Floats, discount: float) -> Floats:
+    """What a policy (S, A) earns by a table (S, A) from every state on, (S,): discounted totals, or per step."""
+    chain, earned = chain_of(laws, policy), (policy * table).sum(axis=1)
+    if discount < 1.0:
+        return discounted_values(chain, earned, discount, UNKNOWN, places(chain))
+    return gain_and_bias(chain, earned)[0]
+
+
+def chain_of(laws: SparseLaws, policy: Floats) -> csr_matrix:
+    """The chain (S, S) that a policy (S, A) makes of stationary laws."""
+    S, A = policy.shape
+    p = csr_matrix((laws.probabilities, laws.successors, laws.pointers), shape=(S * A, S))
+    chosen = csr_matrix((policy.flatten(), np.arange(S * A), np.arange(S + 1) * A), shape=(S, S * A))
+    chosen.eliminate_zeros()
+    return chosen @ p
+
+
+def discounted_values(p: csr_matrix, earned: Floats, discount: float, near: Near, place: Places) -> Floats:
+    """What a chain earns from every state on, (S,), discounted."""
+    if place is not None:
+        return Reduced(p, discount, place).values(earned)
+    return _solved(p * discount, earned, near=near)
+
+
+def visits_of(p: csr_matrix, initial: Floats, discount: float, near: Floats | None, place: Places) -> Floats:
+    """How often each state of a chain is visited, (S,): discounted totals, or the share of steps in the long run."""
+    if discount < 1.0 and place is not None:
+        return Reduced(p, discount, place).visits(initial)
+    if discount < 1.0:
+        return np.maximum(_solved((p * discount).T, initial, near=Near(near)), 0.0)
+    classes, transient = closed_classes(p)
+    reached = _absorbed(p, initial, transient)
+    q = np.zeros(len(initial))
+    for states in classes:
+        q[states] = reached[states].sum() * _stationary(_within(p, states), None if near is None else near[states])
+    return q
+
+
+class Near(NamedTuple):
+    """What a solution is like, where that is known, and how exactly it is wanted."""
+
+    start: Floats | None = None
+    accuracy: float = ACCURATE
+
+
+UNKNOWN = Near()
+
+
+def gain_and_bias(p: csr_matrix, earned: Floats, near: Near = UNKNOWN) -> tuple[Floats, Floats]:
+    """g and h of a chain, (S,): h is zero at the first state of every closed class."""
+    classes, transient = closed_classes(p)
+    gain, bias = np.zeros(len(earned)), np.zeros(len(earned))
+    for states in classes:
+        # x - P x + mean(x) = r: the mean is the gain, since that is what the stationary law makes of both sides.
+        start = None if near.start is None else near.start[states] - near.start[states].mean()
+        found = _solved(_within(p, states), earned[states], 1.0, Near(start, near.accuracy))
+        gain[states], bias[states] = found.mean(), found - found[0]
+    if len(transient):
+        inner, outer = p[transient][:, transient], p[transient]
+        gain[transient] = _solved(inner, outer @ gain)
+        bias[transient] = _solved(inner, earned[transient] - gain[transient] + outer @ bias)
+    return gain, bias
+
+
+def closed_classes(p: csr_matrix) -> tuple[list[np.ndarray], np.ndarray]:
+    """The sets of states that are never left, each by its states, and the states that are left for good."""
+    n, label = connected_components(p, connection="strong")
+    row = np.repeat(np.arange(p.shape[0]), np.diff(p.indptr))
+    left = np.zeros(n, bool)
+    left[label[row[label[row] != label[p.indices]]]] = True
+    order = np.argsort(label, kind="stable")
+    groups = np.split(order, np.cumsum(np.bincount(label, minlength=n))[:-1])
+    return [group for i, group in enumerate(groups) if not left[i]], np.flatnonzero(left[label])
+
+
+def reached_from(p: csr_matrix, initial: Floats) -> npt.NDArray[np.bool_]:
+    """Which states a chain ever reaches, (S,)."""
+    n = len(initial)
+    first = csr_matrix((initial > 0.0).astype(np.float64))
+    begun = block_array([[p, csr_matrix((n, 1))], [first, None]]).tocsr()  # one more state, which leads to the first
+    reached = np.zeros(n + 1, bool)
+    reached[breadth_first_order(begun, n, return_predecessors=False)] = True
+    return reached[:n]
+
+
+def _absorbed(p: csr_matrix, initial: Floats, transient: np.ndarray) -> Floats:
+    """With which chance a chain stays for good in the class that it enters at a state, (S,)."""
+    if not len(transient):
+        return initial
+    flow = _solved(p[transient][:, transient].T, initial[transient])
+    reached = initial + flow @ p[transient]
+    reached[transient] = 0.0
+    return np.asarray(reached)
+
+
+def _within(p: csr_matrix, states: np.ndarray) -> csr_matrix:
+    """The chain of a closed class."""
+    return p if len(states) == p.shape[0] else p[states][:, states]
+
+
+def _stationary(p: csr_matrix, near: Floats | None) -> Floats:
+    """The law that an irreducible chain keeps: q = P'q, whose sum is one."""
+    found = np.maximum(_solved(p.T, np.full(p.shape[0], 1.0 / p.shape[0]), 1.0, Near(near)), 0.0)
+    return np.asarray(found / found.sum())
+
+
+def _solved(p: csr_matrix, right: Floats, mean: float = 0.0, near: Near = UNKNOWN) -> Floats:
+    """x - p x + mean * (the mean of x) = right: by iterations where it is large and they get there, or by factors."""
+    n = len(right)
+    rows = csr_matrix(p)
+
+    def left(x: Floats) -> Floats:
+        return np.asarray(x - rows @ x + mean * x.mean())
+
+    if n > MAX_FACTORISED:
+        system, found = LinearOperator((n, n), left), np.zeros(n) if near.start is None else near.start
+        before = np.inf
+        for _ in range(MAX_REFINEMENTS):
+            rest = right - left(found)
+            missing = float(np.abs(rest).max()) / max(float(np.abs(found).max()), 1e-300)
+            if missing <= near.accuracy:
+                return found
+            if missing > 0.1 * before:  # iterations do not get there
+                break
+            before = missing
+            share = min(max(0.1 * near.accuracy / missing, 1e-8), 0.1)
+            with one_thread():
+                found = found + bicgstab(system, rest, rtol=share, atol=0.0, maxiter=MAX_ITERATIONS)[0]
+        if missing <= max(ENOUGH, near.accuracy):
+            return found
+    # One more unknown, the mean of x, and the equation that says so: nothing is dense.
+    system = identity(n, format="csc") - csc_matrix(p)
+    if mean:
+        system = block_array([[system, np.full((n, 1), mean)], [np.full((1, n), -1.0 / n), np.ones((1, 1))]]).tocsc()
+    factors, right = splu(system), right if not mean else np.r_[right, 0.0]
+    found = factors.solve(right)
+    return np.asarray(found + factors.solve(right - system @ found))[:n]
