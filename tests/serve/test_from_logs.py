@@ -6,13 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from omdpd import InvalidInputError, SafeStart
 from omdpd.cli.main import app
 from omdpd.experiments.registry import Registry
 from omdpd.play.from_logs import plan_from_logs
+from omdpd.report.html import filled_page
 from omdpd.serve.described import described, open_described
+from omdpd.serve.page import page
 from omdpd.serve.reading import read_status
 from omdpd.serve.status import lines_of, plays, status_of
 
@@ -116,5 +119,23 @@ def test_the_page_and_the_docs_say_alike_when_not_to_believe_it():
     doubts = re.search(r"const DOUBTS = \[\n(.*?)\];", script, re.DOTALL)[1]
     sentences = re.findall(r'"(.*)"', doubts)
     assert len(sentences) == 6
-    page = " ".join((ROOT / "docs" / "production.md").read_text().split())
-    assert not [each for each in sentences if each not in page]
+    said = " ".join((ROOT / "docs" / "production.md").read_text().split())
+    assert not [each for each in sentences if each not in said]
+
+
+def test_a_live_page_does_not_say_that_it_makes_no_request():
+    assert "It asks its own server again and again." in page("shop")
+    assert "makes no request" not in page("shop")
+    assert "It makes no request." in filled_page("study", [], live=False)
+
+
+def test_the_page_on_trust_names_every_command_that_listens():
+    """Those that have a port."""
+    listed = {name for name, command in typer.main.get_command(app).commands.items() if _has_port(command)}
+    text = (ROOT / "docs" / "trust.md").read_text()
+    assert {"watch", "serve", "session"} <= listed
+    assert not [name for name in listed if f"omdpd {name}" not in text]
+
+
+def _has_port(command):
+    return any(parameter.name == "port" for parameter in command.params)

@@ -128,12 +128,20 @@ def test_the_page_shows_what_is_played_and_that_the_server_is_gone(new_tab, tmp_
         tab = new_tab()
         tab.page.goto("http://{}:{}/".format(*server.place))
         tab.page.wait_for_selector("section.card")
+        folded = tab.page.locator("details summary").all_inner_texts()
+        assert folded[-1] == "When not to believe it"
+        assert folded[0].startswith("The policy in force")
+        tab.page.locator("details summary").last.click()
+        shown = tab.page.locator("section.card").inner_text()
+        assert "the learner's own policy after" in shown
+        assert "no sign that it moves otherwise than before" in shown
         text = tab.page.inner_text("main")
         assert "shop: ProximalOMDPD" in text
         assert "Alarms that are quiet" in text
         assert tab.page.locator("svg").count() == 2
         drive(server.place, [episodes(1, random.Random(1), n=1)])
         tab.page.wait_for_function("() => /episodes\\s+13\\b/.test(document.body.innerText)")
+        assert tab.page.locator("details").last.get_attribute("open") is not None  # as it was left
         assert not tab.faults
         assert all("{}:{}/".format(*server.place) in address for address in tab.asked)
         looked = Server(tmp_path / "shop", command=("session", "--live"))

@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from omdpd.learners.safe.certified import Margin
-from omdpd.learners.safe.first_plan import FEWEST, FirstPlan, Rules
+from omdpd.learners.safe.first_plan import FEWEST, MOST_RARE, FirstPlan, Rules
 from omdpd.learners.safe.supported import Supported
 from omdpd.learners.safe.tally import Tally
 from omdpd.learners.safe_start import State, kept
@@ -101,8 +101,7 @@ def forecast_of(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[st
     """The forecast of what is played next."""
     plan, model = found.judged, found.model
     amounts = amounts_of(plan.totals, plan.errors, found.margin, rules, names)
-    flow = plan.occupancy.sum(axis=0, keepdims=True) if len(model.visits) == 1 else plan.occupancy
-    share = [float(flow[rows].sum() / flow.sum()) for rows in (model.visits == 0.0, model.visits < rules.least)]
+    share = [model.share(plan.occupancy, rows) for rows in (model.visits == 0.0, model.visits < rules.least)]
     spread = tally.means_of_episodes()[1]
     notes = (
         f"steps on pairs never tried: {100 * share[0]:.1f} %, tried fewer than {rules.least} times: "
@@ -156,6 +155,8 @@ def _what(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str]) ->
         return f"A plan from {tally.episodes} logged episodes, certified to be within each budget."
     if found.nearest is None:
         why = "they show no plan at all that meets the budgets"
+    elif found.nearest.ok and tally.n_steps > 1 and found.rare > MOST_RARE:
+        why = f"{100 * found.rare:.3g} % of the best plan's steps are on pairs tried fewer than {rules.least} times"
     elif found.nearest.ok:
         why = f"the best plan they certify promises {found.nearest.low:.5g}"
     else:
@@ -185,9 +186,10 @@ def _margins(margin: Margin, rules: Rules) -> tuple[str, ...]:
     if not margin.flattery.any():
         return (f"ends of intervals are {margin.z:.2f} standard errors from expected, for {each}",)
     return (
-        f"expected is what a model of the episodes says, corrected to the worse by {worst} standard errors (reward,\n"
-        "    costs): by so much the best of many plans looks too good, as halves of the episodes show",
-        f"the worse end of an interval is {margin.z:.2f} standard errors beyond expected: {rules.z:.2f} for {each},\n"
-        "    and more since the correction is uncertain; the better end takes half of the correction, so expected is\n"
-        "    not the middle",
+        f"expected is what a model of the episodes says, corrected to the worse by {worst}\n"
+        "    standard errors (reward, costs): by so much the best of many plans looks too good,\n"
+        "    as halves of the episodes show",
+        f"the worse end of an interval is {margin.z:.2f} standard errors beyond expected: {rules.z:.2f} for\n"
+        f"    {each}, and more since the correction is uncertain; the better end takes half of the\n"
+        "    correction, so expected is not the middle",
     )

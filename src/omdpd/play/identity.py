@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,8 @@ from omdpd.storage.packing import in_words, pack
 def fingerprint_of(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] | Log = ()) -> tuple[str, Facts]:
     """A hash of everything that learner, setting and what was logged before hold, and the same in words."""
     try:
-        # What costs are called is for people to read: it may change.
-        tree, arrays = pack((learner, replace(setting, names=None), *logged))
+        tree, arrays = pack((learner, setting, *logged))
+        tree[1]["fields"].pop("names", None)  # what costs are called is for people to read: it may change
         facts = in_words(tree[0], arrays, "learner") | in_words(tree[1], arrays, "setting")
         # Sessions whose settings have no units and no seed keep the fingerprint they had before there were any.
         fields = tree[1]["fields"]

@@ -36,6 +36,7 @@ def filled_page(title: str, texts: Sequence[str], live: bool, data: str = "") ->
     filled = {
         "policy": html.escape(policy(texts, style, live)),
         "title": html.escape(title),
+        "requests": "It asks its own server again and again." if live else "It makes no request.",
         "style": style,
         "data": data,
         "scripts": "\n".join(f"<script>{text}</script>" for text in texts),

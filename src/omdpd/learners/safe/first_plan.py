@@ -19,6 +19,9 @@ from omdpd.problem.setting import Setting
 
 # Episodes below which no plan is made: their halves say too little of it.
 FEWEST = 20
+# Where steps are counted apart, a plan with a larger share of its steps on rows that were tried too seldom is not
+# certified: halves of so few tries show less flattery than there is.
+MOST_RARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +43,8 @@ class Rules:
 class FirstPlan:
     """What is played next, judged by all episodes; `certified` is False where it is the baseline, for want of a plan.
 
-    `baseline` is that of the baseline; `nearest` the plan that came nearest where none was certified.
+    `baseline` is that of the baseline; `nearest` the plan that came nearest where none was certified, and `rare` the
+    share of its steps, or of the plan's, on rows that were tried too seldom.
     """
 
     model: Supported
@@ -49,6 +53,7 @@ class FirstPlan:
     certified: bool
     baseline: Judged
     nearest: Judged | None
+    rare: float
 
 
 def check_confidence(name: str, confidence: float) -> None:
@@ -92,6 +97,7 @@ def first_plan(tally: Tally, initial: Floats, baseline: Floats, rules: Rules, ma
     fixed = Margin(np.zeros_like(margin.flattery), rules.z)
     known = judged(model, baseline, rules.budget, fixed)
     promises = known.low > plan.low and bool((known.totals[1:] <= rules.budget).all()) if plan is not None else True
-    if plan is not None and plan.ok and not promises:
-        return FirstPlan(model, plan, margin, True, known, None)
-    return FirstPlan(model, known, fixed, False, known, plan)
+    rare = 0.0 if plan is None else model.share(plan.occupancy, model.visits < rules.least)
+    if plan is not None and plan.ok and not promises and (tally.n_steps == 1 or rare <= MOST_RARE):
+        return FirstPlan(model, plan, margin, True, known, None, rare)
+    return FirstPlan(model, known, fixed, False, known, plan, rare)

@@ -107,6 +107,11 @@ class Supported:
         flow = occupancy.sum(axis=0, keepdims=True) if n == 1 else occupancy
         return self.tables.reshape(len(self.tables), -1) @ flow.ravel()
 
+    def share(self, occupancy: Floats, rows: Flags) -> float:
+        """The share of the steps that is on some rows (n, S + 1, A)."""
+        flow = occupancy.sum(axis=0, keepdims=True) if len(self.visits) == 1 else occupancy
+        return float(flow[rows].sum() / flow.sum())
+
     def errors(self, policy: Floats, occupancy: Floats, slopes: bool) -> tuple[Floats, Floats]:
         """Standard errors (1 + I,), and their slopes in q with C held (1 + I, H, S + 1, A) (empty unless asked)."""
         found = [self._error(j, _padded(policy), occupancy, slopes) for j in range(len(self.tables))]

@@ -110,7 +110,9 @@ async function show() {
     const cards = [];
     for (const name of names) cards.push(card(name, await asked(`/sessions/${encodeURIComponent(name)}/status`)));
     told.textContent = `As of ${new Date().toLocaleTimeString()}; in your units; intervals hold with 95 % at each end.`;
+    const open = [...main.querySelectorAll("details")].map((each) => each.open);
     main.replaceChildren(made("h1", {}, document.title), told, ...cards);
+    main.querySelectorAll("details").forEach((each, i) => { each.open = Boolean(open[i]); });
   } catch (error) {
     const note = made("p", { class: "warn", role: "alert", id: "fault" }, `The server does not answer: ${error.message}`);
     document.getElementById("fault")?.remove();
