@@ -41,20 +41,20 @@ ABOVE = {
         "long-run averages, packed plans and hard limits are new; steps on boxes, kernels and graphs share little",
     ),
     ("storage",): (
-        1615,
+        1620,
         "entries of a session beside its episodes, logs that are synced apart or grow while a snapshot is written, and "
         "finished runs held against their plugin's content are new; a run folder is one class",
     ),
     ("beliefs",): (
-        2025,
+        2030,
         "tables and graphs count apart, and what both believe is put together here; the bonus of 0.2 can be asked for; "
         "a bound of loss is new",
     ),
     ("learners",): (
-        5650,
+        5630,
         "safe learners, masks, four rivals, a reference and options that others published are new",
     ),
-    ("worlds", "natures"): (2050, "models that others wrote, and worlds where reward is rare, are new"),
+    ("worlds", "natures"): (2060, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
         4040,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
@@ -74,12 +74,12 @@ ABOVE = {
         "that are read fast, of two kinds",
     ),
     ("gym", "cli", "testing"): (
-        3080,
+        3090,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 34_630
+IN_ALL = 34_690
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
