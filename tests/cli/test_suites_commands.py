@@ -18,7 +18,7 @@ from omdpd.worlds.facts import LARGE as FACTS_AT_SIZE
 COMMAND = Path(sys.executable).with_name("omdpd")
 FILES = {f"{name}.{kind}" for name in ("figure", "plane", "frontier") for kind in ("png", "svg", "pdf")}
 FILES |= {"summary.json", "summary.csv", "table.md", "table.csv", "table.tex"}
-FILES |= {"differences.csv", "ranks.csv", "tries.csv", "choices.csv"}
+FILES |= {"differences.csv", "ranks.csv", "tries.csv", "choices.csv", "limits.csv"}
 
 
 def omdpd(*words):
@@ -47,6 +47,9 @@ def test_a_comparison_leaves_tables_differences_ranks_choices_and_figures(compar
     assert sorted({r["seed"] for r in records}) == [0, 1, 2]
     assert all(r["episodes"] == 12 for r in records)
     assert "each learner at the best of up to 3 tries" in (out / "plane.svg").read_text()
+    (limit,) = lines(out / "limits.csv")
+    assert (limit["nature"], limit["episodes"], limit["seeds"]) == ("pool", "12", "3")
+    assert float(limit["regret"]) > 0.0
 
 
 def test_a_learner_that_does_not_suit_is_left_out_and_said_so(compared):

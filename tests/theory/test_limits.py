@@ -9,6 +9,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.programs import best_policy
 from omdpd.theory.limits import boundary, boundary_of, limits_of
+from omdpd.worlds import WORLDS
 from tests.references.instances import forward, random_cmdp
 
 
@@ -88,3 +89,13 @@ def test_limits_stand_beside_runs():
         each.append(boundary_of(cmdp, cmdp.excess, 50, 1.0, True))
     assert (noisy.regret, noisy.violation) == pytest.approx(np.mean(each, axis=0))
     assert 0.0 < pool.violation < noisy.violation
+
+
+def test_limits_are_in_the_users_units():
+    """`inventory` has costs of 13.7 to a learner's 1."""
+    registry = Registry.installed()
+    (limit,) = limits_of([registry.run("inventory", "noisy", "Uniform", 50, 0)])
+    cmdp = WORLDS["inventory"]()
+    least = boundary_of(cmdp, cmdp.excess, 50, 1.0, True)
+    assert limit.violation == pytest.approx(float(cmdp.cost_scale[0]) * least.violation)
+    assert cmdp.cost_scale[0] > 10.0

@@ -13,6 +13,7 @@ from omdpd.beliefs.rules import margin
 from omdpd.experiments.spec import RunSpec
 from omdpd.natures.protocol import changes_of
 from omdpd.play.loop import seed_of
+from omdpd.play.units import Units
 from omdpd.problem.arrays import Floats, check_number, positive_integer
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.programs import best_policy, written_out
@@ -86,7 +87,8 @@ class Limit:
 def limits_of(runs: Iterable[RunSpec], z: float = 1.0) -> list[Limit]:
     """Give the boundary beside some runs, for the margin that the default learner keeps with this z.
 
-    Places are left out whose tables never repeat, or where no policy is safe.
+    It is in the user's units.  Places are left out whose tables never repeat, where no policy is safe, or whose
+    constraints have different units.
     """
     found: dict[tuple[str, str, int], dict[int, Boundary | None]] = {}
     for spec in runs:
@@ -105,9 +107,11 @@ def limits_of(runs: Iterable[RunSpec], z: float = 1.0) -> list[Limit]:
 def _boundary(spec: RunSpec, z: float) -> Boundary | None:
     cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
     nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
-    if not nature.repeats or changes_of(nature) or not written_out(cmdp.shape):
+    units = Units.of(cmdp)
+    if not nature.repeats or changes_of(nature) or not written_out(cmdp.shape) or units.common_scale is None:
         return None
     first = nature.draw(0, np.zeros(cmdp.shape))
     tables = np.reshape(getattr(nature, "tables", first.cost), (-1, *cmdp.shape))
     errors = margin(z, 1.0, 1.0, 1, nature.feedback == "full")
-    return boundary_of(cmdp, tables, spec.episodes, errors, first.cost_noise == "two-point")
+    found = boundary_of(cmdp, tables, spec.episodes, errors, first.cost_noise == "two-point")
+    return None if found is None else Boundary(units.span * found.regret, units.common_scale * found.violation)
