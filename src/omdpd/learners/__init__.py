@@ -102,7 +102,12 @@ NAMES = (
     "CPDPO", "CPDPO.unconstrained", "SinhaVaze", "SinhaVaze.published", "SinhaVaze.anytime", "LekeufackJordan",
     "LekeufackJordan.published", "RECOO", "UCCFH", "ChenJainLuo", "AlwaysSafe", "PDBPS",
 )  # fmt: skip
-FACTORIES = {"Oracle": "Oracle.uninformed", "SafeStart": "SafeStart.practical", "UOptRPGPD": "UOptRPGPD.practical"}
+FACTORIES = {
+    "Informed": "Informed.uninformed",
+    "Oracle": "Oracle.uninformed",
+    "SafeStart": "SafeStart.practical",
+    "UOptRPGPD": "UOptRPGPD.practical",
+}
 
 # Played beside learners to show what learning is worth: they learn nothing, or were told, and none of them wins.
 NON_LEARNERS = ("Informed", "Oracle", "Uniform")

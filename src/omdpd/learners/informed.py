@@ -41,6 +41,11 @@ class Informed(Replanned[Remembering]):
     )  # fmt: skip
     factors = ()
 
+    @staticmethod
+    def uninformed() -> Informed:
+        """The reference before it was given kernel and costs, which a run does."""
+        return Informed()
+
     def start(self, setting: Setting) -> Remembering:
         """No rewards yet."""
         if self.transition is None or self.tables is None:
