@@ -50,7 +50,7 @@ ABOVE = {
         "tables and graphs count and estimate apart; the bonus of 0.2 can be asked for; a bound of loss is new",
     ),
     ("learners",): (
-        5650,
+        5660,
         "safe learners, masks, four rivals, a reference and options that others published are new",
     ),
     ("worlds", "natures"): (2050, "models that others wrote, and worlds where reward is rare, are new"),
@@ -78,7 +78,7 @@ ABOVE = {
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 34_600
+IN_ALL = 34_610
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
