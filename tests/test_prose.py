@@ -10,8 +10,6 @@ import omdpd
 from omdpd.cli.main import app
 from tools import prose
 
-# Pages that are still to be rewritten.
-HARD = {"docs/theory.md"}
 PAGES = prose.pages()
 PUBLIC = ("omdpd", *(f"omdpd.{room}" for room in omdpd._ROOMS))
 
@@ -46,15 +44,12 @@ HELP = {name: [text for text in texts if text] for name, texts in helped(get_com
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(prose.ROOT)))
 def test_a_page_has_short_sentences_of_common_words(page):
-    if str(page.relative_to(prose.ROOT)) not in HARD:
-        assert not prose.faults(page)
+    assert not prose.faults(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(prose.ROOT)))
 def test_code_on_a_page_is_not_cut_off(page):
-    if str(page.relative_to(prose.ROOT)) not in HARD | {"docs/known-models.md"}:
-        wide = [line for line in prose.code(page.read_text()) if len(line) > prose.COLUMN]
-        assert not wide
+    assert not [line for line in prose.code(page.read_text()) if len(line) > prose.COLUMN]
 
 
 def test_code_of_a_page_is_what_is_shown_as_code():

@@ -38,6 +38,7 @@ _BLOCKS = (
     r"<!--.*?-->",
     r"^(`{3,}|~{3,}).*?^\1[ \t]*$",  # code
     r"^\$\$.*?^\$\$[ \t]*$",
+    r"(?<=\n\n)(?: {4,}[^\n]*\n)+(?=\n)",  # formulas and commands that stand alone
     r"^ {0,3}\|.*?$",  # rows of tables
     r"^ {0,3}>.*?$",  # quotations
     r"^:{3,}.*?$",
