@@ -113,7 +113,7 @@ def docstring(text: str) -> str:
         if len(lines) > 1 and set(lines[1].strip()) == {"-"}:
             section, lines = True, lines[2:]
         if section:  # a name stands at the margin, and its prose is indented
-            kept.append("\n".join(line if line.startswith(" ") else "" for line in lines))
+            kept.append("\n".join(line.strip() if line.startswith(" ") else "" for line in lines))
         elif not all(line.startswith("    ") for line in lines) and not lines[0].lstrip().startswith(">>>"):
             kept.append(block)
     return "\n\n".join(kept)
