@@ -56,7 +56,7 @@ def believe_cost(
     where: InTables | InLists, x: Sums, price: float, cost: Floats, noise: Floats, errors: Errors, cost_noise: Floats
 ) -> None:
     """Write an expected cost with its noise and errors; add what the noise is at its price."""
-    unit, u = np.empty(x.n.size), np.empty(cost.size)
+    unit, u = np.empty(x.n.size), np.zeros(cost.size)
     for k in range(x.n.size):
         unit[k] = rules.unit_cost(x.total[k], x.n[k])
     m, trust = rules.best_pair(x.scores, x.stationary)
@@ -69,7 +69,7 @@ def believe_cost(
 @rule
 def expected_reward(where: InTables | InLists, x: Sums, persistence: float, E: int) -> Expected:
     """Mean rewards of E rows with their errors; without persistence little seen is believed to be as good as hoped."""
-    found = np.empty((3, E))
+    found = np.zeros((3, E))
     coin = rules.noise_share(x.total, x.squares, x.n)
     base, hope, floor = rules.reward_levels(x.total, x.n, coin)
     m = rules.best_weight(x.scores[:, 0], x.stationary)

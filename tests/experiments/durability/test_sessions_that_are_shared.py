@@ -347,16 +347,19 @@ def test_a_state_whose_arrays_no_file_holds_is_refused_before_anything_is_writte
 def test_what_differs_from_the_session_that_is_there_is_named(tmp_path):
     logged = [feedback(k) for k in range(3)]
     Session.open(tmp_path, Tally(), SETTING, logged=logged, start="explore").close()
-    Session.open(tmp_path, Tally(), SETTING, logged=logged, start="explore").close()
+    with Session.open(tmp_path, Tally(), SETTING, logged=logged, start="explore") as session:
+        session.update(feedback(5))  # until something is told it may begin as another
     for sentence, open_again in {
         r"logged is 3 episodes \(\w{10}\), not 3 episodes \(": lambda: Session.open(
             tmp_path, Tally(), SETTING, logged=logged[::-1], start="explore"
         ),
-        r"setting: learner.bound is 1.0, not Infinity$": lambda: Session.open(
+        r"setting: learner.bound is 1.0, not Infinity; it has begun": lambda: Session.open(
             tmp_path, Tally(np.inf), SETTING, logged=logged, start="explore"
         ),
-        r"learner is Tally, not ProximalOMDPD; .* and \d+ more$": lambda: opened(tmp_path, ProximalOMDPD.cautious()),
-        r"setting.n_states is 3, not 4; setting.seed is None, not 5$": lambda: Session.open(
+        r"learner is Tally, not ProximalOMDPD; .* and \d+ more; it has begun": lambda: opened(
+            tmp_path, ProximalOMDPD.cautious()
+        ),
+        r"setting.n_states is 3, not 4; setting.seed is None, not 5; it has begun": lambda: Session.open(
             tmp_path, Tally(), Setting(H, 4, A, seed=5), logged=logged, start="explore"
         ),
     }.items():

@@ -57,7 +57,7 @@ def dials_of(given: Floats) -> Dials:
 def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     """Step 1: kernel, costs, rewards with their bonus, and hinges; whether old multipliers fit the hinges."""
     past, E, R, n_costs = s.past, s.past.visits.size, z.S * z.A, z.I if d.bandit else 0
-    errors, cost_noise, where = np.empty((3, n_costs, E)), np.zeros(E), InTables(R)
+    errors, cost_noise, where = np.zeros((3, n_costs, E)), np.zeros(E), InTables(R)
     noise, own, common = errors[0], errors[1], errors[2]
     m = rules.best_weight(past.kernel_score, d.stationary)
     share_kernel(past.transitions, past.visits, R, m, s.kernel, s.own, s.common)
