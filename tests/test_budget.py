@@ -56,7 +56,7 @@ ABOVE = {
     ),
     ("worlds", "natures"): (2060, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
-        4040,
+        4050,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from omdpd import OptCMDP, ProximalOMDPD, Session, Setting
+from omdpd.storage.journal import SessionWarning
 
 SETTING = Setting(horizon=3, n_states=2, n_actions=2, budget=2.0, cost_scale=1.0, feedback="bandit", seed=5)
 LOWER = 0.6
@@ -75,3 +76,16 @@ def test_in_memory_a_learner_comes_to_keep_it_as_it_learns():
     assert np.array_equal(session.policy(), before)
     play(session, 5, 6)
     assert cost_of(session) < np.asarray(before)[:, :, 1].mean(1).sum()
+
+
+def test_a_session_that_lost_its_past_says_so_and_goes_on(tmp_path):
+    with Session.open(tmp_path / "a", ProximalOMDPD.standard(), SETTING, snapshot_every=20) as session:
+        play(session, 50, 7)
+    for log in (tmp_path / "a").glob("history-*.log"):
+        log.unlink()
+    with Session.open(tmp_path / "a", ProximalOMDPD.standard(), SETTING) as session:
+        before = np.asarray(session.policy())
+        with pytest.warns(SessionWarning, match="as it learns, since what was told cannot be read"):
+            session.set_budget(LOWER)
+        assert np.array_equal(session.policy(), before)
+        assert session.base_budget() == LOWER

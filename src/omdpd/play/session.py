@@ -304,7 +304,7 @@ class Session:
                     return
                 if not self._lags:
                     self.mind.learn()
-            planned = self.mind.within(limit, self._past(self.mind.learnt))  # others act and tell meanwhile
+            planned = self._planned(limit)  # others act and tell meanwhile
             with self._turn.taken():
                 self._check_open()
                 self._enter({"do": "budget", "budget": limit, "learnt": self.mind.learnt})
@@ -414,10 +414,16 @@ class Session:
             elif (ended := books.apply(entry, self.setting)) is not None:
                 yield ended
 
-    def _past(self, n: int) -> Iterator[Whole | Ended] | None:
-        """The first n episodes that ended, of a session that keeps them."""
+    def _planned(self, budget: list[float]) -> Any:
+        """The state with another budget in force, from the episodes that were learnt, if the session keeps them."""
         journal = self.mind.journal
-        return None if journal is None or not journal.keeps_past else islice(self._told(journal), n)
+        kept = None if journal is None or not journal.keeps_past else islice(self._told(journal), self.mind.learnt)
+        try:
+            return self.mind.within(budget, kept)
+        except RecordError as error:
+            text = f"the learner comes to keep its new budget as it learns, since what was told cannot be read: {error}"
+            warnings.warn(text, SessionWarning, stacklevel=3)
+            return self.mind.state
 
     def _pass_on(self, ended: Ended) -> None:
         """Tell the shadows; one that fails is left behind, and holds nobody up."""
@@ -566,8 +572,8 @@ class Session:
             self.mind.played.setdefault(entry["policy"], self.mind.policy(entry["policy"]))
         if entry["do"] == "budget":
             self.mind.learn(up_to=entry.get("learnt", 0))
-            past = self._past(self.mind.learnt) if "learnt" in entry else None  # older entries changed no plan
-            self.mind.become_within(self.mind.within(entry["budget"], past))
+            if "learnt" in entry:  # older entries changed no plan
+                self.mind.become_within(self._planned(entry["budget"]))
         self._apply(entry)
 
     @property
