@@ -31,6 +31,8 @@ MAX_DIRECTORY_BYTES = 2**20
 END_SIGNATURE, END_SIZE, LOCATOR_SIGNATURE, LOCATOR_SIZE = b"PK\x05\x06", 22, b"PK\x06\x07", 20
 # The header of an array of plain numbers is a line; NumPy reads none that is longer than this.
 MAX_HEADER_BYTES = 10_000
+# A prefix and the version of the format.
+MARK_SIZE = len(np.lib.format.MAGIC_PREFIX) + 2
 # A flag of zip: the member is encrypted.
 ENCRYPTED = 0x1
 # Arrays are read in pieces of this many bytes, so that a lie about a size is seen early.
@@ -102,7 +104,10 @@ class Npz:
 
     def _header(self, name: str) -> Header:
         with self._archive.open(self._members[name]) as stream:
-            version = np.lib.format.read_magic(stream)
+            mark = stream.read(MARK_SIZE)
+            if len(mark) < MARK_SIZE or not mark.startswith(np.lib.format.MAGIC_PREFIX):
+                raise ValueError(f"{name} does not begin as an array does")
+            version = (mark[-2], mark[-1])
             if version not in ((1, 0), (2, 0)):
                 raise ValueError(
                     f"{name} is in version {version[0]}.{version[1]} of its format, which is never written"
@@ -112,7 +117,7 @@ class Npz:
             if length > MAX_HEADER_BYTES:
                 raise ValueError(f"{name} has a header of {length} bytes")
             shape, fortran_order, kind = _promise(version, size + stream.read(length))
-            start = stream.tell()
+            start = len(mark) + len(size) + length
         if kind.hasobject:
             raise ValueError(f"{name} holds pickled objects, which are never unpacked")
         if kind.names is not None or kind.subdtype is not None or kind.itemsize == 0:
