@@ -48,7 +48,7 @@ def unpacked_sdist(folder: Path) -> tuple[Path, Path]:
     run(sys.executable, "-m", "build", "--sdist", "--outdir", folder, ROOT, cwd=folder)
     (sdist,) = folder.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
-        archive.extractall(folder / "tree", filter="data")
+        archive.extractall(folder / "tree", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return sdist, folder / "tree" / sdist.name.removesuffix(".tar.gz")
 
 
