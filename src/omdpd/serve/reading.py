@@ -58,7 +58,7 @@ def read_status(folder: Path, registry: Registry) -> Status:
             warnings.simplefilter("ignore", SessionWarning)  # the last entry may be half written just now
             try:
                 copy = Path(place) / folder.resolve().name
-                shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("history-*", "lock", "*.tmp"))
+                shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("lock", "*.tmp"))
                 with (
                     open_described(copy, registry, folder) as session,
                     open_shadow(copy, registry, session) or nullcontext() as shadow,

@@ -54,7 +54,7 @@ const DOUBTS = [
   "Episodes begin in other states than those did.",
   "States, costs or rewards go beyond what the setting declares: they are refused, and nothing is learnt from them.",
   "Many steps of the policy are on pairs of state and action that were tried a few times or never.",
-  "The budget has just changed: only a learner with a forecast has planned for it.",
+  "The budget has just changed: the plan for it is made of episodes that were played for another.",
   "Expected means on average over many episodes: a single one varies much more than its interval says.",
 ];
 
