@@ -143,6 +143,15 @@ def test_a_session_is_looked_at_while_it_is_open_and_stays_as_it_is(tmp_path):
     assert "cost 0                   0.8 an episode, of" in text
 
 
+def test_what_is_looked_at_has_the_plan_for_a_new_budget(tmp_path):
+    folder = written(tmp_path / "one")
+    with open_described(folder, REGISTRY) as session:
+        play(session, 7)
+        session.keep()  # what was told before is in older logs
+        session.set_budget(0.5)
+        assert read_status(folder, REGISTRY) == status_of(session)
+
+
 def test_a_shadow_learns_what_is_served_and_is_judged_after_a_restart_too(tmp_path):
     from omdpd.serve.desk import Desk
 
