@@ -19,7 +19,7 @@ def test_rows_have_the_columns_and_metrics():
     assert tuple(COLUMNS) == tuple(name for name in Row._fields if name != "metrics")
     assert not {*COLUMNS} & {*LABELS}
     rows = Rows()
-    rows.add(Row(1, 0.5, (0.25, -1.0), 0.5, 0.25, None, 2.0, None, None, True, (7.0,)))
+    rows.extend([Row(1, 0.5, (0.25, -1.0), 0.5, 0.25, None, 2.0, None, None, True, (7.0,))])
     table = columns_of_rows(rows, ("mine",))
     assert list(table) == [*COLUMNS, "mine"]
     assert all(table[name].dtype == TYPES[column.kind] for name, column in COLUMNS.items())
@@ -36,7 +36,7 @@ def test_a_column_of_a_later_format_may_be_missing_and_the_others_may_not():
 
 def test_a_run_keeps_the_columns_that_it_began_with():
     rows = Rows()
-    rows.add(Row(1, 0.5, (0.25,), 0.5, 0.25, None, 2.0, None, None, True, (7.0,), optimism=False))
+    rows.extend([Row(1, 0.5, (0.25,), 0.5, 0.25, None, 2.0, None, None, True, (7.0,), optimism=False)])
     table = columns_of_rows(rows, ("mine",))
     assert as_begun(table, None) is table
     for names in COLUMNS_OF.values():

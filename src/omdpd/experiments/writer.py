@@ -50,8 +50,7 @@ class Writer:
     def add(self, values: Sequence[float], rows: Sequence[Row], now: Progress) -> None:
         """The next episodes, up to `now`; commits if it is time."""
         self.values.extend(values)
-        for row in rows:
-            self.rows.add(row)
+        self.rows.extend(rows)
         if self.kept is not None:
             self.kept.look(now, self.scene)
         waited = time.perf_counter() - self.committed > self.every

@@ -133,12 +133,11 @@ def play_history(
         end = now
         if now.k in watched.keep:
             kept[now.k] = Policy(learner.policy(now.learner_state), cmdp.labels)
-        for row in fresh:
-            rows.add(row)
-            if watched.callback is not None:
-                shown = units.row(row, paid)
-                paid = shown.violation_sum
-                watched.callback(shown)
+        rows.extend(fresh)
+        for row in fresh if watched.callback is not None else ():
+            shown = units.row(row, paid)
+            paid = shown.violation_sum
+            watched.callback(shown)
         if watched.tell is not None:
             watched.tell(now.k)
     best = met_comparator(scene, end)

@@ -19,7 +19,7 @@ from omdpd.natures.protocol import changes_of, rounds_ahead
 from omdpd.play.episode import has_tables
 from omdpd.play.guards import VERBS
 from omdpd.play.judging import Totals
-from omdpd.play.rows import Row
+from omdpd.play.rows import Rows
 from omdpd.play.scene import Scene
 from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, Integers
 from omdpd.problem.cmdp import Round
@@ -37,7 +37,7 @@ class Together(NamedTuple):
     """
 
     values: Sequence[float]
-    rows: Sequence[Row]
+    rows: Rows
     state: Any
     totals: Totals
     met: Sequence[tuple[int, float]]
@@ -159,22 +159,21 @@ def _columns(totals: Totals, n: int, n_told: int) -> Any:
     )  # fmt: skip
 
 
-def _rows(k: int, wanted: list[int], told: Told, columns: Any, stays: bool) -> list[Row]:
+def _rows(k: int, wanted: list[int], told: Told, columns: Any, stays: bool) -> Rows:
     """The rows of some of the episodes after k; what is not a number is untold, and so are promises if costs change."""
-    c = columns
-    value, excess, value_sum, violation_sum, optimism = (
-        column[wanted].tolist() for column in (c.value, c.excess, c.value_sum[1:], c.violation_sum[1:], c.optimism)
-    )
-    said = c.told[wanted][:, told].tolist()
-    rows = []
-    for i, b in enumerate(wanted):
-        eta, weight, regret, violation, planned, planned_violation, loss = (None if x != x else x for x in said[i])
-        promised = stays and planned_violation is not None
-        rows.append(
-            Row(
-                k + 1 + b, value[i], tuple(excess[i]), value_sum[i], violation_sum[i], eta, weight, regret, violation,
-                None, (), optimism[i] if stays else None, planned if promised else None,
-                planned_violation if promised else None, loss,
-            )
-        )  # fmt: skip
-    return rows
+    c, at, nothing = columns, np.array(wanted, np.int64), [None] * len(wanted)
+    said = {name: c.told[at, place] for name, place in told._asdict().items()}
+    promised = 0.0 * said["planned_violation_sum"] if stays else np.nan  # both sums are told, or none is
+    for name in ("planned_value_sum", "planned_violation_sum"):
+        said[name] = said[name] + promised
+    return Rows.of(
+        episode=(at + (k + 1)).tolist(), value=c.value[at].tolist(), excess=list(map(tuple, c.excess[at].tolist())),
+        value_sum=c.value_sum[at + 1].tolist(), violation_sum=c.violation_sum[at + 1].tolist(), good_event=nothing,
+        metrics=[()] * len(wanted), optimism=c.optimism[at].tolist() if stays else nothing,
+        **{name: _or_none(numbers) for name, numbers in said.items()},
+    )  # fmt: skip
+
+
+def _or_none(numbers: Floats) -> list[float | None]:
+    """The numbers, None for what is none."""
+    return np.where(np.isnan(numbers), None, numbers).tolist() if np.isnan(numbers).any() else numbers.tolist()

@@ -162,10 +162,18 @@ class Rows(Sequence[Row]):
     def __init__(self) -> None:
         self._columns: tuple[list[Any], ...] = tuple([] for _ in Row._fields)
 
-    def add(self, row: Row) -> None:
-        """One more row."""
-        for column, entry in zip(self._columns, row, strict=True):
-            column.append(entry)
+    @staticmethod
+    def of(**columns: list[Any]) -> Rows:
+        """Rows that come as columns, one for every field."""
+        made = Rows()
+        made._columns = tuple(columns[name] for name in Row._fields)
+        return made
+
+    def extend(self, rows: Sequence[Row]) -> None:
+        """Some more rows."""
+        columns = rows._columns if isinstance(rows, Rows) else list(zip(*rows, strict=True))
+        for column, more in zip(self._columns, columns, strict=True) if rows else ():
+            column.extend(more)
 
     def __len__(self) -> int:
         return len(self._columns[0])

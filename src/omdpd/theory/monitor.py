@@ -143,7 +143,7 @@ def watch(scene: Scene, end: Progress, rng: np.random.Generator, label: str, nat
     before, rows = start_of_run(scene), Rows()
     for _, row, now in play(scene, before, rng, lambda k: True):
         assert row is not None
-        rows.add(row)
+        rows.extend([row])
         watching.see(_episode(scene, before, now))
         before = now
         if now.k == end.k:
