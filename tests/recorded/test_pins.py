@@ -112,3 +112,11 @@ def test_a_session_with_a_rival_has_the_fingerprint_that_version_0_2_gave_it(cas
     setting = rivals_0_2.world().setting(rivals_0_2.KNOWN, kind)
     learner = replace(rivals_0_2.learner_of(name, kind), **AS_BEFORE.get(name, {}))
     assert fingerprint_of(learner, setting)[0] == RIVALS[case]["fingerprint"]
+
+
+@pytest.mark.parametrize(("nature", "name"), [("noisy", "d7a3c42137d645f92859"), ("pool", "76fdb78094fa1547977b")])
+def test_a_run_of_the_default_of_version_0_2_keeps_its_name_and_today_s_has_another(nature, name):
+    """The names are those that version 0.2 gave to its `ProximalOMDPD.standard`."""
+    made = Registry.installed().run
+    assert made("random_dirichlet", nature, "ProximalOMDPD.settling", 3000, 0).id == name
+    assert made("random_dirichlet", nature, "ProximalOMDPD.standard", 3000, 0).id != name

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from benchmarks.forger import Forger
 from omdpd.experiments.spec import Experiment
 from omdpd.play.rows import SUMMARY
 from omdpd.problem.arrays import InvalidInputError
@@ -15,6 +16,7 @@ from omdpd.report.results import mean_of, summaries
 from omdpd.report.stored import all_runs
 from omdpd.report.study import load_study
 from omdpd.report.tables import columns_named, formatted, print_table
+from omdpd.storage.sealed import sealed_toml
 from tests.references.named import LEARNERS, NATURES, WORLDS
 from tests.references.studies import play
 
@@ -124,3 +126,15 @@ def test_results_are_in_the_order_of_the_experiments_file(tmp_path):
     assert groups == wanted
     assert list(dict.fromkeys(run.labels[1:] for run in all_runs(folder))) == wanted
     assert [key[1:] for key in load_study(folder).groups()] == wanted
+
+
+def test_a_run_of_the_default_of_version_0_2_is_no_seed_of_today_s(tmp_path):
+    """That version wrote its name, `standard`, and no `persistence`; its summary has that name too."""
+    learners = (LEARNERS["ProximalOMDPD.settling"](), LEARNERS["ProximalOMDPD.standard"]())
+    folder = play(Experiment((WORLDS["cyclic"](),), (NATURES["noisy"](),), learners, 6, 1), tmp_path / "both")
+    (old,) = (run.path for run in all_runs(folder) if run.labels[2] == "ProximalOMDPD.settling")
+    Forger(old).summary("learner", "ProximalOMDPD.standard")
+    text = (old / "spec.toml").read_text().split("\n", 1)[1]
+    (old / "spec.toml").write_bytes(sealed_toml(old.name, text.replace("settling", "standard")))
+    assert [each["learner"] for each in summaries(folder)] == ["ProximalOMDPD.settling", "ProximalOMDPD.standard"]
+    assert "persistence" not in text

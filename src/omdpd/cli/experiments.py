@@ -206,7 +206,9 @@ def plot(
 def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan: PlayOptions) -> None:
     """Play an experiment and print its table."""
     print_table(console, play_experiment(console, experiment, folder, plan))
-    console.print(f"{plan.drawn(folder)}numbers: {folder / 'summary.csv'}, summary.json", highlight=False)
+    console.print(
+        f"{plan.drawn(folder)}numbers: {folder / 'summary.csv'}, summary.json", highlight=False, soft_wrap=True
+    )
 
 
 def _play_shard(

@@ -88,7 +88,7 @@ def suite(
     print_table(console, records)
     for line in late_violations(records):
         console.print(line, highlight=False)
-    console.print(f"{plan.drawn(out)}numbers: {out / 'summary.csv'}", highlight=False)
+    console.print(f"{plan.drawn(out)}numbers: {out / 'summary.csv'}", highlight=False, soft_wrap=True)
 
 
 @plays()
@@ -146,7 +146,11 @@ def compare(
     drawn = None if not plan.figures else f"{title}: means and 95 % intervals"
     console.print(_differences(write_comparison(plain, against, out, drawn, shown), against))
     _show_limits(console, found.runs, out)
-    console.print(f"{plan.drawn(out)}tables and numbers: {out}; chosen settings: {out / 'table.md'}", highlight=False)
+    console.print(
+        f"{plan.drawn(out)}tables and numbers: {out}; chosen settings: {out / 'table.md'}",
+        highlight=False,
+        soft_wrap=True,
+    )
     if long:
         first = [record for record in records if record["world"] == runs[0].world.label]
         played = play_alone(console, longer_runs(found.runs, leaders(first)), out / "long", plan)

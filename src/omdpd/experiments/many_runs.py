@@ -119,7 +119,7 @@ def _run_all(specs: Sequence[RunSpec], folder: Path, delivery: Delivery, watch: 
                         if summary is None:
                             again.append((spec, None))
                             continue
-                        summaries[spec.id] = summary
+                        summaries[spec.id] = summary | spec.labels
                     finished.append(spec)
                 watch(finished)
             for spec, before in again:

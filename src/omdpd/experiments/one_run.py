@@ -156,9 +156,7 @@ def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> 
     result = scores(record.values(), end.totals, best)
     report = scene.learner.report(end.learner_state)
     return {
-        "learner": spec.learner.label,
-        "nature": spec.nature.label,
-        "world": spec.world.label,
+        **spec.labels,
         "seed": spec.seed,
         "episodes": spec.episodes,
         "horizon": scene.cmdp.shape[0],

@@ -45,6 +45,7 @@ from omdpd.experiments.spec import (
     Starts,
     WorldSpec,
     later_of,
+    named_as_now,
 )
 from omdpd.jit.cache import fingerprint
 from omdpd.learners import LEARNERS
@@ -269,7 +270,7 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def parts(self) -> tuple[tuple[Kind, dict[str, Any]], ...]:
         """World, nature and learner with their kinds."""
-        return ("worlds", self.world), ("natures", self.nature), ("learners", self.learner)
+        return ("worlds", self.world), ("natures", self.nature), ("learners", named_as_now(self.learner))
 
     def run(self, world: WorldSpec, nature: NatureSpec, learner: LearnerSpec) -> RunSpec:
         """The run with its parts as somebody knows them."""

@@ -57,6 +57,21 @@ Logged = int | msgspec.UnsetType
 Starts = Start | msgspec.UnsetType
 
 
+# What version 0.2 called the standard learner, and wrote without `persistence`, is the settling one today: its runs
+# keep their names, and go on.
+STANDARD, SETTLING = "ProximalOMDPD.standard", "ProximalOMDPD.settling"
+
+
+def named_as_now(learner: Mapping[str, Any]) -> dict[str, Any]:
+    """The learner of a stored run with today's name.
+
+    >>> named_as_now({"name": "ProximalOMDPD.standard", "z": 1.0})["name"]
+    'ProximalOMDPD.settling'
+    """
+    old = learner.get("name") == STANDARD and "persistence" not in learner
+    return {**learner, "name": SETTLING} if old else dict(learner)
+
+
 @dataclass(frozen=True)
 class Plugin:
     """A file of somebody's own code that was named on purpose: where it is, and which content is meant."""
@@ -192,7 +207,12 @@ class RunSpec(msgspec.Struct, frozen=True):
         """A name made of the spec's hash: the same spec has the same name everywhere."""
         same = msgspec.structs.replace(self, world=self.world.identity)
         text = msgspec.json.encode((FORMAT, same), order="deterministic")
-        return hashlib.sha256(text).hexdigest()[:20]
+        return hashlib.sha256(text.replace(f'"{SETTLING}"'.encode(), f'"{STANDARD}"'.encode())).hexdigest()[:20]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What its summary calls its parts."""
+        return {"learner": self.learner.label, "nature": self.nature.label, "world": self.world.label}
 
     @property
     def plugins(self) -> tuple[Plugin, ...]:

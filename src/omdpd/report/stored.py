@@ -272,6 +272,7 @@ class StoredRun:
             check_summary(self.path / "summary.json", summary, self.run)
             if manifest is None:
                 raise RecordError(f"{self.path / 'summary.json'} sums up a run without rows")
+            summary = summary if asked is None or asked.spec is None else summary | asked.spec.labels
         self.kept = Kept() if manifest is None else kept_of(file, manifest)
         self.episodes = 0 if manifest is None else manifest.episodes
         self.committed = None if manifest is None else file.stat().st_mtime
