@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the server is not tested: pip install uvicorn")
 
-from benchmarks.serving import Server, asked
+from benchmarks.http_clients import Server, asked
 from tests.test_snippets import ROOT, blocks
 
 pytestmark = pytest.mark.whole

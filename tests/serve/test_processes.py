@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="the server is not tested: pip install uvicorn")
 
-from benchmarks.serving import Server, asked, drive, episodes, kills, made, order, response
+from benchmarks.http_clients import Server, asked, drive, episodes, made, response
+from benchmarks.serving_faults import kills, order
 
 pytestmark = pytest.mark.whole
 
