@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 
 from omdpd import CMDP, InvalidInputError, Policy, ProximalOMDPD, load_problem, run, save_problem
 from omdpd.problem.laws import laws_of_entries
-from omdpd.solvers import chains
+from omdpd.solvers import chains, long_run
 
 
 def program(p, r, c, b, mu, discount):
@@ -121,11 +121,11 @@ def test_large_problems_are_solved_by_iterations_to_the_same_numbers(monkeypatch
             assert cmdp.solve().value == pytest.approx(wanted, abs=1e-9)
 
 
-def ring(n_states, seed=0, n_actions=3):
-    """Every step leads to five of the ten nearest states on either side."""
+def ring(n_states, seed=0, n_actions=3, reach=10):
+    """Every step leads to five of the nearest states on either side."""
     rng = np.random.default_rng(seed)
     row = np.repeat(np.arange(n_states * n_actions), 5)
-    following = (row // n_actions + rng.integers(-10, 11, len(row))) % n_states
+    following = (row // n_actions + rng.integers(-reach, reach + 1, len(row))) % n_states
     chances = rng.dirichlet(np.ones(5), n_states * n_actions).ravel()
     laws = laws_of_entries(row, following, chances, (1, n_states, n_actions))
     return laws, rng.random((n_states, n_actions)), rng.random((n_states, n_actions))
@@ -144,6 +144,62 @@ def test_chains_with_short_steps_are_reduced_to_the_same_numbers(monkeypatch, di
     visits = chains.visits_of(chain, mu, discount, None, place)
     assert visits == pytest.approx(np.linalg.solve(system.T, mu), rel=1e-9)
     assert visits.sum() * (1.0 - discount) == pytest.approx(1.0, abs=1e-13)  # what no factors keep at .999999
+
+
+def test_averages_of_chains_with_short_steps_are_reduced_to_the_same_numbers(monkeypatch):
+    laws, table, _ = ring(300)
+    rng = np.random.default_rng(1)
+    chain, mu = chains.chain_of(laws, rng.dirichlet(np.ones(3), 300)), rng.dirichlet(np.ones(300))
+    gain, bias = chains.gain_and_bias(chain, table[:, 0])
+    visits = chains.visits_of(chain, mu, 1.0, None, None)
+    monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
+    place = chains.places(chain)
+    found = chains.gain_and_bias(chain, table[:, 0], chains.UNKNOWN, place)
+    assert found[0] == pytest.approx(gain, rel=1e-12)
+    assert found[1] - found[1][0] == pytest.approx(bias - bias[0], rel=1e-9, abs=1e-9)
+    assert chains.visits_of(chain, mu, 1.0, None, place) == pytest.approx(visits, rel=1e-9)
+
+
+def test_two_halves_that_are_left_once_in_many_lives_of_the_universe_count_as_closed(monkeypatch):
+    """A walk of 600 places that runs to the nearer end earns 1 at the left one, where half of its runs are for good."""
+    monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
+    n, up = 600, np.where(np.arange(600) < 300, 0.1, 0.9)
+    chain = np.zeros((n, n))
+    chain[np.arange(n), np.maximum(np.arange(n) - 1, 0)] += 1.0 - up
+    chain[np.arange(n), np.minimum(np.arange(n) + 1, n - 1)] += up
+    chain, earned = csr_matrix(chain), (np.arange(n) < 300).astype(float)
+    place = chains.places(chain)
+    gain, bias = chains.gain_and_bias(chain, earned, chains.UNKNOWN, place)
+    assert gain[[0, 250, 350, 599]] == pytest.approx([1.0, 1.0, 0.0, 0.0], abs=1e-12)
+    assert chain @ bias - bias + earned == pytest.approx(gain, abs=1e-9)
+    visits = chains.visits_of(chain, np.full(n, 1.0 / n), 1.0, None, place)
+    assert visits[:300].sum() == pytest.approx(0.5, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rings_have_the_averages_of_their_programs(monkeypatch, seed):
+    """Also where parts of the ring lead nowhere else (seeds divisible by 3), or where some state lies off the ring."""
+    laws, r, c = ring(60 + 10 * seed, seed, reach=2 + seed % 3)
+    p, n = laws.expand()[0].copy(), len(r)
+    if seed % 3 == 0:
+        p[n // 2, :] = np.eye(n)[n // 2]
+    if seed % 3 == 1:
+        p[0, :] = np.eye(n)[1]
+        p[:, :, 1] += p[:, :, 0]
+        p[:, :, 0] = 0.0
+    mu = np.random.default_rng(seed).dirichlet(np.ones(n))
+    wanted = program(p, r, c[None], np.array([0.35]), mu, 1.0)
+    monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
+    monkeypatch.setattr(long_run, "MAX_FACTORISED", 1)
+    cmdp = built(p, r, c[None], np.array([0.35]), mu, 1.0)
+    found = cmdp.solve()
+    assert found.feasible == (wanted is not None)
+    if wanted is not None:
+        assert found.value == pytest.approx(wanted, abs=1e-7)
+        assert found.gap < 1e-8  # digits of the bound are lost where gains differ
+        assert found.evaluation.safe
+        each = found.pure_policies()
+        assert sum(pure.share * pure.evaluation.value for pure in each) == pytest.approx(found.value, abs=1e-9)
 
 
 def test_steps_that_lead_anywhere_are_not_reduced(monkeypatch):

@@ -13,7 +13,7 @@ import numpy as np
 from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
-from omdpd.solvers.chains import chain_of, gain_and_bias, values_in_the_long_run
+from omdpd.solvers.chains import UNKNOWN, chain_of, gain_and_bias, places, values_in_the_long_run
 from omdpd.solvers.compiled.listed import Codes, listed_values
 from omdpd.solvers.sweeps import lists_of
 
@@ -162,7 +162,8 @@ def _costs_after(solution: Solution, i: int) -> Floats:
         return cmdp.discount * costs
     policy = solution.policy.table[0]
     spent = (policy * cmdp.cost[i, 0]).sum(axis=1) * cmdp.cost_scale[i]
-    return gain_and_bias(chain_of(cmdp.laws.listed(), policy), spent)[1][None]
+    chain = chain_of(cmdp.laws.listed(), policy)
+    return gain_and_bias(chain, spent, UNKNOWN, places(chain))[1][None]
 
 
 def _costs_of_actions(cmdp: CMDP, i: int, h: int, s: int, after: Floats) -> Floats:

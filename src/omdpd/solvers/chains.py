@@ -4,8 +4,9 @@
     average      g = P g,   g + h = r + P h                  visits   q = P'q, a share of the steps in each closed class
 
 Systems are solved by sparse factors where there are few states, else by iterations, which laws that mix make few, and
-by factors where they do not end.  Discounted chains whose states can be put in a row so that steps are short are
-reduced (`compiled/reduction.py`).
+by factors where they do not end.  Large chains whose states can be put in a row so that steps are short are reduced
+(`compiled/reduction.py`), which no slow mixing makes longer.  Averages are then those of a chain that ends with a
+chance of 1e-18 at every step: states that are left less often than that count as never left.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ MAX_REFINEMENTS = 6
 ACCURATE, ENOUGH = 1e-14, 1e-13
 # Larger chains are reduced in at most so many multiplications.
 MAX_MULTIPLICATIONS = 2e9
+# The chance with which a chain of averages that is reduced ends at every step: below the rounding of what it earns.
+ENDS = 1e-18
 # Where each state stands in the row of a chain with short steps, (S,); None where there is no such row.
 Places = Integers | None
 
@@ -48,25 +51,25 @@ def places(p: csr_matrix) -> Places:
 
 
 class Reduced:
-    """The chain p, which goes on with chance `discount`, its states taken out one after the other by their places."""
+    """The chain p, which ends with chance `ends` at each step, its states taken out one by one by their places."""
 
-    def __init__(self, p: csr_matrix, discount: float, place: Integers) -> None:
+    def __init__(self, p: csr_matrix, ends: float, place: Integers) -> None:
         self.order = np.argsort(place)
         entries = coo_matrix(p[self.order][:, self.order])
         width = int(np.abs(entries.row - entries.col).max(initial=0))
         self.band = np.zeros((len(place), 2 * width + 1))
-        self.band[entries.row, width + entries.col - entries.row] = discount * entries.data
-        self.left = reduced(self.band, np.full(len(place), 1.0 - discount))
+        self.band[entries.row, width + entries.col - entries.row] = (1.0 - ends) * entries.data
+        self.left = reduced(self.band, np.full(len(place), ends))
 
     def values(self, earned: Floats) -> Floats:
-        """V = r + gamma P V."""
+        """V = r + (1 - ends) P V."""
         found = earned[self.order]
         gathered(self.band, found)
         put_back(self.band, self.left, found)
         return self._back(found)
 
     def visits(self, initial: Floats) -> Floats:
-        """q = mu + gamma P'q."""
+        """q = mu + (1 - ends) P'q."""
         found = initial[self.order]
         flow(self.band, self.left, found)
         return self._back(found)
@@ -80,7 +83,7 @@ class Reduced:
 def occupancy_in_the_long_run(laws: SparseLaws, policy: Floats, initial: Floats, discount: float) -> Floats:
     """How often each state and action is visited under a policy (S, A): discounted totals, or per step."""
     chain = chain_of(laws, policy)
-    visits = visits_of(chain, initial, discount, None, places(chain) if discount < 1.0 else None)
+    visits = visits_of(chain, initial, discount, None, places(chain))
     return visits[:, None] * policy
 
 
@@ -89,7 +92,7 @@ def values_in_the_long_run(laws: SparseLaws, policy: Floats, table: Floats, disc
     chain, earned = chain_of(laws, policy), (policy * table).sum(axis=1)
     if discount < 1.0:
         return discounted_values(chain, earned, discount, UNKNOWN, places(chain))
-    return gain_and_bias(chain, earned)[0]
+    return gain_and_bias(chain, earned, UNKNOWN, places(chain))[0]
 
 
 def chain_of(laws: SparseLaws, policy: Floats) -> csr_matrix:
@@ -104,14 +107,15 @@ def chain_of(laws: SparseLaws, policy: Floats) -> csr_matrix:
 def discounted_values(p: csr_matrix, earned: Floats, discount: float, near: Near, place: Places) -> Floats:
     """What a chain earns from every state on, (S,), discounted."""
     if place is not None:
-        return Reduced(p, discount, place).values(earned)
+        return Reduced(p, 1.0 - discount, place).values(earned)
     return _solved(p * discount, earned, near=near)
 
 
 def visits_of(p: csr_matrix, initial: Floats, discount: float, near: Floats | None, place: Places) -> Floats:
     """How often each state of a chain is visited, (S,): discounted totals, or the share of steps in the long run."""
-    if discount < 1.0 and place is not None:
-        return Reduced(p, discount, place).visits(initial)
+    if place is not None:
+        found = Reduced(p, 1.0 - discount if discount < 1.0 else ENDS, place).visits(initial)
+        return found if discount < 1.0 else found / found.sum()
     if discount < 1.0:
         return np.maximum(_solved((p * discount).T, initial, near=Near(near)), 0.0)
     classes, transient = closed_classes(p)
@@ -132,8 +136,13 @@ class Near(NamedTuple):
 UNKNOWN = Near()
 
 
-def gain_and_bias(p: csr_matrix, earned: Floats, near: Near = UNKNOWN) -> tuple[Floats, Floats]:
-    """g and h of a chain, (S,): h is zero at the first state of every closed class."""
+def gain_and_bias(p: csr_matrix, earned: Floats, near: Near = UNKNOWN, place: Places = None) -> tuple[Floats, Floats]:
+    """g and h of a chain, (S,): h is zero at the first state of every closed class, or at most zero if reduced."""
+    if place is not None:
+        chain, least = Reduced(p, ENDS, place), float(earned.min())
+        gain = least + ENDS * chain.values(earned - least)
+        bias = chain.values(earned - gain)
+        return gain, bias - bias.max()
     classes, transient = closed_classes(p)
     gain, bias = np.zeros(len(earned)), np.zeros(len(earned))
     for states in classes:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import dijkstra
 
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import SparseLaws
@@ -27,6 +28,7 @@ from omdpd.solvers.chains import (
     Near,
     Places,
     chain_of,
+    closed_classes,
     discounted_values,
     gain_and_bias,
     places,
@@ -34,11 +36,17 @@ from omdpd.solvers.chains import (
     visits_of,
 )
 from omdpd.solvers.columns import Bools, Mixture, Vertex
-from omdpd.solvers.compiled.listed import Codes
+from omdpd.solvers.compiled.listed import Codes, listed_climb
 from omdpd.solvers.packed import Packed, code_type
 
 # An action is better only by more than this, relative to the values: otherwise rounding would go on for ever.
-BETTER = 1e-12
+BETTER, BETTER_REDUCED = 1e-12, 1e-14
+# Gains that differ by less than this, relative to the largest, are alike.
+ALIKE = 1e-10
+# Values climb along the row of states and back until they rise by this share of their first rise, at most so often.
+LITTLE, MAX_CLIMBS = 0.1, 30
+# A share of less than this of what is played in a state is none: it moves nothing within a million million steps.
+NO_SHARE = 1e-12
 # Policies that are improved before the best one so far is given, with its bound: ten are many.
 MAX_IMPROVEMENTS = 200
 # Policies are first improved by values that are as exact as this, at most so many times.
@@ -60,6 +68,7 @@ class LongRunProblem:
     discount: float
     place: Integers | None = None
     last: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict)
 
     @property
     def never(self) -> Bools:
@@ -73,10 +82,16 @@ class LongRunProblem:
 
     def best(self, weights: Floats) -> tuple[Vertex, float]:
         """The deterministic policy that maximises w_0 r.q + sum_j w_j d_j.q, and a bound on the maximum."""
-        table = weights[0] * self.reward[0] + np.tensordot(weights[1:], self.tables[:, 0], axes=1)
-        actions, height = self._iterated(table)
-        totals = self._totals(actions)
-        return Vertex(actions, float(totals[0]), totals[1:]), height
+        asked = weights.tobytes()
+        if asked not in self.known:
+            table = weights[0] * self.reward[0] + np.tensordot(weights[1:], self.tables[:, 0], axes=1)
+            actions, height = self._iterated(table)
+            totals = self._totals(actions)
+            found = Vertex(actions, float(totals[0]), totals[1:]), height
+            if weights[0]:
+                return found
+            self.known[asked] = found
+        return self.known[asked]
 
     def codes(self, vertex: Vertex) -> Codes:
         """What a policy that was found plays, (1, S)."""
@@ -112,8 +127,10 @@ class LongRunProblem:
         visits = q[0].sum(axis=1)
         codes = self.codes(max(mixture.held, key=lambda each: each[0])[1])
         codes[0] = np.where(visits > 0.0, 2 * q[0].argmax(axis=1), codes[0])
-        places = np.flatnonzero((q[0] > 0.0).sum(axis=1) > 1)
-        packed = Packed(codes, places, q[0, places] / visits[places, None], visits[places], True)
+        played = np.where(q[0] > NO_SHARE * visits[:, None], q[0], 0.0)
+        places = np.flatnonzero((played > 0.0).sum(axis=1) > 1)
+        rows = played[places] / played[places].sum(axis=1, keepdims=True)
+        packed = Packed(codes, places, rows, visits[places], True)
         codes[0] |= ~reached_from(chain_of(self.laws, packed.table()[0]), self.initial)
         return packed
 
@@ -135,7 +152,7 @@ class LongRunProblem:
         if self.discount < 1.0:
             gain, value = np.zeros(len(actions)), discounted_values(p, earned, self.discount, near, self._places)
         else:
-            gain, value = gain_and_bias(p, earned, near)
+            gain, value = gain_and_bias(p, earned, near, self._places)
         self.last.update(actions=actions, value=value)
         return gain, value
 
@@ -149,12 +166,15 @@ class LongRunProblem:
 
     @cached_property
     def _places(self) -> Places:
-        """Of discounted totals: the places of states in a row where every action's steps are short."""
-        if self.discount == 1.0:
-            return None
+        """The places of states in a row where every action's steps are short."""
+        return places(self._any)
+
+    @cached_property
+    def _any(self) -> csr_matrix:
+        """From which state some action leads to which, (S, S)."""
         _, S, A = self.laws.shape
         own = csr_matrix((np.ones(S * A), np.arange(S * A), np.arange(S + 1) * A), shape=(S, S * A))
-        return places(csr_matrix(own @ self._matrix))
+        return csr_matrix(own @ self._matrix)
 
     def _iterated(self, table: Floats) -> tuple[Integers, float]:
         """Policy iteration from the last policy on, first with rough values; the bound is what values prove."""
@@ -164,10 +184,14 @@ class LongRunProblem:
         height, best, accuracy = np.inf, actions, ROUGH if S > MAX_FACTORISED and self._places is None else ACCURATE
         for improvement in range(MAX_IMPROVEMENTS):
             gain, value = self.values(actions, table, accuracy)
+            led = self._led(actions, gain)
+            if led is not None:
+                actions = led
+                continue
             after = table + self.discount * (p @ value).reshape(S, A)
             leads = (p @ gain).reshape(S, A)
             height, best = min(height, self._bound(gain, value, leads, after)), actions
-            better = BETTER if accuracy == ACCURATE else ROUGH
+            better = ROUGH if accuracy != ACCURATE else BETTER if self._places is None else BETTER_REDUCED
             size = better * max(1.0, float(np.abs(value).max()), float(np.abs(gain).max()))
             climbs = leads.max(axis=1) > gain + size
             allowed = leads >= leads.max(axis=1, keepdims=True) - size
@@ -177,8 +201,45 @@ class LongRunProblem:
                 break
             if not improves.any() or improvement > MAX_ROUGH:
                 accuracy = ACCURATE
+            if self._places is not None and np.ptp(gain) <= ALIKE * max(1.0, abs(float(gain[0]))):
+                masked = table + self.discount * (p @ self._climbed(table - gain[:, None], value)).reshape(S, A)
+                improves = masked.max(axis=1) > masked[every, actions] + size
             actions = np.where(improves, masked.argmax(axis=1), actions)
         return best, height
+
+    def _climbed(self, table: Floats, value: Floats) -> Floats:
+        """Values that are improved state by state, along the row and back: what is better far away comes to all."""
+        order, found, first = np.argsort(self._places), value.copy(), 0.0  # type: ignore[arg-type]  # there is a row
+        ways, laws = (order, order[::-1].copy()), (self.laws.pointers, self.laws.successors, self.laws.probabilities)
+        for _ in range(MAX_CLIMBS):
+            most = max(listed_climb(*laws, table, self.discount, way, found) for way in ways)
+            first = max(first, most)
+            if most <= LITTLE * first:
+                break
+        return found
+
+    @cached_property
+    def _communicating(self) -> list[np.ndarray]:
+        """Sets of states that no action leaves, and in which some policy leads from anywhere to anywhere."""
+        return closed_classes(self._any)[0] if self.discount == 1.0 else []
+
+    def _led(self, actions: Integers, gain: Floats) -> Integers | None:
+        """Actions that lead all states of such a set to where its gain is largest; None where gains are alike.
+
+        A policy with several closed classes, or one that all but never leaves a part of the set, would be improved at
+        the border between them alone, one step at a time.
+        """
+        behind = np.zeros(len(gain), bool)
+        for states in self._communicating:
+            top = float(gain[states].max())
+            behind[states] = gain[states] < top - ALIKE * max(1.0, abs(top))
+        if not behind.any():
+            return None
+        p, A = self._matrix, self.laws.shape[2]
+        steps = dijkstra(self._any.T, indices=np.flatnonzero(~behind), unweighted=True, min_only=True)
+        nearest = np.minimum.reduceat(steps[p.indices], p.indptr[:-1]).reshape(-1, A)
+        mean = np.where(nearest < steps[:, None], (p @ steps).reshape(-1, A), np.inf)
+        return np.where(behind, mean.argmin(axis=1), actions)
 
     def _bound(self, gain: Floats, value: Floats, leads: Floats, after: Floats) -> float:
         """What no policy exceeds, by the values of one: the program's dual, made feasible by what is missing most."""

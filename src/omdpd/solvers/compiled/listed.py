@@ -231,3 +231,25 @@ def listed_mixture(
             found += draws
         mass = following
     return found
+
+
+@checked_entry
+def listed_climb(
+    pointers: Integers, successors: Successors, probabilities: Floats, table: Floats, discount: float, order: Integers,
+    value: Floats,
+) -> float:  # fmt: skip
+    """Raise v(s) (S,) to max_a (r + gamma P v), in place and in this order of states; the largest rise.
+
+    `table` is (S, A).
+    """
+    A, most = table.shape[1], 0.0
+    for s in order:
+        best = value[s]
+        for a in range(A):
+            total = 0.0
+            for k in range(pointers[s * A + a], pointers[s * A + a + 1]):
+                total += probabilities[k] * value[successors[k]]
+            best = max(best, table[s, a] + discount * total)
+        most = max(most, best - value[s])
+        value[s] = best
+    return most
