@@ -1,4 +1,4 @@
-"""Make the pictures of docs/report.md: ``python -m tools.screenshots`` (with Chromium and Playwright, as its tests).
+"""Make the pictures of docs/report.md and docs/class.md: ``python -m tools.screenshots`` (Chromium and Playwright).
 
 A study of five learners under two natures, and a small one on a map, are played anew with `omdpd run` (a minute of
 processor time); the page, its darkness, a phone and a map are looked at in a browser; the ranking is what `omdpd plot`
@@ -177,6 +177,11 @@ def main() -> None:
         with Image.open(study / "figure.png") as ranking:
             save(ranking.convert("RGB"), "ranking.png")
         save(live(browser, folder), "watch.png")
+        omdpd("demo", folder / "demo.html")
+        page = browser.new_context(viewport={"width": 860, "height": 900}).new_page()
+        page.goto((folder / "demo.html").as_uri())
+        page.get_by_role("button", name="alternating").click()
+        save(shot(page, None, "dl"), "demo.png")
 
 
 if __name__ == "__main__":

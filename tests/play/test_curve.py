@@ -349,7 +349,7 @@ def test_a_long_curve_is_printed_around_the_budget_and_from_end_to_end():
     assert set(np.round(curve.budgets[place - 2 : place + 2], 4)) <= set(np.round(shown, 4))
     values = [curve.value(budget) for budget in shown]
     assert np.abs(np.diff(values)).max() < 0.2 * (values[-1] - values[0])
-    assert f"and {len(curve.budgets) - len(shown)} more breakpoints" in str(curve)
+    assert f"not printed: {len(curve.budgets) - len(shown)} breakpoints" in str(curve)
     line = next(line for line in curve.plot().lines if line.get_linestyle() == "--")
     assert line.get_xdata()[0] == 1.0
     assert cmdp.with_budget(None).curve().budget is None

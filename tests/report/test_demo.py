@@ -13,6 +13,9 @@ def page_file(tmp_path_factory):
     result = CliRunner().invoke(app, ["demo", "-o", str(file)])
     assert result.exit_code == 0, result.output
     assert "open it in a browser" in result.output
+    other = file.with_name("other.html")
+    assert CliRunner().invoke(app, ["demo", str(other)]).exit_code == 0
+    assert other.read_bytes() == file.read_bytes()
     return file
 
 
@@ -20,6 +23,16 @@ def test_the_page_is_one_file_that_asks_for_nothing(page_file):
     text = page_file.read_text()
     assert "src=" not in text
     assert "default-src 'none'" in text
+
+
+# Words of the first picture that lie over a bar, or are small.
+CLEAR = """() => [...document.querySelectorAll("#bars text")].filter(text => {
+  const a = text.getBoundingClientRect();
+  return a.height < 10.6 || [...document.querySelectorAll("#bars rect")].some(bar => {
+    const b = bar.getBoundingClientRect();
+    return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  });
+}).map(text => text.textContent)"""
 
 
 def numbers(page):
@@ -31,19 +44,28 @@ def test_presets_and_sliders_move_bars_and_sums(page_file, browser):
     tab = Tab(browser, viewport={"width": 390, "height": 800})
     page = tab.page
     page.goto(page_file.as_uri())
-    # Alternating, 40 days: twenty days of +5 and twenty of -5.
-    assert numbers(page) == ["100.0", "0.0", "20 of 40", "5.00"]
+    # It opens on nothing that solves a question: twenty days of +3 and twenty of -1.
+    assert numbers(page) == ["60.0", "40.0", "20 of 40", "3.00"]
+    assert "hide 33 %" in page.text_content("#said")
     assert page.locator("#bars rect").count() == 40
     assert page.locator("#sums polyline").count() == 2
+    # No number and no word of a picture lies over a bar, and none is smaller than 8 pt.
+    assert page.evaluate(CLEAR) == []
+    page.get_by_role("button", name="alternating").click()
+    assert numbers(page) == ["100.0", "0.0", "20 of 40", "5.00"]
+    assert page.text_content("#said") == "Weak violation is zero, although 20 days are over budget."
     page.get_by_role("button", name="at the budget").click()
     assert numbers(page) == ["0.0", "0.0", "0 of 40", "0.00"]
     page.get_by_role("button", name="one bad day in ten").click()
     assert numbers(page) == ["45.0", "0.0", "10 of 100", "4.50"]
     page.locator("input[name=good]").fill("0")
     assert numbers(page)[:2] == ["45.0", "45.0"]
-    page.get_by_role("button", name="a learner", exact=True).click()
-    strong = 3.0 * sum(1.0 / day for day in range(1, 201))
-    assert numbers(page)[0] == f"{strong:.1f}"
+    # Two learners that swing: both sums of the one that settles are below those of the other, weak ones at most 3.
+    page.get_by_role("button", name="a learner that settles").click()
+    strong = 3.0 * sum(day**-0.5 for day in range(2, 201, 2))
+    assert numbers(page)[:2] == [f"{strong:.1f}", "0.0"]
+    page.get_by_role("button", name="a learner that never settles").click()
+    assert numbers(page)[:2] == ["300.0", "0.0"]
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert not tab.faults
     assert tab.asked == [page_file.as_uri()]

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from omdpd import CMDP, ProximalOMDPD, Uniform, plot, run
+from omdpd import CMDP, Policy, ProximalOMDPD, Uniform, plot, run
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.episodes import UNSAFE
+from omdpd.report.figures import STYLES
 from omdpd.worlds import WORLDS
 
 
@@ -49,3 +51,45 @@ def test_the_budget_is_in_sight_and_its_words_stand_above_the_curves(tmp_path, b
     assert not [each for each in recwarn if "layout" in str(each.message)]
     assert next(text.get_text() for text in figure.axes[1].get_legend().get_texts()) == "Uniform"
     assert "Uniform" in repr(history)
+
+
+def test_seeds_of_one_label_are_one_mean_with_its_interval():
+    world = WORLDS["inventory"]()
+    seeds = [run(world, ProximalOMDPD.standard(), "noisy", 8, seed=seed, label="a") for seed in range(3)]
+    left, right = plot(seeds, by="episode").axes
+    mean, budget = left.get_lines()
+    assert np.allclose(mean.get_ydata(), np.mean([each.excess.max(axis=1) for each in seeds], axis=0), rtol=1e-12)
+    assert not np.any(budget.get_ydata())
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["a", "best safe policy"]
+    runs = plot(seeds, by="episode", spread="seeds").axes[1].get_lines()
+    assert [line.get_linewidth() for line in runs[:3]] == [0.5] * 3
+    assert np.array_equal(runs[2].get_ydata(), seeds[2].values)
+    with pytest.raises(InvalidInputError, match="different lengths"):
+        plot([*seeds, run(world, ProximalOMDPD.standard(), "noisy", 7, label="a")], by="episode")
+
+
+def test_the_budget_has_a_colour_that_no_curve_has():
+    assert UNSAFE not in {colour for colour, _, _ in STYLES}
+
+
+def test_a_policy_is_drawn_where_it_comes_on_its_map_or_by_state():
+    grid, stream = WORLDS["grid"](), WORLDS["streaming"]()
+    figure = plot(grid.solve().policy, world=grid)
+    assert figure.axes[0].get_title() == "step 0"
+    assert figure.get_suptitle().startswith("grid: earns 4.42394, costs 0.5 of 0.5")
+    for drawn in (plot(stream.solve().policy, world=stream), plot(stream.solve().policy)):
+        shown = [image.get_array() for axes in drawn.axes for image in axes.images]
+        assert np.isnan(np.ma.filled(shown[-1].astype(float), np.nan)).any()
+    everywhere = np.full(stream.shape, 1.0 / stream.shape[2])
+    assert not np.isnan(np.ma.filled(plot(Policy(everywhere)).axes[0].images[0].get_array(), np.nan)).any()
+
+
+def test_a_curve_is_drawn_into_a_file_from_both_doors(tmp_path):
+    curve = WORLDS["grid"]().curve()
+    for draw in (lambda file: curve.plot(file), lambda file: plot(curve, file)):
+        for kind in ("png", "svg", "pdf"):
+            draw(tmp_path / f"curve.{kind}")
+            assert (tmp_path / f"curve.{kind}").stat().st_size > 1000
+            (tmp_path / f"curve.{kind}").unlink()
+        with pytest.raises(InvalidInputError, match="should end in one of"):
+            draw(tmp_path / "curve.txt")

@@ -138,3 +138,14 @@ def test_a_terminal_shows_a_bar_that_is_gone_at_the_end_even_of_work_that_failed
     with pytest.raises(ZeroDivisionError):
         run(world(), Uniform(), n_episodes=3, metrics={"mine": fail}, seeds=2)
     assert "\x1b[?25l" not in capsys.readouterr().err.rpartition("\x1b[?25h")[2]  # no cursor stays hidden
+
+
+def test_a_notebook_without_widgets_shows_neither_a_bar_nor_a_warning(monkeypatch, capsys, recwarn):
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)  # as if it were not installed
+    monkeypatch.setattr(progress_bar.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(progress_bar, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress_bar, "REFRESH", 0.0)
+    run(world(), Uniform(), n_episodes=30, label="mine")
+    assert capsys.readouterr() == ("", "")
+    assert not [each for each in recwarn if "ipywidgets" in str(each.message)]

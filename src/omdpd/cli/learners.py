@@ -15,7 +15,9 @@ from omdpd.experiments.first_use import compile_all, compile_for, runs_of
 from omdpd.experiments.registry import Registry
 from omdpd.jit.cache import kernel_folder, where_kept
 from omdpd.jit.shipped import shipped_code
+from omdpd.learners import family_of
 from omdpd.learners.protocol import Card
+from omdpd.problem.arrays import InvalidInputError
 
 # Terminals narrower than this get the feedback under the name and the assumptions under the guarantee.
 WIDE = 130
@@ -27,7 +29,13 @@ MEANING = (
 )
 
 
-def learners(plugin: Plugins = None) -> None:
+def learners(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Only learners whose kind or line has these words: primal-dual, full, DOPE."),
+    ] = None,
+    plugin: Plugins = None,
+) -> None:
     """List the learners and what they guarantee.
 
     With the feedback they take, what they assume, and their source.
@@ -43,7 +51,11 @@ def learners(plugin: Plugins = None) -> None:
     registry = registry_of(plugin)
     for name in registry.complete("learners"):
         card: Card = registry.spec("learners", name).build().card
-        shown.add_row(*(_wide(name, card) if wide else _narrow(name, card)))
+        said = " ".join((family_of(name), card.summary, *_wide(name, card))).lower()
+        if all(word.lower() in said for word in words or ()):
+            shown.add_row(*(_wide(name, card) if wide else _narrow(name, card)))
+    if not shown.row_count:
+        raise InvalidInputError(f"no learner has the words {' '.join(words or ())}: omdpd list names all, by kind")
     console.print(shown)
     console.print(MEANING, highlight=False, soft_wrap=True)
 

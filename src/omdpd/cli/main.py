@@ -16,6 +16,7 @@ from omdpd.cli import experiments, lab, learners, plan, report, serve, worlds
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.cli.screen import Screen, guard_screen, plain_where_needed
 from omdpd.experiments.spec import Kind
+from omdpd.learners import FAMILIES, OTHERS, family_of
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.strangers import strangers_code
 
@@ -101,10 +102,17 @@ def list_(plugin: Plugins = None) -> None:
     """List learners, natures and worlds, one line each."""
     console, registry = Screen(), registry_of(plugin)
     for title, kind in TITLES.items():
-        shown = Table(title=title, title_justify="left", box=None, show_header=False)
-        for name, made in registry.types(kind):
-            shown.add_row(name, (made.__doc__ or "").split("\n")[0])
-        console.print(shown)
+        groups: dict[str, Table] = {}
+        types = list(registry.types(kind))
+        if kind == "learners":
+            types = sorted(types, key=lambda each: [*FAMILIES, OTHERS].index(family_of(each[0])))
+        for name, made in types:
+            group = f"{title}. {family_of(name)}" if kind == "learners" else title
+            if group not in groups:
+                groups[group] = Table(title=group, title_justify="left", box=None, show_header=False)
+            groups[group].add_row(name, (made.__doc__ or "").split("\n")[0])
+        for shown in groups.values():
+            console.print(shown)
 
 
 PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {

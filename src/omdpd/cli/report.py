@@ -40,14 +40,15 @@ def report(
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write.")] = Path("demo.html"),
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("demo.html"),
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="The same, as other commands take it.")] = None,
 ) -> None:
     """Write a page on strong and weak violation.
 
     It has sliders, presets and questions, opens from disk and makes no request.
     """
-    write_atomically(out, (FOLDER / "demo.html").read_bytes())
-    print(f"wrote {out}: open it in a browser")
+    write_atomically(out or file, (FOLDER / "demo.html").read_bytes())
+    print(f"wrote {out or file}: open it in a browser")
 
 
 def watch(

@@ -31,7 +31,7 @@ RANGES = ("reward_range", "cost_scale")
 LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=8)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Played:
     """Episodes of a fixed policy: reward (n,), costs (n, I) and length (n,) of each, in the environment's units."""
 
@@ -47,6 +47,8 @@ class Played:
             for c, b in zip(self.costs.T, self.budget, strict=True)
         ]
         return f"{len(self.rewards)} episodes: {', '.join(told)}"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, eq=False)

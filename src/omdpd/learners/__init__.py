@@ -109,6 +109,27 @@ FACTORIES = {
     "UOptRPGPD": "UOptRPGPD.practical",
 }
 
+# Kinds of learners, by class: how `omdpd list` groups them.
+FAMILIES = {
+    "This project's": ("ProximalOMDPD", "OMDPD"),
+    "Primal-dual: a price on every budget, moved by what was exceeded": (
+        "LinearPotential", "OptDual", "OptPrimalDual", "OptAug", "OptPessPrimalDual", "RegularizedPrimalDual",
+        "FlexDOME", "UOptRPGPD", "CPDPO", "PDBPS", "OPDOP", "TripleQ", "GhoshZhouShroff", "Germano", "UCPD",
+    ),
+    "Penalties: a weight that grows with every episode over budget": ("SinhaVaze", "LekeufackJordan", "RECOO"),
+    "Plans: a linear program under what is believed": (
+        "OptCMDP", "OptCMDPBonus", "CautiousLP", "PlanLP", "GreedyLP", "PosteriorSampling", "UCCFH", "ChenJainLuo",
+    ),
+    "Projections on a safe set": ("BVOPS", "WCOPS"),
+    "Safe while learning, from a safe policy or known costs": (
+        "SafeStart", "SOPS", "CVOPS", "OptPessLP", "DOPE", "DOPEPlus", "EpisodeSafe", "AlwaysSafe",
+    ),
+    "References that do not learn": ("Uniform", "Oracle", "Informed"),
+}  # fmt: skip
+
+# And of all that are not written here.
+OTHERS = "From plugins and packages"
+
 # Played beside learners to show what learning is worth: they learn nothing, or were told, and none of them wins.
 NON_LEARNERS = ("Informed", "Oracle", "Uniform")
 
@@ -142,3 +163,9 @@ class Named(Mapping[str, "Callable[..., Learner[Any]]"]):
 
 
 LEARNERS = Named()
+
+
+def family_of(name: str) -> str:
+    """The kind of a learner, by its name in `LEARNERS`; one of a plugin or package is of another."""
+    owner = name.partition(".")[0]
+    return next((family for family, owners in FAMILIES.items() if owner in owners), OTHERS)

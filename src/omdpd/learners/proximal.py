@@ -74,6 +74,8 @@ SPAN = "stochastic costs met on the way, values of small span, weights below the
 class ProximalOMDPD:
     """The practical form; build one with `standard` (the default), another preset, or `known_model`.
 
+    `memory` is how many revealed cost tables it plans with: 1 keeps the last one, or a larger multiple of it that came
+    before; 0 keeps the last one as it is.
     Beliefs are tables or a graph of what was visited: see `tables_or_graph`.  `layout` says which of the two in runs of
     earlier versions.
     """

@@ -85,7 +85,7 @@ class Curve:
         text = [f"{'budget of ' + self.constraint:>24}  {'best value':>14}  one more unit earns, from here on"]
         text += [f"{budget:>24}  {value:>14}  {price}" for budget, value, price in rows]
         more = len(self.budgets) - len(rows)
-        between = [f"... and {more} more breakpoints between these"] if more else []
+        between = [f"(not printed: {more} breakpoints between these; save() writes all)"] if more else []
         return [*text, *between, *self._now(), self._said()]
 
     def __str__(self) -> str:
@@ -112,10 +112,10 @@ class Curve:
         write_atomically(file, text.getvalue().encode())
         return file
 
-    def plot(self, axes: Axes | None = None) -> Any:
+    def plot(self, file: str | Path | None = None, axes: Axes | None = None) -> Any:
         """Draw the curve with the problem's budget, on `axes` or on a figure of its own, and return the axes.
 
-        ``curve.plot().figure.savefig("curve.png")`` keeps it.
+        With a file the figure is also written; its ending chooses the format, as Matplotlib knows it (png, svg, pdf).
         """
         if axes is None:
             try:
@@ -129,7 +129,20 @@ class Curve:
             axes.legend(frameon=False, loc="lower right")
         axes.set_xlabel(f"budget of {self.constraint}")
         axes.set_ylabel("best value")
+        if file is not None:
+            self._keep(axes.figure, Path(file))
         return axes
+
+    @staticmethod
+    def _keep(figure: Any, file: Path) -> None:
+        """Write a figure, whole or not at all."""
+        kind, known = file.suffix.lstrip(".").lower(), figure.canvas.get_supported_filetypes()
+        if kind not in known:
+            raise InvalidInputError(f"{file} should end in one of .{', .'.join(known)}")
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=kind, dpi=150)
+        make_folder(file.absolute().parent)
+        write_atomically(file, drawn.getvalue())
 
     def _points(self) -> list[tuple[float, float, float]]:
         return list(zip(self.budgets.tolist(), self.values.tolist(), [*self.prices.tolist(), 0.0], strict=True))
@@ -160,7 +173,7 @@ class Curve:
 
     def _said(self) -> str:
         if self.complete:
-            return "all breakpoints"
+            return f"the curve is exact: {len(self.budgets)} breakpoints, and a straight line from each to the next"
         return f"{len(self.budgets)} breakpoints, not all: between them the best value is at most {self.off:.3g} higher"
 
 

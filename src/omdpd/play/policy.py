@@ -181,16 +181,18 @@ class Policy:
         """What it earns and costs in a known problem, exactly and in the user's units."""
         if self.packed is not None and cmdp.discount is None and self.shape == cmdp.shape:
             return self._by_sweeps(cmdp, self.packed)
+        q = self.occupancy(cmdp)
+        value = natural_value(cmdp, expected(cmdp.reward, q))
+        return Evaluation(value, inner(cmdp.cost, q) * cmdp.cost_scale, cmdp.limits)
+
+    def occupancy(self, cmdp: CMDP) -> Floats:
+        """How likely every step, state and action of a known problem is under it, (H, S, A)."""
         table = table_of(self, cmdp.shape)
         if cmdp.mask is not None:
             cmdp.mask.refuse(table)
         if cmdp.discount is None:
-            q = occupancy_under(cmdp.laws, table, cmdp.initial)
-        else:
-            q = occupancy_in_the_long_run(cmdp.laws.listed(), table[0], cmdp.initial, cmdp.discount)[None]
-        costs = inner(cmdp.cost, q)
-        value = natural_value(cmdp, expected(cmdp.reward, q))
-        return Evaluation(value, costs * cmdp.cost_scale, cmdp.limits)
+            return occupancy_under(cmdp.laws, table, cmdp.initial)
+        return occupancy_in_the_long_run(cmdp.laws.listed(), table[0], cmdp.initial, cmdp.discount)[None]
 
     def _by_sweeps(self, cmdp: CMDP, packed: Packed) -> Evaluation:
         """What a packed policy earns and costs, in one sweep."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,7 +28,9 @@ def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Tell]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    if console.is_terminal or console.is_jupyter:
+    if console.is_jupyter and importlib.util.find_spec("ipywidgets") is None:
+        yield lambda done: None  # Rich would print a warning in place of a bar
+    elif console.is_terminal or console.is_jupyter:
         with _bar(console, title, total) as tell:
             yield tell
     else:

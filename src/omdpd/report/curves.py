@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from omdpd.report.results import budget_note
 from omdpd.report.statistics import Growth, half_width
 from omdpd.report.stored import StoredRun
 from omdpd.report.thinning import kept_places
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Points per curve: enough for a wide figure, few enough for a small file.
 POINTS = 300
@@ -55,6 +58,18 @@ class Band:
     def high(self) -> Floats:
         """The upper end of the 95 % interval."""
         return self.mean if self.half is None else self.mean + self.half
+
+    def middle(self, spread: str) -> Floats:
+        """The curve in the middle: the median where quantiles are around it, else the mean."""
+        return self.quantiles[1] if spread == "quantiles" else self.mean
+
+    def shade(self, axes: Axes, colour: str, spread: str) -> None:
+        """Draw what lies around it: the single runs, quantiles, or the interval of the mean."""
+        if spread == "seeds":
+            axes.plot(self.episodes, self.runs.T, color=colour, linewidth=0.5, alpha=0.5)
+            return
+        low, high = (self.quantiles[0], self.quantiles[2]) if spread == "quantiles" else (self.low, self.high)
+        axes.fill_between(self.episodes, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +125,20 @@ def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str
     return Curves(drawn(learner), drawn(nature), band(episodes, np.stack(violations)), mean, budget_note(group))
 
 
-def curves_of(label: str, nature: str, group: Sequence[History]) -> Curves:
-    """The curves of histories with one label and nature, seeds of one another."""
+def episodes_of(group: Sequence[History]) -> Floats:
+    """The episodes, counted from 1, of histories that are seeds of one another."""
     lengths = {len(h.rows) for h in group}
     if len(lengths) > 1:
-        raise InvalidInputError(f"the runs of {label!r} under {nature!r} have different lengths: {sorted(lengths)}")
-    episodes = np.arange(1.0, lengths.pop() + 1.0)
+        first = group[0]
+        raise InvalidInputError(
+            f"the runs of {first.label!r} under {first.nature!r} have different lengths: {sorted(lengths)}"
+        )
+    return np.arange(1.0, lengths.pop() + 1.0)
+
+
+def curves_of(label: str, nature: str, group: Sequence[History]) -> Curves:
+    """The curves of histories with one label and nature, seeds of one another."""
+    episodes = episodes_of(group)
     regrets = [h.regret for h in group if h.regret is not None]
     regret = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
     return Curves(label, nature, band(episodes, np.stack([h.violation for h in group])), regret)

@@ -17,14 +17,16 @@ import numpy as np
 from omdpd.experiments.spec import Experiment
 from omdpd.learners import NON_LEARNERS
 from omdpd.natures.independent import violation_floor
+from omdpd.play.curve import Curve
 from omdpd.play.history import History
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
+from omdpd.problem.cmdp import CMDP
 from omdpd.report.canvas import looking, new_figure, plain_ticks
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
 from omdpd.report.episodes import draw_episodes
 from omdpd.report.monitors import draw_monitor
-from omdpd.report.pictures import draw_policy
+from omdpd.report.pictures import draw_played, draw_policy
 from omdpd.report.results import seeds_text
 from omdpd.report.statistics import MIN_RUNS, power_of
 from omdpd.storage.atomic import write_atomically
@@ -165,14 +167,16 @@ def floors_of(experiment: Experiment) -> dict[str, float]:
 
 
 def plot(
-    histories: Sequence[History] | History | Policy | Monitor,
+    histories: Sequence[History] | History | Policy | Curve | Monitor,
     file: str | Path | None = None,
     title: str = "",
     spread: Spread = "interval",
     by: Literal["sum", "episode"] = "sum",
+    world: CMDP | None = None,
 ) -> Figure:
-    """Draw histories, a policy as a heat map, or a monitored run.
+    """Draw histories, a policy as a heat map, a trade-off curve, or a monitored run.
 
+    With a `world` a policy is drawn as it plays there: on its map, if it has one, and only where it comes.
     The figure is returned.  With a file it is also written; the file's ending chooses the format (png, svg, pdf).
     Histories are drawn as cumulative violation and regret.  With ``by="episode"`` they are drawn as what each episode
     cost beside its budget, and what it earned.
@@ -180,16 +184,28 @@ def plot(
     seeds on.  ``spread="seeds"`` draws every seed as a thin line, ``spread="quantiles"`` the median over seeds with the
     10 % and 90 % quantiles.
     """
-    if callable(getattr(histories, "plot", None)):
-        raise InvalidInputError(f"{type(histories).__name__} draws itself: call its own plot()")
-    if isinstance(histories, Policy | Monitor):
-        figure = draw_policy(histories) if isinstance(histories, Policy) else draw_monitor(histories)
+    if isinstance(histories, Policy | Curve | Monitor):
+        figure = _single(histories, world)
         if title:
             figure.suptitle(title)
+    elif callable(getattr(histories, "plot", None)):
+        raise InvalidInputError(f"{type(histories).__name__} draws itself: call its own plot()")
     else:
         figure = _histories([histories] if isinstance(histories, History) else histories, title, spread, by)
     if file is not None:
         write_figure(figure, Path(file))
+    return figure
+
+
+def _single(shown: Policy | Curve | Monitor, world: CMDP | None) -> Figure:
+    """What is no history, drawn."""
+    if isinstance(shown, Policy):
+        return draw_policy(shown) if world is None else draw_played(world, shown)
+    if isinstance(shown, Monitor):
+        return draw_monitor(shown)
+    with looking(LOOK):
+        figure = new_figure(5.0, 3.4)
+        shown.plot(axes=figure.add_subplot())
     return figure
 
 
@@ -199,12 +215,13 @@ def _histories(histories: Sequence[History], title: str, spread: Spread, by: str
         raise InvalidInputError("there is nothing to plot: the list of histories is empty")
     if by not in ("sum", "episode"):
         raise InvalidInputError(f"by is {by!r}, but must be 'sum' or 'episode'")
-    if by == "episode":
-        with looking(LOOK):
-            return draw_episodes(histories, [_style(i) for i in range(len(histories))], title)
+    spread_named(spread)
     groups: dict[tuple[str, str], list[History]] = {}
     for history in histories:
         groups.setdefault((history.label, history.nature), []).append(history)
+    if by == "episode":
+        with looking(LOOK):
+            return draw_episodes(list(groups.values()), [_style(i) for i in range(len(groups))], title, spread)
     drawn = [curves_of(label, nature, group) for (label, nature), group in groups.items()]
     return draw(drawn, title, None, spread)
 
@@ -215,14 +232,9 @@ def panel(
     """Mean lines, what is around them, and a sqrt(K) reference; zero is the best safe policy."""
     for place, (name, band) in enumerate(bands):
         colour, line, marker = style[name]
-        if spread == "seeds":
-            axes.plot(band.episodes, band.runs.T, color=colour, linewidth=0.5, alpha=0.5)
-        else:
-            low, high = (band.quantiles[0], band.quantiles[2]) if spread == "quantiles" else (band.low, band.high)
-            axes.fill_between(band.episodes, low, high, color=colour, alpha=0.15, linewidth=0)
-        middle = band.quantiles[1] if spread == "quantiles" else band.mean
+        band.shade(axes, colour, spread)
         axes.plot(
-            band.episodes, middle, color=colour, linestyle=line, marker=marker, label=name,
+            band.episodes, band.middle(spread), color=colour, linestyle=line, marker=marker, label=name,
             markevery=(place * 4 % 30, 30),
         )  # fmt: skip
     if bands:
@@ -238,7 +250,10 @@ def exponent_text(band: Band | None) -> str:
 
 
 def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], nature: str, floor: float | None) -> None:
-    """From the least violation down, with its 95 % interval, and regret in words; the first that learns is bold."""
+    """From the least violation down, with its 95 % interval, and regret in words.
+
+    The least violation of those that learn is bold, and that number alone: its regret may be anything.
+    """
     ranked = sorted(group, key=lambda c: float(c.violation.mean[-1]))
     first = next((place for place, c in enumerate(ranked) if c.learner not in NON_LEARNERS), None)
     for place, c in enumerate(ranked):
@@ -246,18 +261,16 @@ def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], na
         mean, low, high = (float(x[-1]) for x in (c.violation.mean, c.violation.low, c.violation.high))
         axes.plot([low, high], [place, place], color=colour, linewidth=1.4)
         axes.plot([mean], [place], color=colour, marker=marker, markersize=6)
-        weight = "bold" if place == first else "normal"
         regret = "-" if c.regret is None else _rounded(float(c.regret.mean[-1]))
-        _beside(axes, place, (_rounded(mean), exponent_text(c.violation), regret, exponent_text(c.regret)), weight)
+        cells = (_rounded(mean), exponent_text(c.violation), regret, exponent_text(c.regret))
+        _beside(axes, place, cells, bold=0 if place == first else None)
     grows = (
         "grows" * any(map(exponent_text, each)) for each in ([c.violation for c in group], [c.regret for c in group])
     )
-    _beside(axes, -0.75, ("violation", next(grows), "regret", next(grows)), "normal")
+    _beside(axes, -0.75, ("violation", next(grows), "regret", next(grows)))
     if floor is not None:
         axes.axvline(floor * float(ranked[0].violation.episodes[-1]), color="#000000", linestyle=(0, (4, 1)))
     axes.set_yticks(range(len(ranked)), [fill(c.learner, NAME_WIDTH) for c in ranked])
-    if first is not None:
-        axes.get_yticklabels()[first].set_fontweight("bold")
     axes.set_ylim(len(ranked) - 0.4, -1.0)
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_xlim(0.0, 1.2 * axes.get_xlim()[1])
@@ -268,12 +281,12 @@ def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], na
     axes.set_title(f"{nature}: violation after {int(ranked[0].violation.episodes[-1])} episodes{told}", loc="left")
 
 
-def _beside(axes: Axes, place: float, cells: Sequence[str], weight: str) -> None:
-    """Numbers in columns at the right of a line of the ranking."""
-    for x, text in zip(COLUMNS, cells, strict=True):
+def _beside(axes: Axes, place: float, cells: Sequence[str], bold: int | None = None) -> None:
+    """Numbers in columns at the right of a line of the ranking, one of them bold."""
+    for column, (x, text) in enumerate(zip(COLUMNS, cells, strict=True)):
         axes.annotate(
             text, (x, place), xycoords=("axes fraction", "data"), fontsize=8, va="center", ha="right",
-            fontweight=weight, annotation_clip=False,
+            fontweight="bold" if column == bold else "normal", annotation_clip=False,
         ).set_in_layout(False)  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.play.policy import Policy
+from omdpd.play.policy import Policy, table_of
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.canvas import looking, new_figure
@@ -62,23 +62,37 @@ def picture(cmdp: CMDP, state: int) -> npt.NDArray[np.uint8]:
 
 def draw_world(cmdp: CMDP, card: ProblemCard) -> Figure:
     """The optimal policy: where it is at every step and what it does, on the map or by state and step."""
+    best = "no policy meets every budget; shown: the least excess" if card.value is None else (
+        f"optimum {card.value:.4f}, without constraints {card.free_value:.4f}"
+    )  # fmt: skip
+    return _played(cmdp, card.plan.policy, card.plan.occupancy, best)
+
+
+def draw_played(cmdp: CMDP, policy: Policy) -> Figure:
+    """Any policy in a problem, in the same way."""
+    table = table_of(policy, cmdp.shape)
+    return _played(cmdp, table, policy.occupancy(cmdp), str(policy.evaluate(cmdp)))
+
+
+def _played(cmdp: CMDP, policy: Floats, occupancy: Floats, said: str) -> Figure:
     with looking({"font.size": 8, "svg.hashsalt": "omdpd"}):
-        figure = _maps(cmdp, card) if cmdp.labels.layout else _by_state(cmdp, card)
-        best = "no policy meets every budget; shown: the least excess" if card.value is None else (
-            f"optimum {card.value:.4f}, without constraints {card.free_value:.4f}"
-        )  # fmt: skip
-        figure.suptitle(f"{cmdp.name}: {best}", fontsize=10)
+        figure = (_maps if cmdp.labels.layout else _by_state)(cmdp, policy, occupancy)
+        figure.suptitle(f"{cmdp.name}: {said}" if cmdp.name else said, fontsize=10)
     return figure
 
 
 def draw_policy(policy: Policy) -> Figure:
-    """A policy as a heat map, states by steps: one panel per action, or the likeliest action where there are many."""
+    """A policy as a heat map, states by steps: one panel per action, or the likeliest action where there are many.
+
+    What it never reaches, where that is known, stays white.
+    """
     H, S, A = policy.shape
     names = policy.labels.actions or tuple(f"action {a}" for a in range(A))
-    panels = [(f"chance of: {names[a]}", policy.table[:, :, a].T) for a in range(A)]
+    blank = np.where(np.ones((H, S), bool) if policy.reached is None else policy.reached, 0.0, np.nan).T
+    panels = [(f"chance of: {names[a]}", policy.table[:, :, a].T + blank) for a in range(A)]
     limits: dict[str, float] = {"vmin": 0.0, "vmax": 1.0}
     if A > MAX_PANELS:
-        panels, limits = [("likeliest action", policy.table.argmax(axis=2).T.astype(np.float64))], {}
+        panels, limits = [("likeliest action", policy.table.argmax(axis=2).T + blank)], {}
     columns = min(len(panels), 3)
     rows = -(-len(panels) // columns)
     with looking({"font.size": 8, "svg.hashsalt": "omdpd"}):
@@ -120,10 +134,10 @@ def draw_cells(axes: Axes, cmdp: CMDP, policy: Floats, occupancy: Floats, step: 
         axes.set_yticks(range(S), cmdp.labels.states or [f"state {s}" for s in range(S)])
 
 
-def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
+def _by_state(cmdp: CMDP, policy: Floats, occupancy: Floats) -> Figure:
     """One panel for the occupancy (state by step), one per action for its probability."""
     _, S, A = cmdp.shape
-    mass = card.plan.occupancy.sum(axis=2)
+    mass = occupancy.sum(axis=2)
     n = A + 1
     columns = min(n, 3)
     rows = -(-n // columns)
@@ -132,7 +146,7 @@ def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
     grid = figure.subplots(rows, columns, squeeze=False)
     panels = [("share of episodes in the state", mass.T)]
     names = cmdp.labels.actions or tuple(f"action {a}" for a in range(A))
-    unseen = np.where(mass[..., None] > 1e-9, card.plan.policy, np.nan)
+    unseen = np.where(mass[..., None] > 1e-9, policy, np.nan)
     panels += [(f"chance of: {names[a]}", unseen[:, :, a].T) for a in range(A)]
     for axes, (title, values) in zip(grid.flat, panels, strict=False):
         image = axes.imshow(values, aspect="auto", cmap="viridis", vmin=0.0, vmax=1.0, origin="lower")
@@ -146,7 +160,7 @@ def _by_state(cmdp: CMDP, card: ProblemCard) -> Figure:
     return figure
 
 
-def _maps(cmdp: CMDP, card: ProblemCard) -> Figure:
+def _maps(cmdp: CMDP, policy: Floats, occupancy: Floats) -> Figure:
     """One map per step: shade for the chance to be in a cell, arrows for what is done there."""
     H = cmdp.shape[0]
     steps = np.unique(np.linspace(0, H - 1, min(H, MAX_PANELS)).round().astype(int))
@@ -157,10 +171,10 @@ def _maps(cmdp: CMDP, card: ProblemCard) -> Figure:
     figure = new_figure(*size)
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes, h in zip(grid.flat, steps, strict=False):
-        mass = card.plan.occupancy[h].sum(axis=1)
+        mass = occupancy[h].sum(axis=1)
         image = axes.imshow(mass.reshape(height, width), cmap="Blues", vmin=0.0, vmax=1.0)
         _marks(axes, cmdp.labels.layout)
-        _arrows(axes, cmdp, mass, card.plan.policy[h])
+        _arrows(axes, cmdp, mass, policy[h])
         axes.set(title=f"step {h}", xticks=[], yticks=[])
     for axes in list(grid.flat)[len(steps) :]:
         axes.set_axis_off()
@@ -178,7 +192,7 @@ def _marks(axes: Axes, layout: tuple[str, ...]) -> None:
                 continue
             colour = tuple(c / 255.0 for c in COLOURS.get(mark, COLOURS["F"]))
             axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=colour, linewidth=2.0))
-            axes.text(j - 0.42, i - 0.25, mark, fontsize=6, color="#444444")
+            axes.text(j - 0.42, i - 0.2, mark, fontsize=8, color="#444444")
 
 
 def _arrows(axes: Axes, cmdp: CMDP, mass: Floats, policy: Floats) -> None:
