@@ -91,7 +91,7 @@ def test_paired_differences_are_those_of_the_summaries_to_the_yardstick_that_was
 def test_the_leaders_are_played_at_other_numbers_of_episodes(compared):
     _, out, _ = compared
     grown = lines(out / "growth.csv")
-    assert {line["episodes"] for line in grown} == {"3", "12", "48", "120"}
+    assert {line["episodes"] for line in grown} == {"3", "12", "48", "400"}
 
 
 def test_the_same_comparison_again_runs_nothing(compared):

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from omdpd.experiments.executors import executor
-from omdpd.experiments.experiment import named_experiment
+from omdpd.experiments.experiment import named_experiment, world_named
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.learners.protocol import Learner
@@ -24,20 +24,39 @@ from omdpd.worlds.facts import LARGE
 
 # The learner that paired differences are taken to unless another one is named.
 YARDSTICK = "ProximalOMDPD.standard"
-# What is compared where nothing else is asked for: random worlds of two families with the natures that suit everybody
-# or the revealed costs, and three named worlds.
-PLACES = {
-    "random_dirichlet": ("noisy", "pool", "adaptive"),
-    "garnet": ("noisy", "pool"),
-    "streaming": ("noisy",),
-    "inventory": ("noisy",),
-    "job_queue": ("noisy",),
-}
-QUICK_PLACES = {"random_dirichlet": ("noisy", "pool")}
-# Beyond the first of the default worlds a third of the seeds is played, but no fewer than an interval needs.
-FEWER, MIN_SEEDS = 3, 4
+
+
+class Place(NamedTuple):
+    """A world of the default comparison with its settings, its natures, and its learners where not all play."""
+
+    world: str
+    natures: tuple[str, ...]
+    settings: tuple[str, ...] = ()
+    learners: tuple[str, ...] = ()
+
+
+# Made for a world that moves: where nothing does they could only lose.
+RESTARTED = ("OPDOP.restarted", "TripleQ.restarted")
+# What is compared where nothing else is asked for: families of random worlds with the natures that suit everybody or
+# the revealed costs, a world that moves for those made for it, and then worlds that are not random.
+RANDOM_PLACES = (
+    Place("random_dirichlet", ("noisy", "pool", "adaptive")),
+    Place("garnet", ("noisy", "pool")),
+    Place("correlated", ("noisy",)),
+    Place("random_dirichlet", ("noisy",), ("n_states=10",)),
+    Place(
+        "random_dirichlet",
+        ("moving",),
+        learners=(*RESTARTED, "OPDOP", "TripleQ", "BVOPS", "WCOPS", "OptCMDP", YARDSTICK, "Uniform"),
+    ),
+)
+NAMED_PLACES = tuple(Place(name, ("noisy",)) for name in ("chain", "gathering", "streaming", "inventory", "job_queue"))
+PLACES = (*RANDOM_PLACES, *NAMED_PLACES)
+QUICK_PLACES = (Place("random_dirichlet", ("noisy", "pool")),)
+# On worlds that are not drawn, half of the seeds are played.
+FEWER = 2
 # The leaders are played on so many seeds for these multiples of the episodes.
-LONG_SEEDS, LONG = 3, (0.25, 4.0, 10.0)
+LONG_SEEDS, LONG = 3, (0.25, 4.0, 100.0 / 3.0)
 
 
 class Defaults(NamedTuple):
@@ -76,15 +95,17 @@ def comparison_grids(
 ) -> list[Experiment]:
     """A comparison of what was asked for, or of the default places."""
     if worlds or natures:
-        grid = worlds or list(PLACES), natures or ["noisy", "pool", "adaptive"]
+        grid = worlds or list(dict.fromkeys(each.world for each in PLACES)), natures or PLACES[0].natures
         return [named_experiment(registry, *grid, learners, episodes, seeds)]
-    places = QUICK_PLACES if quick else PLACES
-    # The first world is what is tested; the others show whether it is alike elsewhere.
-    fewer = max(seeds // FEWER, min(seeds, MIN_SEEDS))
-    return [
-        named_experiment(registry, [world], found, learners, episodes, fewer if i else seeds)
-        for i, (world, found) in enumerate(places.items())
-    ]
+    everybody, grids = learners or registry.complete("learners"), []
+    for place in QUICK_PLACES if quick else PLACES:
+        names = [each for each in everybody if (each in place.learners if place.learners else each not in RESTARTED)]
+        if names:
+            n_seeds = seeds if place not in NAMED_PLACES else -(-seeds // FEWER)
+            grid = named_experiment(registry, [place.world], place.natures, names, episodes, n_seeds)
+            world = world_named(registry, place.world, place.settings)
+            grids.append(msgspec.structs.replace(grid, worlds=(world,)))
+    return grids
 
 
 def yardstick(runs: Sequence[RunSpec], against: str | None) -> str:

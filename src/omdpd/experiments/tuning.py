@@ -1,11 +1,13 @@
 """Fair tuning: one procedure and the same number of tries for every learner, ours included.
 
 A learner says which settings may be tuned, at most one for each role (`learners/factors.py`).  A try multiplies them.
-The first is the learner as it comes; two thirds are points of one Halton sequence in the logarithms of the multiples,
-the same for everybody; the last third are points of it in a third of the ranges, around the best so far.  All are
-played for as many episodes as the comparison has, on training instances that it does not use:
+The first is the learner as it comes; half are points of one Halton sequence in the logarithms of the multiples, the
+same for everybody; a quarter are points of it in a third of the ranges, around the best so far, and the last quarter in
+a sixth of them, around the best of all those.  All are played for as many episodes as the comparison has, on training
+instances that it does not use:
 
-    every try on 3 instances,   the best third on 3 more,   the best third of those on 6 more,   the best is taken
+    the first half on 1 instance,   their best third on 2 more,   both quarters on the same 3,
+    the best third of all that played those on 3 more,   the best third of these on 6 more,   the best is taken
 
 What is best depends on what a method promises.  Those of `STRICT` promise no violation, or one that does not grow:
 theirs is positive regret, with `PENALTY` for every unit by which the mean of strong violation passes `ALLOWED` per
@@ -19,7 +21,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,25 +31,43 @@ from omdpd.experiments.one_run import scene_of
 from omdpd.experiments.spec import Experiment, LearnerSpec, NatureSpec, RunSpec, WorldSpec
 from omdpd.learners.factors import Factor, Role, factors_of
 from omdpd.learners.settings import settings_of
+from omdpd.natures.protocol import changes_of
 from omdpd.problem.arrays import InvalidInputError
 
-N_TRIES = 27
+N_TRIES = 36
 TRAINING_SEEDS = tuple(range(900_000, 900_012))
-# The instances of the stages: of the first tries, of those near the best, of the best third, of the best third of it.
-STAGES, BEST_SHARE = (slice(0, 3), slice(0, 3), slice(3, 6), slice(6, 12)), 3
+BEST_SHARE = 3
+
+
+class Stage(NamedTuple):
+    """The training instances of a stage, and who plays them: new tries near the best, or the best of the tries.
+
+    `near` is the share of the ranges, around the best, that new tries are drawn from; None where none is drawn.
+    """
+
+    instances: slice
+    near: float | None = None
+
+
+STAGES = (
+    Stage(slice(0, 1)), Stage(slice(1, 3)), Stage(slice(0, 3), 1 / 3), Stage(slice(0, 3), 1 / 6), Stage(slice(3, 6)),
+    Stage(slice(6, 12)),
+)  # fmt: skip
 # Methods that promise no violation, or one that does not grow with K; and what is allowed to them in every episode.
 STRICT = (
     "AlwaysSafe", "CVOPS", "DOPE", "DOPEPlus", "EpisodeSafe", "FlexDOME", "OptPessLP", "OptPessPrimalDual", "SOPS",
     "SafeStart",
 )  # fmt: skip
 ALLOWED, PENALTY = 0.025, 10.0
+# Presets that are what somebody published, or a core without constraints, for reference: nobody tunes them.
+AS_THEY_COME = ("published", "theory", "unconstrained")
 # The least and the largest multiple of a setting, by its role.  Widths reach far down, since the defaults that all
 # learners share are wide for those that use them as a bonus; a step may be far off either way.
 RANGES: dict[Role, tuple[float, float]] = {
     "reward width": (1 / 8, 2.0),
     "transition width": (1 / 64, 2.0),
-    "cost pessimism": (1 / 4, 4.0),
-    "step": (1 / 10, 30.0),
+    "cost pessimism": (1 / 4, 8.0),
+    "step": (1 / 10, 100.0),
     "kernel pessimism": (1 / 64, 4.0),
     "exploration": (1 / 100, 4.0),
 }
@@ -117,20 +137,22 @@ class Race:
     """The tries of one learner at one place, of which fewer go on after every stage."""
 
     def __init__(self, run: RunSpec, n_tries: int) -> None:
-        self.run, self.near = run, n_tries // 3
-        first = tries(run.learner, n_tries - self.near)
+        self.run, self.near = run, n_tries // 4
+        first = tries(run.learner, n_tries - 2 * self.near)
         self.records: dict[LearnerSpec, list[Mapping[str, Any]]] = {each: [] for each in first if self._plays(each)}
         self.left = list(self.records) if len(first) > 1 else []
 
-    def wanted(self, stage: int) -> list[RunSpec]:
+    def wanted(self, number: int) -> list[RunSpec]:
         """The runs of a stage; a try that the learner refuses is none."""
-        if stage == 1 and self.left:
-            found = tries(self.trials()[0].learner, 1 + self.near, near=True)
+        stage = STAGES[number]
+        if stage.near is not None:
+            found = [each for best in self.trials()[:1] for each in tries(best.learner, 1 + self.near, stage.near)]
             self.left = [each for each in found if each not in self.records and self._plays(each)]
-        elif stage > 1:
-            kept = [trial.learner for trial in self.trials() if len(self.records[trial.learner]) == STAGES[stage].start]
+        elif number:
+            begun = [trial.learner for trial in self.trials()]
+            kept = [each for each in begun if len(self.records[each]) == stage.instances.start]
             self.left = kept[: -(-len(kept) // BEST_SHARE)]
-        seeds = TRAINING_SEEDS[STAGES[stage]]
+        seeds = TRAINING_SEEDS[stage.instances]
         return [msgspec.structs.replace(self.run, learner=each, seed=seed) for each in self.left for seed in seeds]
 
     def trials(self) -> list[Trial]:
@@ -145,7 +167,7 @@ class Race:
 
 
 def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
-    """Tune every learner once for each kind of feedback, on the first place of that kind that it plays."""
+    """Tune every learner once for each kind of place, on the first of that kind that it plays."""
     kinds = _kinds(runs)
     first: dict[tuple[LearnerSpec, str], RunSpec] = {}
     for run, kind in zip(runs, kinds, strict=True):
@@ -176,33 +198,34 @@ def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
 
 
 def _kinds(runs: Sequence[RunSpec]) -> list[str]:
-    """How costs reach a learner in every run, asked once for each world and nature: choices are made for each kind."""
+    """How costs reach a learner in every run, and what else moves: choices are made for each kind."""
     known: dict[tuple[WorldSpec, NatureSpec], str] = {}
     for run in runs:
         if (run.world, run.nature) not in known:
-            known[run.world, run.nature] = scene_of(run).nature.feedback
+            nature = scene_of(run).nature
+            known[run.world, run.nature] = " ".join([nature.feedback, *changes_of(nature)])
     return [known[run.world, run.nature] for run in runs]
 
 
-def halton(i: int, near: bool = False) -> dict[Role, float]:
-    """The multiples of the i-th point of the sequence, by role: in their ranges, or in a third of these around one.
+def halton(i: int, near: float | None = None) -> dict[Role, float]:
+    """The multiples of the i-th point of the sequence, by role: in their ranges, or in a share of these around one.
 
-    >>> [round(halton(i)["step"], 2) for i in (1, 2)], round(halton(1, near=True)["step"], 2)
-    ([0.23, 0.51], 0.51)
+    >>> [round(halton(i)["step"], 2) for i in (1, 2)], round(halton(1, near=1 / 3)["step"], 2)
+    ([0.27, 0.72], 0.44)
     """
     found: dict[Role, float] = {}
     for (role, (low, high)), base in zip(RANGES.items(), BASES, strict=True):
         share = _radical_inverse(i, base)
-        found[role] = float((high / low) ** ((share - 0.5) / 3.0) if near else low * (high / low) ** share)
+        found[role] = float(low * (high / low) ** share if near is None else (high / low) ** (near * (share - 0.5)))
     return found
 
 
-def tries(learner: LearnerSpec, n: int = N_TRIES, near: bool = False) -> list[LearnerSpec]:
+def tries(learner: LearnerSpec, n: int = N_TRIES, near: float | None = None) -> list[LearnerSpec]:
     """The learner as it comes and n - 1 others; one alone where nothing may be tuned.
 
     >>> from omdpd.experiments.registry import Registry
     >>> [spec.kappa for spec in tries(Registry.installed().spec("learners", "ProximalOMDPD.cautious"), 4)]
-    [0.02, 0.00871, 0.0152, 0.0264]
+    [0.02, 0.01, 0.02, 0.04]
     """
     factors = factors_for(learner)
     found, i = {learner: None}, 1
@@ -216,6 +239,8 @@ def tries(learner: LearnerSpec, n: int = N_TRIES, near: bool = False) -> list[Le
 
 def factors_for(learner: LearnerSpec) -> tuple[Factor, ...]:
     """What may be tuned of a learner."""
+    if learner.name.partition(".")[2] in AS_THEY_COME:
+        return ()
     settings = {name: each.default for name, each in settings_of(type(learner).factory).items()}
     return factors_of(learner.build(), settings)
 

@@ -2,7 +2,8 @@
 
 difference   mean over seeds of theirs - the yardstick's; a bias-corrected and accelerated (BCa) bootstrap interval,
 and the p value of the test that flips signs (exact while there are few seeds), corrected by Holm
-rank         a learner's place by a number, redrawn over seeds: its mean, a 95 % interval, how often it is first
+rank         a learner's place by a number on every seed: the median, the quartiles, how often it is first
+order        Spearman's correlation between the orders of the means of two halves of the seeds, over many halvings
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
 
@@ -36,6 +37,10 @@ CRITERION = "positive regret + violation"
 N_DRAWS = 2000
 # All flips of signs of up to 14 pairs are counted, of more so many are drawn: with fewer, p would not get below 1e-3.
 N_FLIPS = 2**14
+# An order is claimed of learners of whom two halves of the seeds say the same to this degree, over so many halvings.
+AGREED, N_HALVINGS = 0.8, 200
+# Beside all learners of a place, so many of the best are looked at alone: those at the end are easily told apart.
+LEADING = 10
 # Fewer pairs have neither an interval nor a test.
 MIN_PAIRS = 3
 
@@ -65,7 +70,7 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class Rank:
-    """A learner's place among the learners of one world and nature (1 is best), over redrawn seeds."""
+    """A learner's place among the learners of one world and nature (1 is best): median and quartiles over seeds."""
 
     world: str
     nature: str
@@ -79,8 +84,26 @@ class Rank:
     first: float
 
     def __repr__(self) -> str:
-        place = f"place {self.rank:.1f} (95 % {self.low:.0f} to {self.high:.0f}, first in {100 * self.first:.0f} %)"
+        place = f"place {self.rank:g} ({self.low:g} to {self.high:g}, first in {100 * self.first:.0f} %)"
         return f"{self.learner} on {self.world}, {self.nature}: {self.metric} {self.value:.4g}, {place}, {self.n} seeds"
+
+
+@dataclass(frozen=True, repr=False)
+class Order:
+    """How far two halves of the seeds agree about the order of some learners of a place, and whether it is claimed."""
+
+    world: str
+    nature: str
+    among: str
+    learners: int
+    seeds: int
+    spearman: float
+    claimed: bool
+
+    def __repr__(self) -> str:
+        verdict = "an order is claimed" if self.claimed else "no order is claimed"
+        what = f"{self.world}, {self.nature}: {self.among} {self.learners} learners"
+        return f"{what}: Spearman {self.spearman:.2f} between halves of {self.seeds} seeds: {verdict}"
 
 
 class Lines(list[T]):
@@ -171,14 +194,43 @@ def differences(records: Sequence[Mapping[str, Any]], against: str) -> list[Diff
 
 
 def ranks(records: Sequence[Mapping[str, Any]]) -> list[Rank]:
-    """Places by positive regret plus violation among the learners that played the same seeds, best first."""
+    """Places by positive regret plus violation among the learners that played the same seeds, the least mean first."""
     found = []
-    for place, learners in _by_place(records).items():
-        losses = [{record["seed"]: _loss(record) for record in group} for group in learners.values()]
-        seeds = sorted(set.intersection(*map(set, losses)))
-        if seeds:
-            found += _ranked(place, list(learners), np.array([[loss[seed] for seed in seeds] for loss in losses]))
+    for place, names, table in _losses(records):
+        places = 1 + (table[:, None, :] > table[None, :, :]).sum(axis=1)  # (learners, seeds)
+        low, middle, high = np.percentile(places, [25, 50, 75], axis=1)
+        first = (places == 1).mean(axis=1)
+        found += [
+            Rank(*place, names[i], CRITERION, table.shape[1], float(table[i].mean()), float(middle[i]), float(low[i]),
+                 float(high[i]), float(first[i]))
+            for i in range(len(names))
+        ]  # fmt: skip
     return found
+
+
+def orders(records: Sequence[Mapping[str, Any]]) -> list[Order]:
+    """How far halves of the seeds agree about all learners of a place, and about the best of them alone."""
+    found = []
+    for place, names, table in _losses(records):
+        kept = table[[name.partition("(")[0] not in NON_LEARNERS for name in names]]
+        for among, part in (("all", kept), ("the first", kept[:LEADING])):
+            if min(part.shape) >= MIN_PAIRS and (among == "all" or len(part) < len(kept)):
+                agreed = _agreement(part)
+                found.append(Order(*place, among, *part.shape, agreed, agreed >= AGREED))
+    return found
+
+
+def _agreement(table: Floats) -> float:
+    """The mean over halvings of Spearman's correlation between means (learners, seeds) over one half and the other."""
+    from scipy.stats import rankdata
+
+    rng, n, found = np.random.default_rng(0), table.shape[1], []
+    for _ in range(N_HALVINGS):
+        seeds = rng.permutation(n)
+        halves = [rankdata(table[:, part].mean(axis=1)) for part in (seeds[: n // 2], seeds[n // 2 : 2 * (n // 2)])]
+        if all(np.ptp(each) for each in halves):
+            found.append(float(np.corrcoef(*halves)[0, 1]))
+    return float(np.mean(found)) if found else 0.0
 
 
 def leaders(records: Sequence[Mapping[str, Any]], n: int = 3) -> dict[str, list[str]]:
@@ -288,19 +340,15 @@ def _family(
     return found
 
 
-def _ranked(place: tuple[str, str], names: Sequence[str], table: Floats) -> list[Rank]:
-    """Ranks of the mean losses (learners, seeds), over redrawn seeds."""
-    n = table.shape[1]
-    picks = np.random.default_rng(0).integers(n, size=(N_DRAWS, n))
-    means = table[:, picks].mean(axis=-1)  # (learners, draws)
-    places = 1 + (means[:, None, :] > means[None, :, :]).sum(axis=1)
-    low, high = np.percentile(places, [2.5, 97.5], axis=1)
-    own = table.mean(axis=1)
-    return [
-        Rank(*place, names[i], CRITERION, n, float(own[i]), float(places[i].mean()), float(low[i]), float(high[i]),
-             float((places[i] == 1).mean()))
-        for i in np.argsort(own, kind="stable")
-    ]  # fmt: skip
+def _losses(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[tuple[str, str], list[str], Floats]]:
+    """By place, the learners and what each lost on the seeds that all of them played: the least mean first."""
+    for place, learners in _by_place(records).items():
+        losses = [{record["seed"]: _loss(record) for record in group} for group in learners.values()]
+        seeds = sorted(set.intersection(*map(set, losses)))
+        if seeds:
+            table = np.array([[loss[seed] for seed in seeds] for loss in losses])
+            order = np.argsort(table.mean(axis=1), kind="stable")
+            yield place, [list(learners)[i] for i in order], table[order]
 
 
 def _loss(record: Mapping[str, Any]) -> float:
