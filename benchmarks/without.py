@@ -118,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", help="FIRST:COUNT, e.g. 13000:20")
     parser.add_argument("natures", nargs="*", choices=[*NATURE_NAMES, []], default=["noisy", "pool"])
-    parser.add_argument("--dials", action="store_true", help="only what is an argument, not what is compiled anew")
+    parser.add_argument("--only", nargs="*", choices=[*DIALS, *CHANGED], help="these lines, and the first")
     parser.add_argument("--fresh", action="store_true", help="play again what was played")
     parser.add_argument("--changed", choices=list(CHANGED), help="play the runs of this changed rule, and stop")
     options = parser.parse_args()
@@ -128,7 +128,7 @@ def main() -> None:
         CHANGED[options.changed]()
         play(options.changed, options.natures, seeds)
         return
-    names = [*DIALS, *(() if options.dials else CHANGED)]
+    names = [name for name in (*DIALS, *CHANGED) if options.only is None or name in (BASE, *options.only)]
     if options.fresh:
         for name, nature, seed in product(names, options.natures, seeds):
             Job(name, nature, seed).file.unlink(missing_ok=True)
