@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -95,11 +96,11 @@ def play_changed(name: str, words: list[str]) -> None:
     subprocess.run([sys.executable, "-m", "benchmarks.without", *words, "--changed", name], env=environment, check=True)
 
 
-def table(natures: list[str], seeds: range) -> list[tuple[str, ...]]:
+def table(names: list[str], natures: list[str], seeds: range) -> list[tuple[str, ...]]:
     """One line per change, after a head; the first has means."""
     head = ["change", *(f"{what}, `{nature}`" for nature in natures for what in ("regret", "violation", "stuck"))]
     lines: list[tuple[str, ...]] = [tuple(head)]
-    for name in (*DIALS, *CHANGED):
+    for name in names:
         cells = [name]
         for nature in natures:
             found, base = ([played(Job(who, nature, seed)) for seed in seeds] for who in (name, BASE))
@@ -117,6 +118,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", help="FIRST:COUNT, e.g. 13000:20")
     parser.add_argument("natures", nargs="*", choices=[*NATURE_NAMES, []], default=["noisy", "pool"])
+    parser.add_argument("--only", nargs="*", choices=[*DIALS, *CHANGED], help="these lines, and the first")
+    parser.add_argument("--fresh", action="store_true", help="play again what was played")
     parser.add_argument("--changed", choices=list(CHANGED), help="play the runs of this changed rule, and stop")
     options = parser.parse_args()
     start, count = (int(part) for part in options.seeds.split(":"))
@@ -125,11 +128,16 @@ def main() -> None:
         CHANGED[options.changed]()
         play(options.changed, options.natures, seeds)
         return
-    for name in DIALS:
-        play(name, options.natures, seeds)
-    for name in CHANGED:
-        play_changed(name, words)
-    print_markdown(table(options.natures, seeds))
+    names = [name for name in (*DIALS, *CHANGED) if options.only is None or name in (BASE, *options.only)]
+    if options.fresh:
+        for name, nature, seed in product(names, options.natures, seeds):
+            Job(name, nature, seed).file.unlink(missing_ok=True)
+    for name in names:
+        if name in DIALS:
+            play(name, options.natures, seeds)
+        else:
+            play_changed(name, words)
+    print_markdown(table(names, options.natures, seeds))
 
 
 if __name__ == "__main__":

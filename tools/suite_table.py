@@ -4,6 +4,7 @@
     FOLDER counts       how often each preset keeps the suite's bars, and how often it does better than `cautious`
     FOLDER late PRESET  where this preset's violation still grows fast or is still large at the end
     FOLDER growth       how violation grows in every world and nature
+    FOLDER beside ONE OTHER [WORLD,NATURE ...]   where one preset has more of both sums than another, and these places
 
 A cell of the first has regret / violation; the exponent of violation and its mean in the last tenth as a share of H.
 Numbers that miss a bar are bold in all of them.
@@ -21,11 +22,14 @@ import numpy as np
 from omdpd.report.results import grouped, growth_of, mean_of, summaries
 from tools.tables import markdown, number, pair
 
-ORDER = tuple(f"ProximalOMDPD.{preset}" for preset in ("standard", "cautious", "balanced", "optimistic"))
+PRESETS = ("standard", "settling", "cautious", "balanced", "optimistic")
+ORDER = tuple(f"ProximalOMDPD.{preset}" for preset in PRESETS)
 # Whom the others are counted against.
 YARDSTICK = "ProximalOMDPD.cautious"
 # The bars: an exponent from here on, unless the last tenth violates by less than this share of H; and that share alone.
 MAX_EXPONENT, TINY, MAX_SHARE = 0.75, 0.001, 0.02
+# A preset is worse than another where its regret and its violation are more by this share of the other's.
+WORSE = 0.1
 
 Run = Mapping[str, Any]
 Groups = dict[tuple[str, ...], list[Run]]
@@ -139,6 +143,23 @@ def late_of(runs: Sequence[Run], preset: str) -> str:
     return growth(dict(sorted(chosen, key=lambda pair: -late(pair[1]).share))) + f"\n\n{line}"
 
 
+def beside(runs: Sequence[Run], one: str, other: str, places: Sequence[str] = ()) -> str:
+    """One row per combination where a preset has more regret and more violation than another, and per place named."""
+    groups, body, worse = grouped(runs), [], []
+    ones, others = ([key for key in groups if key[2] == f"ProximalOMDPD.{preset}"] for preset in (one, other))
+    for *place, name in ones:
+        sides = [
+            [_mean(groups[*place, learner], key) for learner in (name, others[0][2])] for key in ("regret", "violation")
+        ]
+        if all(mine > theirs for mine, theirs in sides):
+            worse.append(all(mine - theirs > WORSE * abs(theirs) for mine, theirs in sides))
+        if all(mine > theirs for mine, theirs in sides) or ",".join(place) in places:
+            body.append([_named(place), *(number(each) for side in sides for each in side)])
+    head = ["world, nature", *(f"{key} of `{who}`" for key in ("regret", "violation") for who in (one, other))]
+    line = f"Of {len(ones)} combinations {len(worse)} have more of both, {sum(worse)} by more than a tenth."
+    return markdown(head, body or [["(none)", *4 * [""]]]) + f"\n\n{line}"
+
+
 def growth(groups: Mapping[tuple[str, ...], Sequence[Run]]) -> str:
     """One row per combination: regret, violation after a quarter of the episodes and after all, and how it ends."""
     head = ["world, nature", "K", "regret", "violation after K/4", "after K", "exponent", "last tenth, of H"]
@@ -173,6 +194,8 @@ def main(words: Sequence[str]) -> str:
             return counts(summaries(Path(folder)))
         case [folder, "late", preset]:
             return late_of(summaries(Path(folder)), preset)
+        case [folder, "beside", one, other, *places]:
+            return beside(summaries(Path(folder)), one, other, places)
         case [folder, "growth"]:
             return growth(grouped(summaries(Path(folder))))
         case _:

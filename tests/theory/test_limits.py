@@ -28,10 +28,23 @@ def test_it_is_what_drawn_errors_exceed_a_margin_by(z):
     assert found.regret == pytest.approx(z, rel=1e-12, abs=0.0)
 
 
-@pytest.mark.parametrize(("K", "z", "regret", "violation"), [(3000, 0.5, 15, 45), (100_000, 1.0, 172, 110)])
-def test_the_page_has_its_numbers(K, z, regret, violation):
-    found = boundary(K, z, 2.1, 0.13)
+@pytest.mark.parametrize(
+    ("K", "z", "growth", "regret", "violation"),
+    [(3000, 0.5, 0.0, 15, 45), (100_000, 1.0, 0.0, 172, 110), (100_000, 1.0, 0.5, 335, 21), (3000, 1.0, -0.5, 24, 27)],
+)
+def test_the_page_has_its_numbers(K, z, growth, regret, violation):
+    found = boundary(K, z, 2.1, 0.13, growth)
     assert (round(found.regret), round(found.violation)) == (regret, violation)
+
+
+@pytest.mark.parametrize("growth", [0.5, -0.5])
+def test_a_margin_that_changes_is_the_sum_of_margins_that_do_not(growth):
+    parts = []
+    for k in (1, 2, 3):
+        z = (1.0 + math.log(1.0 + k / 1000.0)) ** growth
+        alone, before = boundary(k, z, 2.1, 0.13), boundary(k - 1, z, 2.1, 0.13) if k > 1 else (0.0, 0.0)
+        parts.append([a - b for a, b in zip(alone, before, strict=True)])
+    assert boundary(3, 1.0, 2.1, 0.13, growth) == pytest.approx(np.sum(parts, axis=0), rel=1e-9)
 
 
 @pytest.mark.parametrize(("episodes", "z", "name"), [(0, 1.0, "episodes"), (5, -1.0, "z"), (5, math.nan, "z")])

@@ -4,7 +4,7 @@ import pytest
 
 from omdpd.report.results import grouped
 from tools.agreement import rows
-from tools.suite_table import Late, cell, counts, growth, late_of, main, whole
+from tools.suite_table import Late, beside, cell, counts, growth, late_of, main, whole
 from tools.tables import number
 
 
@@ -74,6 +74,26 @@ def test_presets_are_counted_by_the_bars_and_beside_the_cautious_one():
     assert list(table) == ["`standard`", "`cautious`"]
     assert list(table["`standard`"].values()) == ["4", "3", "2", "2", "1", "1", "1"]
     assert list(table["`cautious`"].values()) == ["3", "3", "3", "", "", "", ""]
+
+
+def test_one_preset_beside_another_has_a_row_where_it_has_more_of_both_and_where_it_is_asked_for():
+    found = [
+        played("a", "standard", regret=131.0, violation=17.0),  # a tenth more regret, not of violation
+        played("b", "standard", regret=140.0, violation=20.0),  # more of both by more than a tenth
+        played("c", "standard", regret=140.0, violation=15.0),
+        played("d", "standard", regret=90.0, violation=1.0),
+        *(played(world, "settling", regret=100.0, violation=16.0) for world in "abc"),
+        played("d", "settling", regret=100.0, violation=2.0),
+    ]
+    table = beside(found, "standard", "settling", ["d,pool"])
+    assert list(rows(table)) == ["`a`, pool", "`b`, pool", "`d`, pool"]
+    assert list(rows(table)["`b`, pool"].values()) == ["140", "100", "20", "16"]
+    assert table.endswith("\n\nOf 4 combinations 2 have more of both, 1 by more than a tenth.")
+
+
+def test_a_negative_regret_is_more_by_a_share_of_its_size():
+    found = [played("a", "standard", regret=-95.0, violation=20.0), played("a", "settling", regret=-100.0)]
+    assert beside(found, "standard", "settling").endswith("1 have more of both, 0 by more than a tenth.")
 
 
 def test_a_suite_without_the_cautious_preset_counts_nothing_against_it():
