@@ -134,10 +134,11 @@ def play_history(
         if now.k in watched.keep:
             kept[now.k] = Policy(learner.policy(now.learner_state), cmdp.labels)
         rows.extend(fresh)
-        for row in fresh if watched.callback is not None else ():
-            shown = units.row(row, paid)
-            paid = shown.violation_sum
-            watched.callback(shown)
+        if watched.callback is not None:
+            for row in fresh:
+                shown = units.row(row, paid)
+                paid = shown.violation_sum
+                watched.callback(shown)
         if watched.tell is not None:
             watched.tell(now.k)
     best = met_comparator(scene, end)

@@ -176,4 +176,5 @@ def _rows(k: int, wanted: list[int], told: Told, columns: Any, stays: bool) -> R
 
 def _or_none(numbers: Floats) -> list[float | None]:
     """The numbers, None for what is none."""
-    return np.where(np.isnan(numbers), None, numbers).tolist() if np.isnan(numbers).any() else numbers.tolist()
+    found: list[float | None] = numbers.tolist()
+    return [None if x != x else x for x in found] if np.isnan(numbers).any() else found
