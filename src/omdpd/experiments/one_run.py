@@ -14,7 +14,7 @@ import numpy as np
 from omdpd.experiments.interrupts import noting_interrupts
 from omdpd.experiments.registry import sources
 from omdpd.experiments.snapshots import Snapshots
-from omdpd.experiments.spec import RunSpec, toml_of
+from omdpd.experiments.spec import RunSpec, named_as_now, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
 from omdpd.learners.protocol import Promise, check_storable
 from omdpd.natures.protocol import changes_of
@@ -119,8 +119,9 @@ def advance(
     if done is not None:
         return done
     record.create(
-        toml_of(spec), spec.checksums, sources(), [part.label for part in (spec.world, spec.nature, spec.learner)]
-    )
+        toml_of(spec), spec.checksums, sources(), [part.label for part in (spec.world, spec.nature, spec.learner)],
+        lambda stored: {**stored, "learner": named_as_now(stored["learner"])},
+    )  # fmt: skip
     record.verify()
     scene = scene_of(spec, metrics)
     rng = np.random.default_rng(spec.stream(2))

@@ -90,13 +90,15 @@ class RunFolder:
     run: str = ""
 
     def create(
-        self, spec_toml: str, plugins: Mapping[str, str], sources: str | None = None, labels: Sequence[str] = ()
-    ) -> None:
+        self, spec_toml: str, plugins: Mapping[str, str], sources: str | None = None, labels: Sequence[str] = (),
+        as_now: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> None:  # fmt: skip
         """Make the folder with its spec and provenance; what is there already is kept, if it is the same run.
 
         `plugins` are the checksums of the plugin files that the run needs: begun with others, it is not gone on with.
         A run that goes on with other `sources` of ours (their hash), in another version or on another machine has that
-        added to its provenance.  `labels` name its world, nature and learner there.
+        added to its provenance.  `labels` name its world, nature and learner there; `as_now` makes today's spec of one
+        that an earlier version wrote.
         """
         make_folder(self.path)
         file = self.path / "spec.toml"
@@ -105,7 +107,7 @@ class RunFolder:
             write_atomically(file, sealed_toml(self.run, spec_toml))
             return
         stored, sealed = read_toml(file, self.run)
-        if stored != tomllib.loads(spec_toml):
+        if as_now(stored) != tomllib.loads(spec_toml):
             raise RecordError(f"{file} is not the spec of this run; move the folder away to run it anew")
         self.refuse_other_plugins(plugins)
         before = self.provenance() or {"plugins": {}}
