@@ -56,8 +56,9 @@ ABOVE = {
     ),
     ("worlds", "natures"): (2060, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
-        4050,
-        "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
+        4100,
+        "a session's episodes, books and alarms are new, each in a file, and masks, logs, plans, verdicts, starts from "
+        "logs",
     ),
     ("experiments",): (
         2660,
@@ -79,7 +80,7 @@ ABOVE = {
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 34_740
+IN_ALL = 34_795
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
@@ -89,7 +90,6 @@ EQUAL_LINES = 6
 MOST_LINES, MOST_IN_A_BODY, MOST_PARAMETERS = 400, 50, 8
 # Longer files, each with its reason.
 LONG_FILES = {
-    "play/session.py": "one class is all that somebody's own loop calls",
     "problem/cmdp.py": "one class is the truth: its public doors, and what one asks of it",
 }
 # Longer bodies.
