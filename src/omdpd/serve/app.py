@@ -71,7 +71,7 @@ class Rates:
 
 
 class Deadlines:
-    """The requests under way, the oldest first: one that takes too long is cancelled, by one clock for all."""
+    """The requests under way: one that takes too long is cancelled, by one clock for all."""
 
     def __init__(self) -> None:
         self._until: dict[asyncio.Task[Any], float] = {}
@@ -81,21 +81,25 @@ class Deadlines:
         """From now on it has as many seconds."""
         until = task.get_loop().time() + seconds
         self._until[task] = until
-        if self._clock is None:
-            self._clock = task.get_loop().call_at(until, self._look)
+        if self._clock is None or until < self._clock.when():
+            self._wind(until, task.get_loop())
 
     def end(self, task: asyncio.Task[Any]) -> bool:
         """Whether it is done in time."""
         return self._until.pop(task, None) is not None
 
-    def _look(self) -> None:
+    def _wind(self, until: float, loop: asyncio.AbstractEventLoop) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+        self._clock = loop.call_at(until, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._clock = None
-        for task, until in list(self._until.items()):
-            if until > task.get_loop().time():
-                self._clock = task.get_loop().call_at(until, self._look)
-                return
+        for task in [task for task, until in self._until.items() if until <= loop.time()]:
             del self._until[task]
             task.cancel()
+        if self._until:
+            self._wind(min(self._until.values()), loop)
 
 
 class Application:
