@@ -278,7 +278,7 @@ class ProximalOMDPD:
     def _account(self, state: State | Learnt) -> Floats:
         """The numbers of a state, with its certificate."""
         if isinstance(state, Learnt):
-            return state.parts.account
+            return state.part("account")
         known: Floats | None = vars(state).get("account")  # unless the state was stored meanwhile
         return self._loop(state.setting).certified(state) if known is None else known
 

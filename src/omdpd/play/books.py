@@ -143,7 +143,8 @@ class Books(msgspec.Struct):
         while len(self.digests) > REMEMBERED:
             del self.digests[next(iter(self.digests))]
         self.recent = [*self.recent[1 - RECENT :], ended]
-        t, spent = self.totals, np.sum(ended.costs, axis=0)
+        paid = np.array(ended.costs)
+        t, spent = self.totals, paid.sum(axis=0)
         base = np.zeros(len(spent)) if setting.budget is None else np.asarray(setting.budget)
         limit = base if ended.budget is None else np.asarray(ended.budget)
         t.ended, t.reward = t.ended + 1, t.reward + float(sum(ended.rewards))
@@ -151,7 +152,7 @@ class Books(msgspec.Struct):
         t.spent = (np.array(t.spent or 0.0 * spent) + spent).tolist()
         t.allowed = (np.array(t.allowed or 0.0 * spent) + limit).tolist()
         t.violation += max(float((spent - limit).max()), 0.0)
-        self.watch.below |= bool(np.min(ended.costs) < 0.0)
+        self.watch.below |= bool(paid.min() < 0.0)
         if ended.how != "cut":
             self.watch.spent(spent - limit, self._room(limit, setting))
         self.watch.moved(ended.states[: ended.steps], ended.actions[: ended.steps])

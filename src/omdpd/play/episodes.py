@@ -265,8 +265,10 @@ def room_per_step(setting: Setting, budget: list[float]) -> Floats:
 
 def first_steps(setting: Setting, n: int) -> Setting:
     """The setting of the first n steps, with the same budget per step."""
+    if n == setting.horizon:
+        return setting
     share = None if setting.budget is None else np.asarray(setting.budget) * n / setting.horizon
-    return setting if n == setting.horizon else replace(setting, horizon=n, budget=share, allowed=None)
+    return replace(setting, horizon=n, budget=share, allowed=None)
 
 
 def _is_known(books: Books, id: str, steps: Sequence[tuple[Any, Any, Any]]) -> bool:

@@ -188,7 +188,7 @@ def as_range(name: str, value: npt.ArrayLike) -> tuple[float, float]:
 
 def refuse_where(wrong: Booleans, name: str, values: Floats, why: str, axes: Sequence[str]) -> None:
     """Raise an error that names the first entry where `wrong` holds."""
-    if not np.any(wrong):
+    if not wrong.any():
         return
     where = tuple(int(i) for i in np.argwhere(wrong)[0])
     place = ", ".join(f"{label} {i}" for label, i in zip(axes, where, strict=True))

@@ -232,8 +232,8 @@ def _scaled_costs(setting: Setting, name: str, costs: Floats, axes: Sequence[str
         return costs
     wide = (slice(None), *(None,) * (costs.ndim - 1))
     per_step = np.asarray(setting.budget)[wide] / setting.horizon
-    scale = np.broadcast_to(1.0 if setting.cost_scale is None else setting.cost_scale, (setting.n_constraints,))
-    excess = (costs - per_step) / scale[wide]
+    scale = 1.0 if setting.cost_scale is None else np.asarray(setting.cost_scale)[wide]
+    excess = (costs - per_step) / scale
     beyond = np.abs(excess) > 1.0 + 1e-12
     why = "is further from its budget per step than cost_scale: declare a larger cost_scale in the setting"
     refuse_where(beyond, name, costs, why, axes)
@@ -242,9 +242,9 @@ def _scaled_costs(setting: Setting, name: str, costs: Floats, axes: Sequence[str
 
 def _indices(name: str, values: npt.ArrayLike, length: int, bound: int) -> Integers:
     array = np.asarray(values)
-    if array.shape != (length,) or not np.issubdtype(array.dtype, np.integer):
+    if array.shape != (length,) or array.dtype.kind not in "iu":
         raise InvalidInputError(f"{name} must be {length} whole numbers, one per step")
-    for step, value in enumerate(array):
+    for step, value in enumerate(array.tolist()):
         if not 0 <= value < bound:
             raise InvalidInputError(f"{name}[{step}] = {value} is not between 0 and {bound - 1}")
     return array.astype(np.int64)

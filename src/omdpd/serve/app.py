@@ -70,12 +70,44 @@ class Rates:
         return left >= 1.0
 
 
+class Deadlines:
+    """The requests under way: one that takes too long is cancelled, by one clock for all."""
+
+    def __init__(self) -> None:
+        self._until: dict[asyncio.Task[Any], float] = {}
+        self._clock: asyncio.TimerHandle | None = None
+
+    def begin(self, task: asyncio.Task[Any], seconds: float) -> None:
+        """From now on it has as many seconds."""
+        until = task.get_loop().time() + seconds
+        self._until[task] = until
+        if self._clock is None or until < self._clock.when():
+            self._wind(until, task.get_loop())
+
+    def end(self, task: asyncio.Task[Any]) -> bool:
+        """Whether it is done in time."""
+        return self._until.pop(task, None) is not None
+
+    def _wind(self, until: float, loop: asyncio.AbstractEventLoop) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+        self._clock = loop.call_at(until, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._clock = None
+        for task in [task for task, until in self._until.items() if until <= loop.time()]:
+            del self._until[task]
+            task.cancel()
+        if self._until:
+            self._wind(min(self._until.values()), loop)
+
+
 class Application:
     """All sessions of a server, by their names; one alone is also asked without its name."""
 
     def __init__(self, desks: Mapping[str, Desk], token: str | None, hosts: list[str], rate: float) -> None:
         self.desks, self.token, self.hosts = desks, token, {name.lower() for name in hosts}
-        self.rates, self.seconds = Rates(rate), MOST_SECONDS
+        self.rates, self.seconds, self._deadlines = Rates(rate), MOST_SECONDS, Deadlines()
         self.document = msgspec.json.encode(openapi(list(desks)))
         self._exact = {(route.method, route.path): route for route in ROUTES}
         self._paths = {route.path for route in ROUTES}
@@ -110,13 +142,23 @@ class Application:
                 return
 
     async def _answered(self, scope: Scope, receive: Receive) -> Answer:
+        task = asyncio.current_task()
+        assert task is not None
+        self._deadlines.begin(task, self.seconds)
         try:
-            async with asyncio.timeout(self.seconds):
-                return await self._answer(scope, receive)
+            return await self._answer_or_refuse(scope, receive)
+        except asyncio.CancelledError:
+            if self._deadlines.end(task) or task.uncancel():  # the server stops
+                raise
+            return _refusal(408, "The request took too long: send it again.", (b"connection", b"close"))
+        finally:
+            self._deadlines.end(task)
+
+    async def _answer_or_refuse(self, scope: Scope, receive: Receive) -> Answer:
+        try:
+            return await self._answer(scope, receive)
         except RefusedError as error:
             return _refusal(error.status, str(error), *error.headers)
-        except TimeoutError:
-            return _refusal(408, "The request took too long: send it again.", (b"connection", b"close"))
         except UnknownEpisodeError as error:
             return _refusal(404, str(error))
         except TooManyOpenError as error:

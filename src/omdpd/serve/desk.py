@@ -23,6 +23,10 @@ MOST_OPEN = 20_000
 LOOK_EVERY, BELIEVE_EVERY = 5.0, 5.0
 # Episodes that are dropped before others are answered.
 AT_ONCE = 50
+# After an update the learner rests this many times as long as that took, and at most so many seconds: updates one after
+# the other would take every other turn of the interpreter from the requests.  It rests less the more episodes wait, and
+# not at all while as many do.
+RESTS, MOST_REST, MANY_WAIT = 3.0, 0.002, 100
 # Seconds that a stop waits for an update.
 LAST_UPDATE = 10.0
 
@@ -122,9 +126,12 @@ class Desk:
 
     def _learn(self) -> None:
         while not self._stopping:
+            began = time.perf_counter()
             if not self.session.learn_next():
                 self._ended.wait()
                 self._ended.clear()
+            elif (room := 1.0 - self.session.waiting / MANY_WAIT) > 0.0:
+                time.sleep(min(room * RESTS * (time.perf_counter() - began), MOST_REST))
 
     def _answer(self, waiting: list[asyncio.Future[None]], wrong: str) -> None:
         def tell() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,4 +75,6 @@ def _run(desks: Mapping[str, Desk], place: Place, socket: Socket, word: str) -> 
     print(f"{word} {', '.join(desks)} at {where}")
     print(*(f"{name}: {line}" for name, desk in desks.items() for line in belief_lines(desk.status().belief)), sep="\n")
     sys.stdout.flush()
+    gc.collect()
+    gc.freeze()  # what is there now stays: to look through it for garbage, again and again, holds up whoever asks
     run_bounded(application, socket, PATIENCE)

@@ -39,7 +39,8 @@ class Lock:
         except BlockingIOError:
             os.close(handle)
             return False
-        if not leads_to(self.file, handle):  # removed before it was locked, so that the next one locks another
+        self._found = os.fstat(handle)
+        if not leads_to(self.file, self._found):  # removed before it was locked, so that the next one locks another
             os.close(handle)
             return False
         self._handle, self._process = handle, os.getpid()
@@ -76,7 +77,7 @@ class Lock:
             )
         if self._handle is None:
             raise RecordError(f"{self.file.parent} is closed, so nothing more can be written: open it again")
-        if not leads_to(self.file, self._handle):
+        if not leads_to(self.file, self._found):
             raise RecordError(f"{self.file.parent} was removed or replaced while it was open: nothing is kept there")
 
     def _opened(self) -> int:
@@ -91,10 +92,10 @@ class Lock:
         return handle
 
 
-def leads_to(file: Path, handle: int) -> bool:
-    """Whether a file's name still leads to what was opened."""
+def leads_to(file: Path, opened: os.stat_result) -> bool:
+    """Whether a file's name still leads to what was opened; what that is does not change while it is open."""
     try:
-        return os.path.samestat(os.fstat(handle), os.stat(file, follow_symlinks=False))
+        return os.path.samestat(opened, os.stat(file, follow_symlinks=False))
     except (FileNotFoundError, NotADirectoryError):
         return False
 

@@ -56,6 +56,7 @@ class Log:
         self._synced = entries
         flags = os.O_RDWR | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         self._handle = os.open(file, flags)
+        self._found = os.fstat(self._handle)
         self._filled = end
         self.broken = False
         # What a killed process wrote may be there and not yet be durable: it is, before it is counted.
@@ -123,7 +124,7 @@ class Log:
             )
 
     def _check_place(self) -> None:
-        if not leads_to(self.file, self._handle):
+        if not leads_to(self.file, self._found):
             raise RecordError(f"{self.file} was removed or replaced while the session was open: nothing is kept there")
 
     def _make_room(self, n_bytes: int, sync: bool) -> None:

@@ -127,9 +127,15 @@ def views(vector: Floats, z: Sizes) -> Parts:
 
 def by_name(vector: Floats, z: Sizes) -> dict[str, Floats]:
     """Every array in a vector, in their order; they share its memory."""
+    return {name: vector[first:last].reshape(shape) for name, (first, last, shape) in cuts(z).items()}
+
+
+@lru_cache(maxsize=32)
+def cuts(z: Sizes) -> dict[str, tuple[int, int, tuple[int, ...]]]:
+    """Where every part begins and ends, and its shape."""
     begins, wanted = places(z)[len(z) :].tolist(), shapes(z)
-    every = zip(wanted, begins, begins[1:], strict=False)
-    return {name: vector[first:last].reshape(wanted[name]) for name, first, last in every}
+    every = zip(wanted.items(), begins, begins[1:], strict=False)
+    return {name: (first, last, shape) for (name, shape), first, last in every}
 
 
 @rule
@@ -250,6 +256,11 @@ class Learnt:
         """The named parts, which share memory with the vector: to be read only."""
         return views(self.vector, self.sizes)
 
+    def part(self, name: str) -> Floats:
+        """One part alone, where all would take longer: to be read only."""
+        first, last, shape = cuts(self.sizes)[name]
+        return self.vector[first:last].reshape(shape)
+
     @property
     def k(self) -> int:
         """Episodes seen."""
@@ -303,12 +314,12 @@ class Learnt:
     @property
     def believed(self) -> Estimate[Kernel]:
         """What the next episode is planned with."""
-        p, shape, n = self.parts, self.setting.shape, self.setting.n_constraints
-        cost, lifted = p.cost.reshape(n, *shape), p.cost.reshape(n, *shape)
+        shape, n = self.setting.shape, self.setting.n_constraints
+        lifted = cost = self.part("cost").reshape(n, *shape)
         if self.setting.feedback == "bandit":
-            lifted = p.tables.reshape(-1, *shape)[:n]
-        kernel = Kernel(p.kernel.reshape(*shape, shape[1]))
-        return Estimate(p.reward.reshape(shape), lifted, cost, np.zeros(shape), kernel)
+            lifted = self.part("tables").reshape(-1, *shape)[:n]
+        kernel = Kernel(self.part("kernel").reshape(*shape, shape[1]))
+        return Estimate(self.part("reward").reshape(shape), lifted, cost, np.zeros(shape), kernel)
 
 
 @lru_cache(maxsize=64)

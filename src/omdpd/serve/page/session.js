@@ -82,9 +82,10 @@ function card(name, s) {
     fact("to be learnt from", s.waiting), fact("mean reward", mean(s.reward, s.ended)),
     ...s.spent.map((x, i) => fact(`mean ${s.names[i]} (budget)`, `${mean(x, s.ended)} (${mean(s.allowed[i], s.ended)})`)),
     fact("violation in all", short(s.violation)), ...(s.weight === null ? [] : [fact("penalty weight", short(s.weight))]),
-    ...(s.loss === null ? [] : [fact("can lose at most", short(s.loss))]), fact("plays", s.plays));
+    ...(s.loss === null ? [] : [fact("can lose at most", short(s.loss))]));
   const quiet = s.alarms.filter((a) => !a.rings).map((a) => made("li", {}, a.words));
   return made("section", { class: "card" }, made("h2", {}, `${name}: ${s.learner}`),
+    made("p", {}, `It plays ${s.plays}.`),
     ...warnings.map((text) => made("p", { class: "warn", role: "alert" }, text)), facts, charts,
     made("h3", {}, "What is believed of the policy in force"), made("p", {}, s.belief.words),
     ...(s.belief.amounts.length ? [table(s.belief)] : []),
