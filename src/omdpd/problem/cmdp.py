@@ -25,6 +25,7 @@ from omdpd.problem.arrays import (
     positive_integer,
     within,
 )
+from omdpd.problem.changed import with_budget, with_scenarios
 from omdpd.problem.forms import Axes, LawFunction, filled_tables, read_laws
 from omdpd.problem.labels import Labels as Labels
 from omdpd.problem.labels import Scenarios as Scenarios
@@ -38,7 +39,6 @@ from omdpd.problem.tables import (
     Budget,
     as_discount,
     cost_scale,
-    cost_with_steps,
     limit_name,
     limits,
     long_run_name,
@@ -46,7 +46,6 @@ from omdpd.problem.tables import (
     reached_limits,
     sizes,
     spanned,
-    stacked,
     wide,
     with_steps,
 )
@@ -283,20 +282,7 @@ class CMDP:
         >>> one.with_budget(60)
         CMDP(own: 1 states, 2 actions, 3 steps, budget 60)
         """
-        H, old = self.shape[0], self.cost_scale
-        limit = limits(budget, self.n_constraints)
-        cost = one_step(self.cost, 1) * wide(old)
-        b, free = reached_limits(cost, limit, self.steps), np.isinf(limit)
-        scale = cost_scale(cost, b, self.steps, free | rescale | bool(np.any(old[~self.unlimited] != 1.0)))
-        changed = replace(
-            self, cost=over_steps(cost / wide(scale), H, 1), budget=b / scale, cost_scale=scale, scenarios=None,
-            unlimited=free, _divided=None,
-        )  # fmt: skip
-        if self.scenarios is None:
-            return changed
-        costs = (one_step(self.scenarios.tables, 2) + wide(self.budget / H)) * wide(old)
-        named = {name: c if c.shape[1] == H else c[:, 0] for name, c in zip(self.scenarios.names, costs, strict=True)}
-        return changed.with_scenarios(named)
+        return with_budget(self, budget, rescale)
 
     def with_spent(
         self,
@@ -333,23 +319,7 @@ class CMDP:
         They keep the budgets.  Where one of them leaves [-1, 1] per step, the constraint is divided once more, here
         and in the means, so that all of them share one scale.
         """
-        if not costs:
-            raise InvalidInputError("with_scenarios needs at least one cost table")
-        H, S, A = self.shape
-        axes = ["scenario", "constraint", "step", "state", "action"]
-        given = [cost_with_steps(cost, (H, S, A)) for cost in costs.values()]
-        given = given if self.mask is None else [self.mask.everywhere(cost) for cost in given]
-        excess = as_table("scenarios", stacked(given, H), axes, [None, self.n_constraints, None, S, A])
-        excess /= wide(self.cost_scale)
-        excess -= wide(self.budget / H)
-        more = np.maximum(np.maximum(excess.max(axis=(0, 2, 3, 4)), -excess.min(axis=(0, 2, 3, 4))), 1.0)
-        more = np.where(more > 1.0 + 1e-12, more, 1.0)
-        excess /= wide(more)
-        return replace(
-            self, cost=over_steps(one_step(self.cost, 1) / wide(more), H, 1), budget=self.budget / more,
-            cost_scale=self.cost_scale * more, scenarios=Scenarios(tuple(costs), over_steps(excess, H, 2)),
-            _divided=None,
-        )  # fmt: skip
+        return with_scenarios(self, costs)
 
     def __repr__(self) -> str:
         H, S, A = self.shape
