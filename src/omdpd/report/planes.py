@@ -35,6 +35,8 @@ AROUND = [
 REST = "#bbbbbb"
 # The learner that is told all but the rewards, and what the other reference is called.
 INFORMED, BOUNDARY = "Informed", "boundary"
+# Points of all text: at the width of a page of the site they are more than eight.
+TEXT = 9
 
 
 class Reference(NamedTuple):
@@ -57,9 +59,14 @@ def references(shown: Sequence[Mapping[str, Any]], limits: Sequence[Any]) -> lis
     return found
 
 
-def _star(axes: Axes, each: Reference) -> None:
-    axes.plot(each.regret, each.violation, color="#000000", marker="*", markersize=9, linestyle="", zorder=3)
-    axes.annotate(each.name, (each.regret, each.violation), xytext=(6, -9), textcoords="offset points", fontsize=8)
+def _stars(axes: Axes, stars: Sequence[Reference], place: tuple[str, str]) -> None:
+    """The references of a panel, whose names stand above and below, so that they keep apart."""
+    for each in stars:
+        if (each.world, each.nature) == place:
+            at = (-4, 7) if each.name == BOUNDARY else (4, -13)
+            point = each.regret, each.violation
+            axes.plot(*point, color="#000000", marker="*", markersize=9, linestyle="", zorder=3)
+            axes.annotate(each.name, point, xytext=at, textcoords="offset points", fontsize=TEXT)
 
 
 def draw_plane(
@@ -77,7 +84,7 @@ def draw_plane(
     number = {name: 1 + i for i, name in enumerate(highlighted(groups, highlight))}
     columns = min(len(places), 2)
     rows = -(-len(places) // columns)
-    with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+    with looking({"font.size": TEXT, "axes.spines.top": False, "axes.spines.right": False}):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         figure = new_figure(WIDTH, 3.8 * rows)
@@ -87,9 +94,7 @@ def draw_plane(
             axes.set_axis_off()
         for axes, place in zip(grid.flat, places, strict=False):
             _plane(axes, {key[2]: group for key, group in groups.items() if key[:2] == place}, number)
-            for each in stars:
-                if (each.world, each.nature) == place:
-                    _star(axes, each)
+            _stars(axes, stars, place)
             axes.set_title(place[1] if len({world for world, _ in places}) == 1 else ", ".join(place))
         key = [f"{i:2d}  {name}" for name, i in number.items()]
         key += ["grey: all others"] if {name for _, _, name in groups} - set(number) else []
@@ -148,7 +153,7 @@ def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number
         at = AROUND[free[0] if free else int(np.argmax(room))]
         taken.append(middle + pixels * at)
         axes.annotate(
-            str(i), (x, y), xytext=(at[0], at[1]), textcoords="offset points", fontsize=8, ha="center", va="center"
+            str(i), (x, y), xytext=(at[0], at[1]), textcoords="offset points", fontsize=TEXT, ha="center", va="center"
         )
 
 
@@ -161,16 +166,14 @@ def draw_frontiers(lines: Sequence[Any], stars: Sequence[Reference] = ()) -> Fig
     places = list(dict.fromkeys((line.world, line.nature) for line in lines))
     columns = min(len(places), 2)
     rows = -(-len(places) // columns)
-    with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = new_figure(WIDTH, 4.6 * rows)
+    with looking({"font.size": TEXT, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = new_figure(WIDTH, 5.2 * rows)
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes in grid.flat[len(places) :]:
             figure.delaxes(axes)
         for axes, place in zip(grid.flat, places, strict=False):
             _tries_panel(axes, [line for line in lines if (line.world, line.nature) == place])
-            for each in stars:
-                if (each.world, each.nature) == place:
-                    _star(axes, each)
+            _stars(axes, stars, place)
             axes.set_title(", ".join(place))
         figure.suptitle("tries on the training instances: what no other try of the same learner beats")
     return figure
@@ -199,7 +202,8 @@ def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         best_first = list(zip(handles[::-1], labels[::-1], strict=True))
-        axes.legend(*zip(*best_first, strict=True), fontsize=8, frameon=False, loc="upper right")
+        below = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.14), "ncols": 2, "columnspacing": 0.8}
+        axes.legend(*zip(*best_first, strict=True), fontsize=TEXT, frameon=False, **below)
 
 
 def write_tuning(tries: Sequence[Any], choices: Sequence[Any], out: Path) -> None:
