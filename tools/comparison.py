@@ -3,9 +3,10 @@
     python -m tools.comparison results/compare random_dirichlet noisy --figures
     python -m tools.comparison results/compare garnet noisy 10
 
-Tables are named "WORLD NATURE" (means, ranks and paired differences of one place; with a number, of so many learners
-and ours), "growth" (the leaders at other numbers of episodes), "choices" (the settings chosen, and how they were
-chosen) or "cost" (what its runs took).  `--figures` also puts the folder's figures beside the page.
+Tables are named "WORLD NATURE" (the references, then means, ranks and paired differences of one place, and how sure
+their order is; with a number, of so many learners and ours), "growth" (the leaders at other numbers of episodes),
+"choices" (the settings chosen, and how they were chosen) or "cost" (what its runs took).
+`--figures` also puts the folder's figures beside the page.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
 FIGURES = {"plane.png": "comparison.png", "frontier.png": "frontiers.png"}
 OURS = ("OMDPD.", "ProximalOMDPD.")
+HEADS = ("learner", "regret", "strong violation", "Lagrangian regret", "rank (quartiles)")
+HEADS += ("regret - yardstick's", "violation - yardstick's")
 
 
 def lines(file: Path) -> list[dict[str, str]]:
@@ -32,27 +35,41 @@ def number(text: str, digits: int = 0, sign: bool = False) -> str:
 
 
 def of_place(folder: Path, world: str, nature: str, most: int | None = None) -> str:
-    """Means, rank and paired differences of every learner at one place, best first; or of the first and ours."""
-    ranks = [row for row in lines(folder / "ranks.csv") if (row["world"], row["nature"]) == (world, nature)]
-    means = {
-        row["learner"]: row for row in lines(folder / "table.csv") if (row["world"], row["nature"]) == (world, nature)
-    }
-    far = {
-        (row["learner"], row["metric"]): row
-        for row in lines(folder / "differences.csv")
-        if (row["world"], row["nature"]) == (world, nature)
-    }
-    head = "| learner | regret | strong violation | rank (95 %) | regret - yardstick's | violation - yardstick's |\n"
-    body = []
-    for rank in [row for i, row in enumerate(ranks) if most is None or i < most or row["learner"].startswith(OURS)]:
-        name, mean = rank["learner"], means[rank["learner"]]
+    """References, then means, ranks and paired differences of every learner at one place, or of the first and ours."""
+
+    def here(name: str) -> list[dict[str, str]]:
+        return [row for row in lines(folder / f"{name}.csv") if (row["world"], row["nature"]) == (world, nature)]
+
+    means = {row["learner"]: row for row in here("table")}
+    far = {(row["learner"], row["metric"]): row for row in here("differences")}
+    ranks = {row["learner"]: row for row in here("ranks")}
+    shown = [name for i, name in enumerate(ranks) if most is None or i < most or name.startswith(OURS)]
+    body = [
+        f"| *boundary, z = 1* | {number(row['regret'])} | {number(row['violation'])} | - | - | - | - |"
+        for row in here("limits")
+    ]
+    for name in [*(name for name in means if name not in ranks), *shown]:
+        mean = means[name]
         cells = [
-            f"{number(mean[key])} ± {number(mean.get(f'{key}_half', ''))}" for key in ("regret", "violation")
-        ]  # fmt: skip
-        place = f"{number(rank['rank'], 1)} ({number(rank['low'])} .. {number(rank['high'])})"
-        apart = " | ".join(_far(far, name, metric) for metric in ("regret", "violation"))
-        body.append(f"| `{name}` | {' | '.join(cells)} | {place} | {apart} |")
-    return head + "|---|---:|---:|---:|---:|---:|\n" + "\n".join(body) + "\n"
+            f"{number(mean[key])} ± {number(mean.get(f'{key}_half', ''))}"
+            for key in ("regret", "violation", "lagrangian_regret")
+        ]
+        cells += [_rank(ranks.get(name)), *(_far(far, name, metric) for metric in ("regret", "violation"))]
+        body.append(f"| {f'`{name}`' if name in ranks else f'*{name}*'} | {' | '.join(cells)} |")
+    order = "".join(
+        f" Among {row['among']} {row['learners']}: Spearman {number(row['spearman'], 2)} between halves of the seeds, "
+        f"{'an order is claimed' if row['claimed'] == 'True' else 'no order is claimed'}."
+        for row in here("orders")
+    )
+    head = [f"| {' | '.join(HEADS)} |", f"|---|{'---:|' * (len(HEADS) - 1)}"]
+    return "\n".join([*head, *body]) + "\n" + (f"\n{order.strip()}\n" if order else "")
+
+
+def _rank(row: dict[str, str] | None) -> str:
+    """The median place over seeds, with the quartiles; a reference has none."""
+    if row is None:
+        return "-"
+    return f"{number(row['rank'])} ({number(row['low'])} .. {number(row['high'])})"
 
 
 def _far(far: dict[tuple[str, str], dict[str, str]], name: str, metric: str) -> str:

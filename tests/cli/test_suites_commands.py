@@ -18,7 +18,7 @@ from omdpd.worlds.facts import LARGE as FACTS_AT_SIZE
 COMMAND = Path(sys.executable).with_name("omdpd")
 FILES = {f"{name}.{kind}" for name in ("figure", "plane", "frontier") for kind in ("png", "svg", "pdf")}
 FILES |= {"summary.json", "summary.csv", "table.md", "table.csv", "table.tex"}
-FILES |= {"differences.csv", "ranks.csv", "tries.csv", "choices.csv", "limits.csv"}
+FILES |= {"differences.csv", "ranks.csv", "tries.csv", "choices.csv", "limits.csv", "orders.csv"}
 
 
 def omdpd(*words):
@@ -200,6 +200,29 @@ def test_of_many_learners_the_unbeaten_have_a_name_and_the_rest_is_grey():
         assert len(grey) == 30 - len(named)
         assert any("grey: all others" in text.get_text() for text in figure.texts)
     assert len(draw_plane(crowd(10), "title").axes[0].texts) == 10
+
+
+def test_the_default_places_have_their_learners_worlds_and_seeds():
+    registry = Registry.installed()
+    grids = comparison_grids(registry, [], [], [], 3000, 24, False)
+    place = {(grid.worlds[0].label, grid.natures[0].label): grid for grid in grids}
+    names = {key: {learner.name for learner in grid.learners} for key, grid in place.items()}
+    moving = names["random_dirichlet", "moving"]
+    restarted = {"OPDOP.restarted", "TripleQ.restarted"}
+    assert restarted < moving < set(registry.complete("learners"))
+    assert names["gathering", "noisy"] < names["chain", "noisy"]
+    assert all(not restarted & found for key, found in names.items() if key != ("random_dirichlet", "moving"))
+    seeds = {world: grid.seeds for (world, _), grid in place.items()}
+    assert {world for world, n in seeds.items() if n == 12} == {
+        "chain",
+        "gathering",
+        "streaming",
+        "inventory",
+        "job_queue",
+    }
+    assert {n for world, n in seeds.items() if n != 12} == {24}
+    (quick,) = comparison_grids(registry, [], [], ["Uniform"], 300, 3, True)
+    assert (quick.seeds, [nature.label for nature in quick.natures]) == (3, ["noisy", "pool"])
 
 
 def test_shards_of_a_comparison_have_each_learner_once():

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 import omdpd
 from omdpd.learners import Uniform
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.comparison import bca_interval, differences, ranks, sign_flip_p, tidy_csv
+from omdpd.report.comparison import bca_interval, differences, orders, ranks, sign_flip_p, tidy_csv
 from tests.references.trivial_world import trivial_world
 
 
@@ -65,12 +66,44 @@ def test_any_learner_can_be_the_yardstick_and_a_stranger_is_refused():
         differences(RECORDS, "nobody")
 
 
-def test_ranks_have_their_uncertainty():
-    first, second, third = ranks(RECORDS)
-    assert third.learner == "theirs(x=1)"
-    assert (third.low, third.high, third.first) == (3.0, 3.0, 0.0)
-    assert first.first + second.first == pytest.approx(1.0)
-    assert 1.0 <= first.rank <= second.rank <= 2.0
+def test_a_rank_is_the_median_of_the_places_on_every_seed():
+    places = {"a": (1, 1, 3, 1), "b": (2, 2, 1, 3), "c": (3, 3, 2, 2)}
+    records = [record(name, seed, 10.0 * at, 1.0) for name, found in places.items() for seed, at in enumerate(found)]
+    found = ranks(records)
+    assert [each.learner for each in found] == ["a", "b", "c"]
+    for each in found:
+        at = places[each.learner]
+        assert each.rank == np.median(at)
+        assert (each.low, each.high) == tuple(np.percentile(at, [25, 75]))
+        assert each.first == at.count(1) / 4
+
+
+def test_an_order_is_claimed_where_halves_of_the_seeds_agree():
+    rng = np.random.default_rng(0)
+    apart = [record(f"l{i}", seed, 100.0 * i + rng.random(), 0.0) for i in range(12) for seed in range(8)]
+    every, first = orders(apart)
+    assert (every.among, every.learners, every.seeds, every.claimed) == ("all", 12, 8, True)
+    assert every.spearman == pytest.approx(1.0)
+    assert (first.among, first.learners, first.claimed) == ("the first", 10, True)
+    assert "all 12 learners: Spearman 1.00 between halves of 8 seeds: an order is claimed" in repr(every)
+    alike = [each | {"regret_positive": float(rng.random())} for each in apart]
+    assert not any(each.claimed for each in orders(alike))
+    assert all(abs(each.spearman) < 0.5 for each in orders(alike))
+
+
+def test_two_seeds_and_two_learners_have_no_order():
+    assert orders([each for each in RECORDS if each["seed"] < 2]) == []
+    assert orders([each for each in RECORDS if each["learner"] != "same"]) == []
+
+
+def test_the_agreement_of_two_halves_is_that_of_all_halvings():
+    """Against all halvings of four seeds, counted one by one with scipy's own correlation."""
+    table = np.random.default_rng(3).normal(size=(6, 4)) + np.arange(6.0)[:, None]
+    records = [record(f"l{i}", seed, table[i, seed] + 50.0, 0.0) for i in range(6) for seed in range(4)]
+    halves = [(list(half), [j for j in range(4) if j not in half]) for half in itertools.combinations(range(4), 2)]
+    exact = np.mean([spearmanr(table[:, a].mean(axis=1), table[:, b].mean(axis=1)).statistic for a, b in halves])
+    (found,) = orders(records)
+    assert found.spearman == pytest.approx(exact, abs=0.02)
 
 
 def test_csv_has_a_header_and_numbers_as_numbers():

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from omdpd.report.figures import STYLES
-from omdpd.report.planes import REST, draw_frontiers
+from omdpd.report.planes import REST, Reference, draw_frontiers, draw_plane, references
 
 
 def tries_of(number):
@@ -29,3 +29,24 @@ def test_a_try_without_regret_is_left_out():
     lines[0].regret = None
     (axes,) = draw_frontiers(lines).axes
     assert [list(line.get_xdata()) for line in axes.lines] == [[20.0]]
+
+
+def test_references_are_stars_of_their_own_panel():
+    stars = [Reference("w", "n", "boundary", 7.0, 3.0), Reference("w", "other", "boundary", 8.0, 3.0)]
+    (axes,) = draw_frontiers(tries_of(0), stars).axes
+    assert [list(line.get_xdata()) for line in axes.lines if line.get_marker() == "*"] == [[7.0]]
+    assert [text.get_text() for text in axes.texts] == ["boundary"]
+
+
+def test_who_is_informed_is_a_reference_and_no_learner():
+    records = [
+        {"world": "w", "nature": "n", "learner": name, "seed": 0, "regret": regret, "violation": 2.0}
+        for name, regret in (("Informed", 30.0), ("OptCMDP", 90.0))
+    ]
+    limit = SimpleNamespace(world="w", nature="n", regret=7.0, violation=3.0)
+    stars = references(records, [limit])
+    assert [(each.name, each.regret) for each in stars] == [("boundary", 7.0), ("Informed", 30.0)]
+    figure = draw_plane(records, "title", stars=stars)
+    (axes,) = figure.axes
+    assert [list(line.get_xdata()) for line in axes.lines if line.get_marker() == "*"] == [[7.0], [30.0]]
+    assert " 1  OptCMDP" in [text.get_text() for text in figure.texts]

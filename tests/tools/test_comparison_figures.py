@@ -29,3 +29,29 @@ def test_figures_are_put_beside_the_page_only_where_that_is_asked_for(
     comparison.main()
     assert rows(capsys.readouterr().out) == {"w, pool": {"chosen": "`A(z=1.0)`", "tries": "10", "criterion": "15"}}
     assert (page.parent / "figures" / "comparison.png").read_text() == figures
+
+
+def test_a_table_begins_with_the_references_and_ends_with_what_is_claimed(tmp_path):
+    (tmp_path / "limits.csv").write_text("world,nature,regret,violation\nw,n,30.2,19.1\nw,other,1,1\n")
+    (tmp_path / "table.csv").write_text(
+        "world,nature,learner,regret,regret_half,violation,violation_half,lagrangian_regret,lagrangian_regret_half\n"
+        "w,n,Informed,50,2,9,1,45,2\nw,n,B,90,4,5,1,80,3\nw,n,A,70,4,5,1,60,3\n"
+    )
+    (tmp_path / "ranks.csv").write_text("world,nature,learner,rank,low,high\nw,n,A,1.0,1.0,2.0\nw,n,B,2.0,1.0,2.0\n")
+    (tmp_path / "orders.csv").write_text(
+        "world,nature,among,learners,spearman,claimed\nw,n,all,12,0.93,True\nw,n,the first,10,0.4,False\n"
+    )
+    (tmp_path / "differences.csv").write_text(
+        "world,nature,learner,metric,mean,low,high,p_holm\nw,n,B,regret,20,10,30,0.01\n"
+    )
+    text = comparison.filled("w n", tmp_path)
+    found = rows(text)
+    assert list(found) == ["*boundary, z = 1*", "*Informed*", "`A`", "`B`"]
+    assert found["*boundary, z = 1*"]["strong violation"] == "19"
+    assert found["*Informed*"]["rank (quartiles)"] == "-"
+    assert found["`B`"]["Lagrangian regret"] == "80 ± 3"
+    assert found["`B`"]["rank (quartiles)"] == "2 (1 .. 2)"
+    assert found["`B`"]["regret - yardstick's"] == "+20 (+10 .. +30) *"
+    assert "Among all 12: Spearman 0.93 between halves of the seeds, an order is claimed." in text
+    assert "Among the first 10: Spearman 0.40 between halves of the seeds, no order is claimed." in text
+    assert list(rows(comparison.filled("w n 1", tmp_path))) == ["*boundary, z = 1*", "*Informed*", "`A`"]

@@ -37,23 +37,22 @@ from omdpd.experiments.comparing import (
 )
 from omdpd.experiments.experiment import write_summaries
 from omdpd.experiments.registry import run_of
-from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.tuning import N_TRIES, tuned
 from omdpd.play.units import in_user_units
 from omdpd.problem.arrays import positive_integer
 from omdpd.problem.setting import Setting
 from omdpd.report.comparison import Difference, at_lengths, leaders, tidy_csv
-from omdpd.report.planes import write_comparison, write_tuning
+from omdpd.report.planes import draw_comparison, write_comparison, write_tuning
 from omdpd.report.results import late_violations
 from omdpd.report.stored import load_run
 from omdpd.report.tables import print_table
 from omdpd.storage.atomic import write_atomically
 from omdpd.theory.bounds import Term, theorem_numbers, theorem_terms, total
-from omdpd.theory.limits import limits_of
+from omdpd.theory.limits import Limit, limits_of
 from omdpd.theory.monitor import HEAD, Monitor
 from omdpd.theory.replay import monitor_stored
 
-Places = Annotated[str, typer.Option(help="Comma-separated names; five worlds with what suits them if empty.")]
+Places = Annotated[str, typer.Option(help="Comma-separated names; eight worlds with what suits them if empty.")]
 Size = Annotated[int, typer.Option(min=1)]
 # What may be folded in a narrow terminal; numbers never are, because a number that is cut says something else.
 WORDS = ("inequality", "in", "verdict")
@@ -98,13 +97,13 @@ def compare(
     natures: Places = "",
     learners: Names = "",
     episodes: Annotated[int, typer.Option(help="Episodes K per run.")] = 3000,
-    seeds: Annotated[int, typer.Option(help="How many seeds, the same for all learners of a world.")] = 12,
+    seeds: Annotated[int, typer.Option(help="How many seeds; half of them where a default world is not random.")] = 24,
     against: Annotated[
         str | None, typer.Option(help=f"The learner that paired differences are taken to ({YARDSTICK}, or the first).")
     ] = None,
     n_tries: Annotated[int, typer.Option("--tries", help="Tries per learner; 1: default settings.")] = N_TRIES,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small comparison of one family: minutes, not half an hour.")
+        bool, typer.Option("--quick", help="A small comparison of one family: two minutes, not two hours.")
     ] = False,
     highlight: Annotated[
         str, typer.Option(help="Learners or classes that the figure names; a plugin's, or the unbeaten ones, if empty.")
@@ -128,7 +127,8 @@ def compare(
         episodes, seeds, n_tries, long = min(episodes, 300), min(seeds, 3), min(n_tries, 4), False
     console, names = Screen(), (names_of(worlds), names_of(natures), names_of(learners))
     registry = registry_of(plugin)
-    runs = suitable(console, comparison_grids(registry, *names, episodes, seeds, quick))
+    grids = comparison_grids(registry, *names, episodes, seeds, quick)
+    runs = suitable(console, grids)
     plan.check_names(runs)
     against, shown = yardstick(runs, against), names_to_show(registry, runs, names_of(highlight))
     if shard is not None:
@@ -138,33 +138,37 @@ def compare(
         play_alone(console, found.runs, out, plan)
         console.print(f"Shard {shard} is finished. When all are, the same command without --shard sums up.")
         return
-    write_tuning(found.tries, found.choices, out, plan.figures)
+    write_tuning(found.tries, found.choices, out)
     records = play_experiment(console, found.experiment(episodes, seeds), out, plan, found.runs)
     plain = [{**record, **_settings_apart(record["learner"])} for record in records]
-    title = "each learner with its defaults" if n_tries == 1 else f"each learner at the best of up to {n_tries} tries"
     print_table(console, plain)
-    drawn = None if not plan.figures else f"{title}: means and 95 % intervals"
-    console.print(_differences(write_comparison(plain, against, out, drawn, shown), against))
-    _show_limits(console, found.runs, out)
+    apart, orders = write_comparison(plain, against, out)
+    console.print(_differences(apart, against))
+    console.print(*orders, sep="\n", highlight=False, soft_wrap=True)
+    limits = limits_of(found.runs)
+    _show_limits(console, limits, out)
+    if plan.figures:
+        how = "with its defaults" if n_tries == 1 else f"at the best of up to {n_tries} tries"
+        draw_comparison(plain, found.tries, limits, f"each learner {how}: means and 95 % intervals", out, shown)
     console.print(
         f"{plan.drawn(out)}tables and numbers: {out}; chosen settings: {out / 'table.md'}",
         highlight=False,
         soft_wrap=True,
     )
     if long:
-        first = [record for record in records if record["world"] == runs[0].world.label]
+        asked = {each.label for each in grids[0].natures}
+        first = [r for r in records if r["world"] == runs[0].world.label and r["nature"] in asked]
         played = play_alone(console, longer_runs(found.runs, leaders(first)), out / "long", plan)
         write_summaries(played, out / "long")
         same = {(r["nature"], r["learner"], r["seed"]) for r in played}
         _show_growth(console, [*played, *(r for r in first if (r["nature"], r["learner"], r["seed"]) in same)], out)
 
 
-def _show_limits(console: Console, runs: Sequence[RunSpec], out: Path) -> None:
+def _show_limits(console: Console, lines: Sequence[Limit], out: Path) -> None:
     """What the margin alone costs somebody who knows everything but the costs, on the terminal and in limits.csv."""
     shown = Table(title="Who knows all but the costs, at z = 1 (`Informed`: all but rewards)", box=box.SIMPLE_HEAD)
     for name in ("world, nature", "K", "regret", "violation"):
         shown.add_column(name, no_wrap=True)
-    lines = limits_of(runs)
     for each in lines:
         shown.add_row(f"{each.world}, {each.nature}", str(each.episodes), f"{each.regret:.0f}", f"{each.violation:.0f}")
     console.print(shown)

@@ -212,11 +212,10 @@ def orders(records: Sequence[Mapping[str, Any]]) -> list[Order]:
     """How far halves of the seeds agree about all learners of a place, and about the best of them alone."""
     found = []
     for place, names, table in _losses(records):
-        kept = table[[name.partition("(")[0] not in NON_LEARNERS for name in names]]
-        for among, part in (("all", kept), ("the first", kept[:LEADING])):
-            if min(part.shape) >= MIN_PAIRS and (among == "all" or len(part) < len(kept)):
+        for among, part in (("all", table), ("the first", table[:LEADING])):
+            if min(part.shape) >= MIN_PAIRS and (among == "all" or len(part) < len(names)):
                 agreed = _agreement(part)
-                found.append(Order(*place, among, *part.shape, agreed, agreed >= AGREED))
+                found.append(Order(*place, among, len(part), table.shape[1], agreed, agreed >= AGREED))
     return found
 
 

@@ -2,20 +2,22 @@
 
 A plane has a point for every learner; a frontier is a line through those tries of one that no other try of it beats.
 Where there are more learners than an eye can tell apart, some have a colour, a number and a name, presets of one class
-the same colour, and the rest is grey.
+the same colour, and the rest is grey.  Stars are references that a learner may come near: what keeping a distance costs
+somebody who knows all but the costs (`theory/limits.py`), and `Informed`, who is told all but the rewards.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from omdpd.learners import NON_LEARNERS
 from omdpd.play.units import in_user_units
 from omdpd.report.canvas import looking, new_figure
-from omdpd.report.comparison import Difference, differences, ranks, tidy_csv
+from omdpd.report.comparison import Difference, Order, differences, orders, ranks, tidy_csv
 from omdpd.report.figures import STYLES, WIDTH, save, styles_by_name
 from omdpd.report.results import grouped, mean_of
 from omdpd.report.tables import formatted
@@ -31,19 +33,58 @@ AROUND = [
 ]
 # What the lines of all but the best learners of a panel look like: there are more of them than colours to tell apart.
 REST = "#bbbbbb"
+# The learner that is told all but the rewards, and what the other reference is called.
+INFORMED, BOUNDARY = "Informed", "boundary"
+# Points of all text: at the width of a page of the site they are more than eight.
+TEXT = 9
 
 
-def draw_plane(records: Sequence[Mapping[str, Any]], title: str, highlight: Collection[str] = ()) -> Figure:
+class Reference(NamedTuple):
+    """A point of a panel that is no learner's."""
+
+    world: str
+    nature: str
+    name: str
+    regret: float
+    violation: float
+
+
+def references(shown: Sequence[Mapping[str, Any]], limits: Sequence[Any]) -> list[Reference]:
+    """The references of every place, in the user's units; `limits` have world, nature, regret and violation."""
+    found = [Reference(each.world, each.nature, BOUNDARY, each.regret, each.violation) for each in limits]
+    for (world, nature, name), group in grouped(shown).items():
+        regret, violation = mean_of(group, "regret"), mean_of(group, "violation")
+        if name == INFORMED and regret is not None and violation is not None:
+            found.append(Reference(world, nature, name, regret.mean, violation.mean))
+    return found
+
+
+def _stars(axes: Axes, stars: Sequence[Reference], place: tuple[str, str]) -> None:
+    """The references of a panel, whose names stand above and below, so that they keep apart."""
+    for each in stars:
+        if (each.world, each.nature) == place:
+            at = (-4, 7) if each.name == BOUNDARY else (4, -13)
+            point = each.regret, each.violation
+            axes.plot(*point, color="#000000", marker="*", markersize=9, linestyle="", zorder=3)
+            axes.annotate(each.name, point, xytext=at, textcoords="offset points", fontsize=TEXT)
+
+
+def draw_plane(
+    records: Sequence[Mapping[str, Any]],
+    title: str,
+    highlight: Collection[str] = (),
+    stars: Sequence[Reference] = (),
+) -> Figure:
     """A panel per world and nature, a point per learner: final regret and final strong violation with 95 % bars.
 
     `highlight` names learners or classes of them; without it those are that no other one beats somewhere.
     """
-    groups = grouped(records)
+    groups = {key: group for key, group in grouped(records).items() if key[2] != INFORMED or not stars}
     places = list(dict.fromkeys(key[:2] for key in groups))
     number = {name: 1 + i for i, name in enumerate(highlighted(groups, highlight))}
     columns = min(len(places), 2)
     rows = -(-len(places) // columns)
-    with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
+    with looking({"font.size": TEXT, "axes.spines.top": False, "axes.spines.right": False}):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         figure = new_figure(WIDTH, 3.8 * rows)
@@ -53,6 +94,7 @@ def draw_plane(records: Sequence[Mapping[str, Any]], title: str, highlight: Coll
             axes.set_axis_off()
         for axes, place in zip(grid.flat, places, strict=False):
             _plane(axes, {key[2]: group for key, group in groups.items() if key[:2] == place}, number)
+            _stars(axes, stars, place)
             axes.set_title(place[1] if len({world for world, _ in places}) == 1 else ", ".join(place))
         key = [f"{i:2d}  {name}" for name, i in number.items()]
         key += ["grey: all others"] if {name for _, _, name in groups} - set(number) else []
@@ -111,22 +153,27 @@ def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number
         at = AROUND[free[0] if free else int(np.argmax(room))]
         taken.append(middle + pixels * at)
         axes.annotate(
-            str(i), (x, y), xytext=(at[0], at[1]), textcoords="offset points", fontsize=8, ha="center", va="center"
+            str(i), (x, y), xytext=(at[0], at[1]), textcoords="offset points", fontsize=TEXT, ha="center", va="center"
         )
 
 
-def draw_frontiers(lines: Sequence[Any]) -> Figure:
+def draw_frontiers(lines: Sequence[Any], stars: Sequence[Reference] = ()) -> Figure:
     """A panel per world and nature: every learner's frontier as a line through its tries, the chosen one marked.
 
     `lines` have world, nature, learner, regret, violation, criterion, on_frontier and chosen; a try without regret is
     left out.  As many of the best learners of a panel as there are styles have a colour and a name.
     """
     places = list(dict.fromkeys((line.world, line.nature) for line in lines))
-    with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = new_figure(WIDTH / 2 * max(len(places), 2), 4.6)
-        (grid,) = figure.subplots(1, len(places), squeeze=False)
-        for axes, place in zip(grid, places, strict=True):
+    columns = min(len(places), 2)
+    rows = -(-len(places) // columns)
+    with looking({"font.size": TEXT, "axes.spines.top": False, "axes.spines.right": False}):
+        figure = new_figure(WIDTH, 5.2 * rows)
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes in grid.flat[len(places) :]:
+            figure.delaxes(axes)
+        for axes, place in zip(grid.flat, places, strict=False):
             _tries_panel(axes, [line for line in lines if (line.world, line.nature) == place])
+            _stars(axes, stars, place)
             axes.set_title(", ".join(place))
         figure.suptitle("tries on the training instances: what no other try of the same learner beats")
     return figure
@@ -155,32 +202,50 @@ def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         best_first = list(zip(handles[::-1], labels[::-1], strict=True))
-        axes.legend(*zip(*best_first, strict=True), fontsize=8, frameon=False, loc="upper right")
+        below = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.14), "ncols": 2, "columnspacing": 0.8}
+        axes.legend(*zip(*best_first, strict=True), fontsize=TEXT, frameon=False, **below)
 
 
-def write_tuning(tries: Sequence[Any], choices: Sequence[Any], out: Path, figures: bool) -> None:
-    """Write tries.csv, choices.csv and the figure of the frontiers, if anything was tried."""
+def write_tuning(tries: Sequence[Any], choices: Sequence[Any], out: Path) -> None:
+    """Write tries.csv and choices.csv, if anything was tried."""
     if tries:
         make_folder(out)
         write_atomically(out / "tries.csv", tidy_csv(tries).encode())
         write_atomically(out / "choices.csv", tidy_csv(choices).encode())
-        if figures:
-            save(draw_frontiers(tries), out, "frontier")
 
 
 def write_comparison(
-    records: Sequence[Mapping[str, Any]], against: str, out: Path, title: str | None, highlight: Collection[str] = ()
-) -> list[Difference]:
-    """Write tables, paired differences and ranks in the user's units, and a figure if it has a title.
+    records: Sequence[Mapping[str, Any]], against: str, out: Path
+) -> tuple[list[Difference], list[Order]]:
+    """Write tables and paired differences in the user's units, ranks of those that learn, and how sure their order is.
 
     Ranks add regret and violation, which only learners' own units, each between 0 and 1 per step, make comparable.
     """
-    shown = [in_user_units(record) for record in records]
-    found = differences(shown, against)
+    found, learning = differences([in_user_units(record) for record in records], against), _learning(records)
     for style, ending in (("markdown", "md"), ("csv", "csv"), ("latex", "tex")):
         write_atomically(out / f"table.{ending}", formatted(records, style).encode())
-    write_atomically(out / "differences.csv", tidy_csv(found).encode())
-    write_atomically(out / "ranks.csv", tidy_csv(ranks(records)).encode())
-    if title is not None:
-        save(draw_plane(shown, title, highlight), out, "plane")
-    return found
+    agreed = orders(learning)
+    for name, lines in (("differences", found), ("ranks", ranks(learning)), ("orders", agreed)):
+        write_atomically(out / f"{name}.csv", tidy_csv(lines).encode())
+    return found, agreed
+
+
+def _learning(records: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The records of those that learn; all where nobody does."""
+    return [record for record in records if record["learner"] not in NON_LEARNERS] or records
+
+
+def draw_comparison(
+    records: Sequence[Mapping[str, Any]],
+    tries: Sequence[Any],
+    limits: Sequence[Any],
+    title: str,
+    out: Path,
+    highlight: Collection[str] = (),
+) -> None:
+    """Draw the plane of a comparison, and the frontiers of what was tried, with their references."""
+    shown = [in_user_units(record) for record in records]
+    stars = references(shown, limits)
+    save(draw_plane(shown, title, highlight, stars), out, "plane")
+    if tries:
+        save(draw_frontiers(tries, stars), out, "frontier")
