@@ -161,7 +161,7 @@ CONSTANTS = Study(
     "The penalty is what the learner pays, in reward, for a unit of expected cost above the budget; the shadow price "
     "is what that unit is worth in reward, averaged over the instances. A penalty below the price cannot hold the "
     "constraint. A late episode is one of the last tenth of the run.",
-    Size((1000, 3000, 30_000, 1_000_000), 3, 30_000),
+    Size((1000, 3000, 30_000, 1_000_000), 3, (30_000, 1)),
     Size((20, 40), 1),
     runs,
     {"measured": measured, "onset": onset, "changed": changed},

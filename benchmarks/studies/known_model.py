@@ -69,7 +69,7 @@ KNOWN_MODEL = Study(
     "Every learner here knows transitions and rewards; with `fixed` costs it knows these too, in `pool` a few tables "
     "are switched at random and revealed after each episode, in `anchored` no table ever comes twice. A late episode "
     "is one of the last tenth of the run. The last column is the bound of the paper's remark at that K.",
-    Size((1000, 10_000, 100_000, 1_000_000), 3, 10_000),
+    Size((1000, 10_000, 100_000, 1_000_000), 3, (10_000, 1)),
     Size((10, 20, 40, 80), 1),
     runs,
     {"numbers": numbers},

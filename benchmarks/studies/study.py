@@ -38,16 +38,21 @@ KEPT = ("regret", "violation", "lagrangian_regret", "late_violation")
 
 @dataclass(frozen=True)
 class Size:
-    """How large a study is: numbers of episodes, seeds, and from how many episodes on a single seed is played."""
+    """How large a study is: numbers of episodes, seeds, how many of them from so many episodes on, and the first."""
 
     episodes: tuple[int, ...]
     seeds: int
-    single_from: int | None = None
+    fewer: tuple[int, int] | None = None
+    first: int = FIRST_SEED
+
+    def is_long(self, episodes: int) -> bool:
+        """Whether runs of so many episodes are among those that are fewer."""
+        return self.fewer is not None and episodes >= self.fewer[0]
 
     def seeds_at(self, episodes: int) -> range:
         """The seeds of runs that long."""
-        alone = self.single_from is not None and episodes >= self.single_from
-        return range(FIRST_SEED, FIRST_SEED + (1 if alone else self.seeds))
+        most = self.fewer[1] if self.fewer is not None and self.is_long(episodes) else self.seeds
+        return range(self.first, self.first + min(most, self.seeds))
 
 
 class Curve(msgspec.Struct, frozen=True):

@@ -3,11 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchmarks.studies import STUDIES
+from benchmarks.studies.growth import exponent, ratios
 from benchmarks.studies.pages import encoded, read_summary, renew, write_study
-from benchmarks.studies.study import FIRST_SEED, Size, Summary, generated, summarised
+from benchmarks.studies.study import Line, Size, Summary, generated, summarised
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.many_runs import run_all
 from omdpd.problem.arrays import InvalidInputError
@@ -53,12 +55,36 @@ def test_every_run_of_a_study_is_played_once(name):
     study = STUDIES[name]
     specs = study.runs(study.full)
     assert len({spec.id for spec in specs}) == len(specs)
-    assert {spec.seed for spec in specs} == set(range(FIRST_SEED, FIRST_SEED + study.full.seeds))
+    assert {spec.seed for spec in specs} == set(range(study.full.first, study.full.first + study.full.seeds))
 
 
-def test_long_runs_may_have_a_single_seed():
-    size = Size((10, 100), 3, single_from=100)
-    assert [len(size.seeds_at(K)) for K in (10, 100)] == [3, 1]
+def test_long_runs_may_have_fewer_seeds():
+    size = Size((10, 100), 3, fewer=(100, 2), first=7)
+    assert [list(size.seeds_at(K)) for K in (10, 100)] == [[7, 8, 9], [7, 8]]
+    assert [len(replace(size, seeds=1).seeds_at(K)) for K in (10, 100)] == [1, 1]
+
+
+def test_an_exponent_is_of_the_seeds_that_both_lengths_have():
+    short = Line("noisy", "x", 100, [1, 2], {"regret": [10.0, 1000.0]})
+    long = Line("noisy", "x", 10_000, [1], {"regret": [100.0]})
+    assert exponent(short, long, "regret") == "0.50"
+    assert exponent(short, replace_seeds(long, [2]), "regret") == "-"
+    assert exponent(short, None, "regret") == "-"
+
+
+def replace_seeds(line: Line, seeds: list[int]) -> Line:
+    return Line(line.nature, line.learner, line.episodes, seeds, line.numbers)
+
+
+def test_ratios_are_of_paired_means_and_of_the_worst_instance(growth):
+    lines = [
+        Line(nature, name, K, [1, 2], {"regret": regret, "violation": [1.0, 3.0]})
+        for nature, K in (("noisy", 10), ("noisy", 100), ("pool", 100))
+        for name, regret in (("ProximalOMDPD.standard", [2.0, 6.0]), ("ProximalOMDPD.settling", [1.0, 15.0]))
+    ]
+    _, _, *rows = ratios(msgspec.structs.replace(growth, lines=lines)).splitlines()
+    same = "100 | 0.50 (0.40 .. 2.00) | 1.00 (1.00 .. 1.00) | 6; 15 | 2.00 |"
+    assert rows == [f"| {name} | {same}" for name in ("noisy", "pool", "together")]
 
 
 @pytest.mark.parametrize("name", COMMITTED)
@@ -97,7 +123,7 @@ def test_a_page_is_filled_and_its_figure_and_summary_stand_beside_it(growth, res
     page = tmp_path / "growth.md"
     page.write_text("# Ours\n\n<!-- numbers: exponents -->\n<!-- end -->\n\nA reading.\n")
     assert renew(results, page) == 1
-    assert "| pool | `PlanLP` | violation |" in page.read_text()
+    assert "| pool | `ProximalOMDPD.settling` | violation |" in page.read_text()
     assert page.read_text().endswith("A reading.\n")
     assert read_summary(tmp_path / "data" / "growth.json") == growth
     assert (tmp_path / "data" / "growth.svg").stat().st_size > 5000
@@ -106,7 +132,7 @@ def test_a_page_is_filled_and_its_figure_and_summary_stand_beside_it(growth, res
 def test_a_place_that_a_study_does_not_fill_is_refused_and_the_page_stays(results, tmp_path):
     page = tmp_path / "growth.md"
     page.write_text("<!-- numbers: exponent -->\n<!-- end -->\n")
-    with pytest.raises(InvalidInputError, match="a place 'exponent'; there are command, numbers, exponents"):
+    with pytest.raises(InvalidInputError, match="a place 'exponent'; there are command, ratios, numbers, exponents"):
         renew(results, page)
     assert page.read_text() == "<!-- numbers: exponent -->\n<!-- end -->\n"
 
