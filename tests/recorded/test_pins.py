@@ -14,12 +14,14 @@ import pytest
 
 from omdpd.experiments.one_run import run
 from omdpd.experiments.registry import Registry, run_of
+from omdpd.experiments.spec import toml_of
 from omdpd.learners.protocol import restored, stored_classes
 from omdpd.play.identity import fingerprint_of
 from omdpd.play.judging import Totals
 from omdpd.play.loop import Progress
 from omdpd.play.scene import known_safe_policy
 from omdpd.report.results import load_runs
+from omdpd.storage.atomic import RecordError
 from omdpd.storage.packing import classes_of, unpack
 from omdpd.storage.run_folder import RunFolder
 from tests.recorded import rivals_0_2
@@ -120,3 +122,14 @@ def test_a_run_of_the_default_of_version_0_2_keeps_its_name_and_today_s_has_anot
     made = Registry.installed().run
     assert made("random_dirichlet", nature, "ProximalOMDPD.settling", 3000, 0).id == name
     assert made("random_dirichlet", nature, "ProximalOMDPD.standard", 3000, 0).id != name
+
+
+def test_an_unfinished_run_of_the_default_of_version_0_2_goes_on_under_today_s_name(tmp_path):
+    """Version 0.2 wrote `standard`, without `persistence`, into the spec of the same run."""
+    spec = Registry.installed().run("cyclic", "noisy", "ProximalOMDPD.settling", 6, 0)
+    folder = tmp_path / spec.id
+    RunFolder(folder, spec.id).create(toml_of(spec).replace("settling", "standard"), {})
+    assert run(spec, folder)["learner"] == "ProximalOMDPD.settling"
+    other = Registry.installed().run("cyclic", "noisy", "ProximalOMDPD.cautious", 6, 0)
+    with pytest.raises(RecordError, match="not the spec of this run"):
+        RunFolder(folder, spec.id).create(toml_of(other), {})
