@@ -15,6 +15,7 @@ from omdpd.experiments.first_use import compile_all, compile_for, runs_of
 from omdpd.experiments.registry import Registry
 from omdpd.jit.cache import kernel_folder, where_kept
 from omdpd.jit.shipped import shipped_code
+from omdpd.learners import AVERAGE_LEARNERS
 from omdpd.learners.protocol import Card
 
 # Terminals narrower than this get the feedback under the name and the assumptions under the guarantee.
@@ -23,7 +24,8 @@ MEANING = (
     "bandit: rewards and costs are observed on the way; full: the cost tables are revealed after every episode. "
     "Strong violation adds up every episode's excess, weak violation lets safe episodes make up for it. A learner "
     "refuses a setting that does not meet what it assumes. Guarantees of methods by others are those of their papers, "
-    "with the constants there; defaults here are mostly smaller."
+    "with the constants there; defaults here are mostly smaller. "
+    f"{' and '.join(AVERAGE_LEARNERS)} learn averages per step, with omdpd.play.windows.learn_windows."
 )
 
 
@@ -44,6 +46,8 @@ def learners(plugin: Plugins = None) -> None:
     for name in registry.complete("learners"):
         card: Card = registry.spec("learners", name).build().card
         shown.add_row(*(_wide(name, card) if wide else _narrow(name, card)))
+    for name, factory in AVERAGE_LEARNERS.items():
+        shown.add_row(*(_wide(name, factory().card) if wide else _narrow(name, factory().card)))
     console.print(shown)
     console.print(MEANING, highlight=False, soft_wrap=True)
 

@@ -16,6 +16,7 @@ from omdpd.cli import experiments, lab, learners, plan, report, serve, worlds
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.cli.screen import Screen, guard_screen, plain_where_needed
 from omdpd.experiments.spec import Kind
+from omdpd.learners import AVERAGE_LEARNERS
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.strangers import strangers_code
 
@@ -104,6 +105,8 @@ def list_(plugin: Plugins = None) -> None:
         shown = Table(title=title, title_justify="left", box=None, show_header=False)
         for name, made in registry.types(kind):
             shown.add_row(name, (made.__doc__ or "").split("\n")[0])
+        for name, factory in AVERAGE_LEARNERS.items() if kind == "learners" else ():
+            shown.add_row(name, f"{(factory.__doc__ or '').splitlines()[0]} (averages per step: learn_windows)")
         console.print(shown)
 
 
