@@ -2,7 +2,7 @@ import pytest
 
 from omdpd.cli.learners import learners
 from omdpd.cli.main import list_
-from omdpd.learners import FAMILIES, OTHERS, family_of
+from omdpd.learners import AVERAGE_LEARNERS, FAMILIES, OTHERS, family_of
 from omdpd.learners import LEARNERS as NAMED
 from omdpd.problem.arrays import InvalidInputError
 from tests.references.named import LEARNERS
@@ -27,7 +27,7 @@ def test_a_wide_terminal_has_a_column_for_the_assumptions(capsys, monkeypatch):
 def test_every_learner_is_of_one_kind_and_listed_under_it(capsys):
     owners = [owner for each in FAMILIES.values() for owner in each]
     assert len(owners) == len(set(owners))
-    assert set(owners) == {name.partition(".")[0] for name in NAMED}
+    assert set(owners) == {name.partition(".")[0] for name in (*NAMED, *AVERAGE_LEARNERS)}
     assert family_of("Mine") == OTHERS
     list_()
     lines = capsys.readouterr().out.splitlines()

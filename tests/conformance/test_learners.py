@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from omdpd.learners import AVERAGE_LEARNERS
 from omdpd.learners.protocol import Card
 from omdpd.play.scene import with_known_facts
 from omdpd.problem.arrays import InvalidInputError
@@ -55,6 +56,12 @@ def once_per_class():
 def test_a_learner_keeps_to_the_rules(name, kind, rule):
     """Those of `omdpd.testing`.  (The oracle has to be given the tables that are revealed.)"""
     LEARNER_RULES[rule](LearnerCase(LEARNERS[name]().build(), kind))
+
+
+@pytest.mark.parametrize("rule", LEARNER_RULES)
+@pytest.mark.parametrize("name", AVERAGE_LEARNERS)
+def test_a_learner_of_averages_keeps_to_the_rules_in_windows(name, rule):
+    LEARNER_RULES[rule](LearnerCase(AVERAGE_LEARNERS[name](), "bandit"))
 
 
 @pytest.mark.parametrize("name", LEARNERS)

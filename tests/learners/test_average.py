@@ -1,13 +1,14 @@
 """Learners of averages, by hand and against programs that are written otherwise."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from omdpd import CMDP, InvalidInputError, Setting
-from omdpd.learners import ChenJainLuo
-from omdpd.learners.average.triple_qa import TripleQA
-from omdpd.learners.average.ucrl_cmdp import UCRLCMDP
+from omdpd import CMDP, InvalidInputError, Session, Setting, run
+from omdpd.experiments.registry import Registry
+from omdpd.learners import AVERAGE_LEARNERS, UCRLCMDP, ChenJainLuo, TripleQA
 from omdpd.play.windows import learn_windows
 from omdpd.problem.setting import BanditFeedback, Trajectory
 from omdpd.solvers.programs import average_plan
@@ -65,14 +66,16 @@ def test_where_every_kernel_is_possible_it_stays_where_a_step_earns_most():
     assert found.value == pytest.approx(0.9)
     assert found.policy[0, 1].tolist() == [1.0, 0.0]
     learner = UCRLCMDP()
-    policy = learner.policy(learner.init(Setting(horizon=4, n_states=2, n_actions=2, n_episodes=5)))
+    policy = learner.policy(learner.init(Setting(horizon=4, n_states=2, n_actions=2, n_episodes=5, windows=True)))
     assert np.array_equal(policy, np.repeat(policy[:1], 4, axis=0))
     assert policy.sum(axis=2) == pytest.approx(1.0)
 
 
 def test_one_window_of_triple_qa_by_hand():
     """Of two steps the first one has a next pair, and teaches."""
-    setting = Setting(horizon=2, n_states=2, n_actions=2, n_episodes=32)  # T = 64: chi = eta = 1 / (1 - gamma) = 2
+    setting = Setting(
+        horizon=2, n_states=2, n_actions=2, n_episodes=32, windows=True
+    )  # T = 64: chi = eta = 1 / (1 - gamma) = 2
     learner = TripleQA(reward_scale=0.0, cost_scale=0.0)
     state = learner.init(setting)
     assert (state.tables == 2.0).all()
@@ -101,8 +104,8 @@ def spent_by_hand():
 
 
 def test_triple_qa_needs_to_know_how_long_and_has_one_constraint():
-    for setting in (Setting(2, 2, 2, 2, n_episodes=5), Setting(2, 2, 2, 1)):
-        with pytest.raises(InvalidInputError):
+    for setting in (Setting(2, 2, 2, 2, n_episodes=5, windows=True), Setting(2, 2, 2, 1, windows=True)):
+        with pytest.raises(InvalidInputError, match=r"one constraint|n_episodes"):
             TripleQA().init(setting)
 
 
@@ -128,7 +131,7 @@ def test_they_learn_the_long_run(learner, n, told):
 
 
 def test_with_restarts_a_frame_begins_anew():
-    setting = Setting(horizon=9, n_states=2, n_actions=2, n_episodes=3)
+    setting = Setting(horizon=9, n_states=2, n_actions=2, n_episodes=3, windows=True)
     learner = TripleQA(restart=True)
     state = learner.init(setting)
     walk = Trajectory(np.zeros(9, int), np.zeros(9, int))
@@ -137,3 +140,30 @@ def test_with_restarts_a_frame_begins_anew():
     assert state.in_frame == 0
     assert np.array_equal(state.tables, learner.init(setting).tables)
     assert not state.visits.any()
+
+
+@pytest.mark.parametrize("name", AVERAGE_LEARNERS)
+def test_one_that_is_to_play_episodes_says_what_plays_it(name):
+    cmdp = CMDP.from_arrays(np.full((2, 2, 2), 0.5), [[0, 1]] * 2, [[0, 1]] * 2, budget=1.5, horizon=3)
+    for play in (
+        lambda: run(cmdp, AVERAGE_LEARNERS[name](), n_episodes=2),
+        lambda: Session(AVERAGE_LEARNERS[name](), cmdp.setting(2, "bandit")),
+        lambda: Registry.installed().spec("learners", name),
+    ):
+        with pytest.raises(InvalidInputError, match=f"{name} learns averages per step without an end.*learn_windows"):
+            play()
+
+
+@pytest.mark.parametrize("name", AVERAGE_LEARNERS)
+def test_what_one_does_says_what_is_certain_from_memory_and_ours(name):
+    text = sys.modules[type(AVERAGE_LEARNERS[name]()).__module__].__doc__
+    assert [text.count(word) for word in ("Certain:", "From memory:", "Ours:", "Source:")] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("name", AVERAGE_LEARNERS)
+def test_one_keeps_to_the_actions_that_the_long_run_allows(name):
+    p, allowed = ring().laws.expand()[0], [[True, True], [True, False], [True, True], [False, True]]
+    masked = CMDP.from_arrays(p, [[0.1, 0.9]] * 4, [[0.0, 1.0]] * 4, 0.5, criterion="average", allowed=allowed)
+    found = learn_windows(masked, AVERAGE_LEARNERS[name](), 6, 12)
+    assert not found.policy.table[:, 1, 1].any()
+    assert not found.policy.table[:, 3, 0].any()

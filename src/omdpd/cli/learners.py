@@ -15,7 +15,7 @@ from omdpd.experiments.first_use import compile_all, compile_for, runs_of
 from omdpd.experiments.registry import Registry
 from omdpd.jit.cache import kernel_folder, where_kept
 from omdpd.jit.shipped import shipped_code
-from omdpd.learners import family_of
+from omdpd.learners import AVERAGE_LEARNERS, family_of
 from omdpd.learners.protocol import Card
 from omdpd.problem.arrays import InvalidInputError
 
@@ -25,7 +25,8 @@ MEANING = (
     "bandit: rewards and costs are observed on the way; full: the cost tables are revealed after every episode. "
     "Strong violation adds up every episode's excess, weak violation lets safe episodes make up for it. A learner "
     "refuses a setting that does not meet what it assumes. Guarantees of methods by others are those of their papers, "
-    "with the constants there; defaults here are mostly smaller."
+    "with the constants there; defaults here are mostly smaller. "
+    f"{' and '.join(AVERAGE_LEARNERS)} learn averages per step, with omdpd.play.windows.learn_windows."
 )
 
 
@@ -49,8 +50,9 @@ def learners(
     for name in columns:
         shown.add_column(name, no_wrap=name in ("learner", "feedback"))
     registry = registry_of(plugin)
-    for name in registry.complete("learners"):
-        card: Card = registry.spec("learners", name).build().card
+    cards = {name: registry.spec("learners", name).build().card for name in registry.complete("learners")}
+    cards |= {name: factory().card for name, factory in AVERAGE_LEARNERS.items()}
+    for name, card in cards.items():
         said = " ".join((family_of(name), card.summary, *_wide(name, card))).lower()
         if all(word.lower() in said for word in words or ()):
             shown.add_row(*(_wide(name, card) if wide else _narrow(name, card)))

@@ -16,7 +16,7 @@ from omdpd.cli import experiments, lab, learners, plan, report, serve, worlds
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.cli.screen import Screen, guard_screen, plain_where_needed
 from omdpd.experiments.spec import Kind
-from omdpd.learners import FAMILIES, OTHERS, family_of
+from omdpd.learners import AVERAGE_LEARNERS, FAMILIES, OTHERS, family_of
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.strangers import strangers_code
 
@@ -103,8 +103,9 @@ def list_(plugin: Plugins = None) -> None:
     console, registry = Screen(), registry_of(plugin)
     for title, kind in TITLES.items():
         groups: dict[str, Table] = {}
-        types = list(registry.types(kind))
+        types: list[tuple[str, Any]] = list(registry.types(kind))
         if kind == "learners":
+            types += AVERAGE_LEARNERS.items()
             types = sorted(types, key=lambda each: [*FAMILIES, OTHERS].index(family_of(each[0])))
         for name, made in types:
             group = f"{title}. {family_of(name)}" if kind == "learners" else title

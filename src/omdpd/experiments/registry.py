@@ -48,7 +48,8 @@ from omdpd.experiments.spec import (
     named_as_now,
 )
 from omdpd.jit.cache import fingerprint
-from omdpd.learners import LEARNERS
+from omdpd.learners import AVERAGE_LEARNERS, LEARNERS
+from omdpd.learners.needs import OF_AVERAGES
 from omdpd.learners.settings import settings_of, types_of
 from omdpd.natures import NATURES
 from omdpd.problem.arrays import InvalidInputError, shown, suggestion
@@ -155,6 +156,8 @@ class Registry:
 
     def spec_type(self, kind: Kind, name: object) -> type[Spec]:
         """The type of spec that a name stands for, or a sentence with the names there are."""
+        if kind == "learners" and name in AVERAGE_LEARNERS and name not in self.sources[kind]:
+            raise UnknownNameError(f"{name} {OF_AVERAGES}")
         if not isinstance(name, str) or name not in self.sources[kind]:
             there = ", ".join(self.sources[kind])
             meant = suggestion(name, self.sources[kind]) if isinstance(name, str) else ""

@@ -1,9 +1,10 @@
 """Learners, one module each; none imports another, and a module is imported when its name is first asked for.
 
-`LEARNERS` is what a file, a command and a stored run may name.  A learner's class is its factory: its fields are the
-settings (`learners/settings.py`), and the first line of its docstring is its line in `omdpd list`.  A name with a dot
-is a preset.  Positional settings are part of the name of every run that was ever stored: a new one is keyword-only,
-and its default is what was done before.
+`LEARNERS` is what a file, a command and a stored run may name; `AVERAGE_LEARNERS` learn averages without an end, and
+`play.windows` alone plays them.  A learner's class is its factory: its fields are the settings
+(`learners/settings.py`), and the first line of its docstring is its line in `omdpd list`.  A name with a dot is a
+preset.  Positional settings are part of the name of every run that was ever stored: a new one is keyword-only, and its
+default is what was done before.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from omdpd.beliefs.counts import Counts
     from omdpd.learners.always_safe import AlwaysSafe
+    from omdpd.learners.average.triple_qa import TripleQA
+    from omdpd.learners.average.ucrl_cmdp import UCRLCMDP
     from omdpd.learners.bvops import BVOPS
     from omdpd.learners.cautious_lp import CautiousLP
     from omdpd.learners.chen_jain_luo import ChenJainLuo
@@ -63,13 +66,13 @@ if TYPE_CHECKING:
     from omdpd.solvers.compiled.flow import greedy_policy, value_of_policy
 
 __all__ = [
-    "BVOPS", "CPDPO", "CVOPS", "DOPE", "LEARNERS", "NON_LEARNERS", "OMDPD", "OPDOP", "PDBPS", "RECOO", "SOPS", "UCCFH",
-    "UCPD", "WCOPS", "AlwaysSafe", "Card", "CautiousLP", "ChenJainLuo", "Counts", "DOPEPlus", "EpisodeSafe", "Factor",
-    "FlexDOME", "Germano", "GhoshZhouShroff", "GreedyLP", "Informed", "Learner", "LekeufackJordan", "LinearPotential",
-    "Masked", "OptAug", "OptCMDP", "OptCMDPBonus", "OptDual", "OptPessLP", "OptPessPrimalDual", "OptPrimalDual",
-    "Oracle", "PlanLP", "PosteriorSampling", "ProximalOMDPD", "RegularizedPrimalDual", "Report", "SafePolicy",
-    "SafeStart", "Settings", "SinhaVaze", "TripleQ", "UOptRPGPD", "Uniform", "greedy_policy", "positive",
-    "value_of_policy",
+    "AVERAGE_LEARNERS", "BVOPS", "CPDPO", "CVOPS", "DOPE", "LEARNERS", "NON_LEARNERS", "OMDPD", "OPDOP", "PDBPS",
+    "RECOO", "SOPS", "UCCFH", "UCPD", "UCRLCMDP", "WCOPS", "AlwaysSafe", "Card", "CautiousLP", "ChenJainLuo",
+    "Counts", "DOPEPlus", "EpisodeSafe", "Factor", "FlexDOME", "Germano", "GhoshZhouShroff", "GreedyLP", "Informed",
+    "Learner", "LekeufackJordan", "LinearPotential", "Masked", "OptAug", "OptCMDP", "OptCMDPBonus", "OptDual",
+    "OptPessLP", "OptPessPrimalDual", "OptPrimalDual", "Oracle", "PlanLP", "PosteriorSampling", "ProximalOMDPD",
+    "RegularizedPrimalDual", "Report", "SafePolicy", "SafeStart", "Settings", "SinhaVaze", "TripleQ", "TripleQA",
+    "UOptRPGPD", "Uniform", "greedy_policy", "positive", "value_of_policy",
 ]  # fmt: skip
 
 # Where each class is written, and what a learner of your own is made of.
@@ -86,6 +89,7 @@ MODULES = {
     "PosteriorSampling": "psrl", "RECOO": "recoo", "RegularizedPrimalDual": "regularized",
     "SafeStart": "safe_start", "SinhaVaze": "sinha_vaze", "SOPS": "sops", "TripleQ": "triple_q", "UCPD": "ucpd",
     "Uniform": "uniform", "UOptRPGPD": "uopt_rpgpd", "WCOPS": "wcops",
+    "TripleQA": "average.triple_qa", "UCRLCMDP": "average.ucrl_cmdp",
     "Card": "protocol", "Counts": ".beliefs.counts", "Factor": "factors", "Report": "protocol", "Settings": "settings",
     "positive": "settings", "greedy_policy": ".solvers.compiled.flow", "value_of_policy": ".solvers.compiled.flow",
 }  # fmt: skip
@@ -124,6 +128,7 @@ FAMILIES = {
     "Safe while learning, from a safe policy or known costs": (
         "SafeStart", "SOPS", "CVOPS", "OptPessLP", "DOPE", "DOPEPlus", "EpisodeSafe", "AlwaysSafe",
     ),
+    "Averages per step, in windows (`learn_windows`)": ("UCRLCMDP", "TripleQA"),
     "References that do not learn": ("Uniform", "Oracle", "Informed"),
 }  # fmt: skip
 
@@ -147,8 +152,11 @@ def __dir__() -> list[str]:
 class Named(Mapping[str, "Callable[..., Learner[Any]]"]):
     """Factories by name, each found when it is asked for."""
 
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
     def __getitem__(self, name: str) -> Callable[..., Learner[Any]]:
-        if name not in NAMES:
+        if name not in self.names:
             raise KeyError(name)
         owner, _, preset = FACTORIES.get(name, name).partition(".")
         found = __getattr__(owner)
@@ -156,13 +164,13 @@ class Named(Mapping[str, "Callable[..., Learner[Any]]"]):
         return factory
 
     def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
+        return iter(self.names)
 
     def __len__(self) -> int:
-        return len(NAMES)
+        return len(self.names)
 
 
-LEARNERS = Named()
+LEARNERS, AVERAGE_LEARNERS = Named(NAMES), Named(("UCRLCMDP", "TripleQA"))
 
 
 def family_of(name: str) -> str:

@@ -22,14 +22,13 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from omdpd.beliefs.confidence import box_around, effective_episodes
-from omdpd.learners.factors import WIDTHS
 from omdpd.learners.protocol import Card
-from omdpd.learners.replanned import Program, Replanned, State, unplanned
-from omdpd.learners.settings import UNCLIPPED, Boxed, Preset, nonnegative
+from omdpd.learners.replanned import OverBox, Program, State
+from omdpd.learners.settings import nonnegative
 
 
 @dataclass(frozen=True)
-class ChenJainLuo(Boxed, Replanned[State]):
+class ChenJainLuo(OverBox):
     """Optimistic linear program over H steps, with an allowance on the budget."""
 
     _: KW_ONLY
@@ -42,9 +41,6 @@ class ChenJainLuo(Boxed, Replanned[State]):
         "Chen, Jain, Luo (ICML 2022), Algorithm 3",
         "made for average reward; rewards and costs known there, estimated here; its widths are from memory",
     )
-    factors = WIDTHS
-    start = unplanned
-    theory = Preset("The published confidence widths.", "", **UNCLIPPED)
 
     def program(self, state: State) -> Program:
         """The extended program; the allowance is taken off the costs of the first step, which every episode pays."""

@@ -16,6 +16,11 @@ from omdpd.storage.packing import WHERE_SET
 
 # Which strictly safe policy a learner is told: the one of least cost (with the largest room), or the uniform one.
 SafeChoice = Literal["least-cost", "uniform"]
+# What is said of a learner of averages where it is to play episodes.
+OF_AVERAGES = (
+    'learns averages per step without an end, not episodes: build the problem with criterion="average", and play the '
+    "learner with omdpd.play.windows.learn_windows"
+)
 SAFE_CHOICES: dict[str, SafeChoice] = {"least-cost": "least-cost", "uniform": "uniform"}
 
 
@@ -98,6 +103,7 @@ class Needs:
     room: bool = False
     safe: bool = False
     single_constraint: bool = False
+    windows: bool = False
 
 
 def check_needs(learner: Any, setting: Setting) -> None:
@@ -105,6 +111,8 @@ def check_needs(learner: Any, setting: Setting) -> None:
     needs: Needs = learner.needs
     if len(learner.card.feedback) == 1:
         require_feedback(learner, setting, learner.card.feedback[0])
+    if needs.windows and not setting.windows:
+        raise InvalidInputError(f"{_name(learner)} {OF_AVERAGES}")
     if needs.single_constraint:
         require_single_constraint(learner, setting)
     if needs.episodes:

@@ -17,8 +17,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from omdpd.beliefs.counts import Counts
 from omdpd.beliefs.memory import TableMemory
+from omdpd.learners.factors import WIDTHS
 from omdpd.learners.needs import Needs, SafePolicy, check_needs, safe_policy_of
 from omdpd.learners.protocol import Card, Report
+from omdpd.learners.settings import UNCLIPPED, Boxed, Preset
 from omdpd.learners.start import uniform_policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
@@ -174,3 +176,12 @@ def planned_under(
     plan, basis = found.plan, state.basis if found.plan.basis is None else found.plan.basis
     newer = replace(state, policy=plan.policy, rows=found.rows, basis=basis)
     return solved(newer, found.solves, plan.feasible), plan
+
+
+@dataclass(frozen=True)
+class OverBox(Boxed, Replanned[State]):
+    """An extended program over all kernels of a box, which is planned before the first episode, too."""
+
+    factors = WIDTHS
+    start = unplanned
+    theory = Preset("The published confidence widths.", "", **UNCLIPPED)

@@ -1,7 +1,8 @@
 """Settings of a learner as fields of its class: shared ones to inherit, kinds of numbers, and presets.
 
 A learner's class is its factory.  Its fields are what an experiment file may say, in the order that names every stored
-run: a new one is keyword-only.  Those that several learners share are inherited from `Scaled`, `Boxed` or `Bonused`.
+run: a new one is keyword-only.  Those that several learners share are inherited from `Scaled`, `Boxed`, `Bonused`
+or `Queued`.
 
     dual_scale: float = positive(1.0)              refused by name unless it is a positive number
     safe: SafePolicy | None = given(None)          what Python or a run hands over; no setting of a file
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
 from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, SCALES, TRANSITION_SCALE, BoxEstimator
 from omdpd.beliefs.counts import Counts
+from omdpd.learners.needs import Needs
 from omdpd.problem.arrays import check_number
 from omdpd.storage.packing import WHERE_SET
 
@@ -172,6 +174,18 @@ class Bonused(Scaled):
         return BernsteinBonus(
             self.reward_scale, self.cost_scale, self.transition_scale, self.stationary, self.delta
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Queued(Settings):
+    """Two tables of Q-learning and a virtual queue: factors on the published bonuses and margin, and fresh starts."""
+
+    reward_scale: float = nonnegative(0.01)
+    cost_scale: float = nonnegative(1e-4)
+    tightening_scale: float = nonnegative(0.0)
+    restart: bool = False
+
+    needs = Needs(episodes=True, single_constraint=True)
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 
 from omdpd.learners.factors import margin, reward_width
-from omdpd.learners.needs import Needs, check_needs, episodes_of
+from omdpd.learners.needs import check_needs, episodes_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.learners.settings import Preset, Settings, nonnegative
+from omdpd.learners.settings import Preset, Queued
 from omdpd.problem.arrays import Floats, Integers, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
@@ -49,13 +49,9 @@ class State:
 
 
 @dataclass(frozen=True)
-class TripleQ(Settings):
+class TripleQ(Queued):
     """Model-free; the scales multiply the published bonuses, which are about 10 H."""
 
-    reward_scale: float = nonnegative(0.01)
-    cost_scale: float = nonnegative(1e-4)
-    tightening_scale: float = nonnegative(0.0)
-    restart: bool = False
     _: KW_ONLY
     restart_every: int | None = None
 
@@ -66,7 +62,6 @@ class TripleQ(Settings):
         "Wei, Liu, Ying (AISTATS 2022)",
         "Slater condition; one constraint",
     )
-    needs = Needs(episodes=True, single_constraint=True)
     factors = (reward_width(), margin("tightening_scale", 1e-9))  # the published tightening is about 1e8 here
     restarted = Preset(
         "Triple-Q that forgets everything every so many episodes, for a world that moves.",

@@ -3,7 +3,7 @@
     window k    H steps, from the state after the last step of window k - 1; its budget is H times that of a step
 
 A learner is told that episodes begin anywhere (the uniform law), so that it has a plan for every state; or where each
-begins.  Learners of averages (`learners.average`) play one table (S, A) in a window, wherever it begins.
+begins.  Learners of averages (`learners.AVERAGE_LEARNERS`) play one table (S, A) in a window, wherever it begins.
 
 Proved, where policies have one closed class and g* is the optimum per step: no plan for H steps that meets its budgets
 earns more than H g* + the span of the bias of r - sum_i y_i (c_i - b_i), y the long run's prices; and the best
@@ -99,7 +99,7 @@ def learn_windows(
     window, K = window_problem(cmdp, horizon), positive_integer("n_windows", n_windows)
     rng = np.random.default_rng(whole_number("seed", seed, 0))
     player = with_known_facts(as_learner(learner), window, "bandit")
-    state = player.init(replace(window.setting(K, "bandit"), seed=seed))
+    state = player.init(replace(window.setting(K, "bandit"), seed=seed, windows=True))
     round_ = fixed.make_noisy(window, seed, noise=noise).draw(0, np.zeros(0))
     start, steps = int(rng.choice(len(cmdp.initial), p=cmdp.initial)), np.arange(horizon)
     rewards, costs = np.empty(K), np.empty((K, cmdp.n_constraints))

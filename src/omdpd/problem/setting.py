@@ -57,6 +57,8 @@ class Setting:
     allowed
         Which actions exist, (S, A) or (H, S, A); all of them if None.  Sessions and runs play these alone, whatever the
         learner (`omdpd.learners.Masked`).
+    windows
+        Whether episodes are windows of one long run, each of which begins where the last ended; None counts as no.
     names
         What the costs are called where people read of them, one name per constraint; "cost 0", "cost 1" if None.
 
@@ -78,6 +80,7 @@ class Setting:
     seed: int | None = field(default=None, kw_only=True)
     allowed: npt.ArrayLike | None = field(default=None, kw_only=True, metadata=WHERE_SET)
     names: tuple[str, ...] | None = field(default=None, kw_only=True, metadata=WHERE_SET)
+    windows: bool | None = field(default=None, kw_only=True, metadata=WHERE_SET)
 
     def __post_init__(self) -> None:
         for name in ("horizon", "n_states", "n_actions", "n_constraints"):

@@ -12,12 +12,13 @@ import numpy as np
 
 from omdpd.learners.factors import Factor
 from omdpd.learners.masked import pools_steps
+from omdpd.learners.needs import Needs
 from omdpd.learners.protocol import Card, Learner, Report, stored_classes
 from omdpd.play.scene import with_known_facts
 from omdpd.play.simulate import play_episode
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Round
-from omdpd.problem.setting import Feedback, FeedbackKind
+from omdpd.problem.setting import Feedback, FeedbackKind, Setting
 from omdpd.problem.strangers import strangers_code
 from omdpd.storage.packing import pack, unpack
 from omdpd.testing.common import ConformanceError, frozen_copy, require, require_law, small_world
@@ -42,12 +43,17 @@ class LearnerCase:
         for n_constraints in range(MAX_CONSTRAINTS, 0, -1):
             cmdp = small_world(n_constraints)
             try:
-                self.in_world(cmdp).init(cmdp.setting(K, self.feedback))
+                self.in_world(cmdp).init(self.setting(cmdp))
             except InvalidInputError as error:
                 refusal = error
             else:
                 return cmdp
         raise ConformanceError(f"its card names {self.feedback!r} feedback, but it refuses every world: {refusal}")
+
+    def setting(self, cmdp: CMDP, n_episodes: int | None = K) -> Setting:
+        """What the learner is told; one of averages plays windows."""
+        windows = getattr(self.learner, "needs", Needs()).windows or None
+        return replace(cmdp.setting(n_episodes, self.feedback), windows=windows)
 
     def in_world(self, cmdp: CMDP) -> Learner[Any]:
         """The learner, told what it must know of a world."""
@@ -57,7 +63,7 @@ class LearnerCase:
         """The states of a short run, the first one included."""
         cmdp = self.cmdp if cmdp is None else cmdp
         learner, rng = self.in_world(cmdp), np.random.default_rng(seed)
-        states = [learner.init(cmdp.setting(K, self.feedback))]
+        states = [learner.init(self.setting(cmdp))]
         for k in range(episodes):
             policy = learner.policy(states[-1])
             states.append(learner.update(states[-1], self.observe(cmdp, policy, k, rng)))
@@ -103,7 +109,7 @@ def a_card_says_what_it_is(case: LearnerCase) -> None:
 
 def a_state_is_plain_data(case: LearnerCase) -> None:
     """It is a frozen dataclass of arrays, numbers, strings and tuples: what a file can hold."""
-    state = case.in_world(case.cmdp).init(case.cmdp.setting(K, case.feedback))
+    state = case.in_world(case.cmdp).init(case.setting(case.cmdp))
     try:
         pack(state)
     except TypeError as error:
@@ -208,7 +214,7 @@ def states_that_cannot_come_first_are_served(case: LearnerCase) -> None:
 
 def an_unknown_number_of_episodes_is_served_or_refused(case: LearnerCase) -> None:
     """Without K a learner plays, or says that it needs `n_episodes`."""
-    learner, setting = case.in_world(case.cmdp), case.cmdp.setting(None, case.feedback)
+    learner, setting = case.in_world(case.cmdp), case.setting(case.cmdp, None)
     try:
         policy = learner.policy(learner.init(setting))
     except InvalidInputError as error:

@@ -1,1 +1,1 @@
-"""Learners of averages per step in the long run; `play.windows.learn_windows` plays them."""
+"""Learners of averages per step in the long run; `play.windows.learn_windows` plays them, and nothing else does."""

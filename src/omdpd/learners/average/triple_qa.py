@@ -20,13 +20,14 @@ Source: Wei, Liu, Ying (AAAI 2022).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from omdpd.learners.factors import reward_width
-from omdpd.learners.needs import Needs, check_needs, episodes_of
+from omdpd.learners.needs import check_needs, episodes_of
 from omdpd.learners.protocol import Card, Report
-from omdpd.learners.settings import Settings, nonnegative
+from omdpd.learners.settings import Queued
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 
@@ -44,13 +45,8 @@ class State:
 
 
 @dataclass(frozen=True)
-class TripleQA(Settings):
-    """Model-free, for averages; the scales multiply the published bonuses."""
-
-    reward_scale: float = nonnegative(0.01)
-    cost_scale: float = nonnegative(1e-4)
-    tightening: float = nonnegative(0.0)
-    restart: bool = False
+class TripleQA(Queued):
+    """Model-free, for averages; the scales multiply the published bonuses, and `tightening_scale` is eps."""
 
     card = Card(
         "model-free: two discounted Q-tables and a virtual queue, frames of T^(2/3) steps",
@@ -59,7 +55,8 @@ class TripleQA(Settings):
         "Wei, Liu, Ying (AAAI 2022)",
         "every policy has one closed class; Slater condition; one constraint; its powers of T are from memory",
     )
-    needs = Needs(episodes=True, single_constraint=True)
+    needs = replace(Queued.needs, windows=True)
+    stationary: ClassVar[bool] = True
     factors = (reward_width(),)
 
     def init(self, setting: Setting) -> State:
@@ -102,7 +99,7 @@ class TripleQA(Settings):
     def _settled(self, state: State) -> State:
         """The end of a frame: the queue moves, and with `restart` learning starts again."""
         root = self._root(state.setting)
-        queue = max(state.queue + 0.5 + self.tightening - state.earned / state.in_frame / root, 0.0)
+        queue = max(state.queue + 0.5 + self.tightening_scale - state.earned / state.in_frame / root, 0.0)
         first = self.init(state.setting) if self.restart else state
         return replace(first, queue=queue, earned=0.0, in_frame=0)
 

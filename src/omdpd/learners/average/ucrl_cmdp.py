@@ -20,18 +20,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omdpd.beliefs.confidence import box_around, effective_episodes
-from omdpd.learners.factors import WIDTHS
+from omdpd.learners.needs import Needs
 from omdpd.learners.protocol import Card
-from omdpd.learners.replanned import Replanned, State, solved, unplanned
-from omdpd.learners.settings import UNCLIPPED, Boxed, Preset
+from omdpd.learners.replanned import OverBox, State, solved
 from omdpd.solvers.programs import average_plan
 
 
 @dataclass(frozen=True)
-class UCRLCMDP(Boxed, Replanned[State]):
+class UCRLCMDP(OverBox):
     """Optimistic linear program over long-run shares of steps."""
 
     stationary: bool = True
+    needs = Needs(windows=True)
 
     card = Card(
         "extended linear program over long-run shares of steps",
@@ -40,9 +40,6 @@ class UCRLCMDP(Boxed, Replanned[State]):
         "Singh, Gupta, Shroff (2020), Algorithm 1",
         "every policy has one closed class; rewards and costs known there, estimated here; its widths are from memory",
     )
-    factors = WIDTHS
-    start = unplanned
-    theory = Preset("The published confidence widths.", "", **UNCLIPPED)
 
     def planned(self, state: State) -> State:
         """Plan the next stretch."""
