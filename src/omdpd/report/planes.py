@@ -123,9 +123,13 @@ def draw_frontiers(lines: Sequence[Any]) -> Figure:
     """
     places = list(dict.fromkeys((line.world, line.nature) for line in lines))
     with looking({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = new_figure(WIDTH / 2 * max(len(places), 2), 4.6)
-        (grid,) = figure.subplots(1, len(places), squeeze=False)
-        for axes, place in zip(grid, places, strict=True):
+        columns = min(len(places), 2)
+        rows = -(-len(places) // columns)
+        figure = new_figure(WIDTH, 4.6 * rows)
+        grid = figure.subplots(rows, columns, squeeze=False)
+        for axes in grid.flat[len(places) :]:
+            axes.set_axis_off()
+        for axes, place in zip(grid.flat, places, strict=False):
             _tries_panel(axes, [line for line in lines if (line.world, line.nature) == place])
             axes.set_title(", ".join(place))
         figure.suptitle("tries on the training instances: what no other try of the same learner beats")
