@@ -31,7 +31,7 @@
     const safe = nature === undefined || nature.safe === null ? null : nature.safe;
     const natureLine = nature && nature.feedback ? `${nature.nature}: ${nature.feedback === "full" ? "the whole cost tables are revealed after every episode" : "costs are observed along the way"}. ${nature.why ? nature.why[0].toUpperCase() + nature.why.slice(1) + "." : ""}` : place.nature;
     if (world.fault) return [el("p", { class: "warn", text: `The world ${world.world} cannot be built here, so its card, best policy and occupancies are missing (${world.fault}). Everything that the runs recorded is shown.` })];
-    const gap = world.constraints.some((c) => c.scale !== 1) ? "Slater gap, in scaled units" : "Slater gap";
+    const gap = world.constraints.some((c) => c.scale !== 1) ? "room below the budgets, in scaled units" : "room below the budgets";
     const facts = [
       fact("states S", number(world.S)), fact("actions A", number(world.A)), fact("steps H", number(world.H)), fact("constraints", String(world.constraints.length)),
       fact("best safe value", world.feasible ? number(world.value, 6) : "none", "the best expected reward of an episode among policies that meet every budget"),
