@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from omdpd.report.figures import STYLES
-from omdpd.report.planes import REST, Reference, draw_frontiers, draw_plane, references
+from omdpd.report.planes import REST, Reference, draw_frontiers, draw_plane, highlighted, references
 
 
 def tries_of(number):
@@ -50,3 +50,9 @@ def test_who_is_informed_is_a_reference_and_no_learner():
     (axes,) = figure.axes
     assert [list(line.get_xdata()) for line in axes.lines if line.get_marker() == "*"] == [[7.0], [30.0]]
     assert " 1  OptCMDP" in [text.get_text() for text in figure.texts]
+
+
+def test_among_many_who_learns_nothing_beats_nobody():
+    points = {f"l{i}": (10.0 + i, 5.0 + i) for i in range(20)} | {"Oracle": (0.0, 0.0), "l20": (8.0, 9.0)}
+    groups = {("w", "n", name): [{"regret": x, "violation": y}] for name, (x, y) in points.items()}
+    assert highlighted(groups, ()) == ["l0", "Oracle", "l20"]

@@ -105,16 +105,19 @@ def draw_plane(
 
 
 def highlighted(groups: Mapping[tuple[str, ...], Any], wanted: Collection[str]) -> list[str]:
-    """The learners that have a name: those wanted; without a wish all, or if these are too many, the unbeaten ones."""
+    """The learners that have a name: those wanted; without a wish all, or if these are too many, the unbeaten ones.
+
+    Who learns nothing beats nobody, and has a name.
+    """
     names = list(dict.fromkeys(name for _, _, name in groups))
     if wanted:
         return [name for name in names if {name, name.partition(".")[0]} & set(wanted)]
     points: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
     for (world, nature, name), group in groups.items():
         regret, violation = mean_of(group, "regret"), mean_of(group, "violation")
-        if regret is not None and violation is not None:
+        if regret is not None and violation is not None and name not in NON_LEARNERS:
             points.setdefault((world, nature), {})[name] = regret.mean, violation.mean
-    best = {
+    best = set(NON_LEARNERS) | {
         name
         for found in points.values()
         for name, (x, y) in found.items()
