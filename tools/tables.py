@@ -88,7 +88,7 @@ def paper(words: Sequence[str]) -> str:
     """Natures down, learners across."""
     if ":" in words[0]:
         episodes, seeds = (int(part) for part in words[0].split(":"))
-        records = played(paper_experiment(Registry.installed(), episodes, seeds, 0, False, None))
+        records = played(paper_experiment(Registry.installed(), episodes, seeds))
     else:
         records = summaries(Path(words[0]))
     solves, failures = (sum(record[key] for record in records) for key in ("solves", "failures"))

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from benchmarks.forger import Forger
 from omdpd.experiments.spec import Experiment
 from omdpd.play.rows import SUMMARY
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.report.labels import RunLabel, told_apart
 from omdpd.report.results import mean_of, summaries
 from omdpd.report.stored import all_runs
 from omdpd.report.study import load_study
@@ -138,3 +140,26 @@ def test_a_run_of_the_default_of_version_0_2_is_no_seed_of_today_s(tmp_path):
     (old / "spec.toml").write_bytes(sealed_toml(old.name, text.replace("settling", "standard")))
     assert [each["learner"] for each in summaries(folder)] == ["ProximalOMDPD.settling", "ProximalOMDPD.standard"]
     assert "persistence" not in text
+
+
+def test_runs_of_different_lengths_are_not_averaged(tmp_path):
+    """An experiment played for 6 episodes, and again for 12 in the same folder."""
+    for episodes, seeds in ((6, 2), (12, 3)):
+        learners = (LEARNERS["Uniform"](), LEARNERS["GreedyLP"](kappa=0.5))
+        grid = Experiment((WORLDS["cyclic"](),), (NATURES["noisy"](),), learners, episodes, seeds)
+        folder = play(grid, tmp_path / "both")
+    found = [(each["learner"], each["episodes"]) for each in summaries(folder)]
+    names = ("Uniform(episodes={})", "GreedyLP(kappa=0.5, episodes={})")
+    wanted = [(name.format(k), k) for name in names for k, n in ((6, 2), (12, 3)) for _ in range(n)]
+    assert sorted(found) == sorted(wanted)
+    assert {run.labels[2] for run in load_study(folder).ordered()} == {name for name, _ in wanted}
+    assert {run.labels[2] for run in load_study(folder).ordered()} == {name for name, _ in wanted}  # and not twice
+
+
+def test_a_default_that_was_changed_does_not_hide_under_the_same_label(tmp_path):
+    """A learner that nothing here knows has the label of whoever played it, who spelled no default."""
+    same = RunLabel("w", "noisy", "Mine", 0, 5, None, None, parts=({}, {}, {"name": "Mine", "bonus": 0.5}))
+    other = replace(same, parts=({}, {}, {"name": "Mine", "bonus": 0.25}))
+    assert [each.learner for each in told_apart([same, other, same])] == [f"Mine(bonus={x})" for x in (0.5, 0.25, 0.5)]
+    assert [each.learner for each in told_apart(told_apart([same, other]))] == ["Mine(bonus=0.5)", "Mine(bonus=0.25)"]
+    assert told_apart([same, same]) == [same, same]

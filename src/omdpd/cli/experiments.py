@@ -48,7 +48,8 @@ def paper(
     seeds: Annotated[int | None, typer.Option(help="How many seeds, each a world of its own (5).")] = None,
     first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
     out: Annotated[Path, typer.Option(help="Where results go.")] = Path("results/paper"),
-    learners: Annotated[str, typer.Option(help="Comma-separated learners; all if empty.")] = "",
+    learners: Annotated[str, typer.Option(help="Comma-separated learners; nine if empty.")] = "",
+    natures: Annotated[str, typer.Option(help="Comma-separated natures; seven if empty.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="2 seeds, K = 500: the same page in a minute or two.")] = False,
     any_instance: Annotated[
         bool, typer.Option("--any-instance", help="Also draw worlds whose constraint does not bind.")
@@ -61,9 +62,12 @@ def paper(
     """
     K = episodes if episodes is not None else QUICK_EPISODES if quick else 3000
     n = seeds if seeds is not None else QUICK_SEEDS if quick else 5
-    experiment = paper_experiment(registry_of(plugin), K, n, first_seed, any_instance, names_of(learners) or None)
+    named = names_of(learners), names_of(natures)
+    experiment = paper_experiment(registry_of(plugin), K, n, first_seed, any_instance, *named)
     console = Screen()
     _play_and_print(console, experiment, out, plan)
+    if "independent" not in {nature.name for nature in experiment.natures}:
+        return
     floor = floors_of(experiment)["independent"]
     console.print(
         "independent: with every entry drawn afresh no policy is safe in every episode, and the next table cannot be "

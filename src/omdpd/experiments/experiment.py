@@ -95,11 +95,12 @@ def world_named(registry: Registry, name: str, settings: Sequence[str] = ()) -> 
 
 
 def paper_experiment(
-    registry: Registry, episodes: int, seeds: int, first_seed: int, any_instance: bool, learners: Sequence[str] | None
-) -> Experiment:
+    registry: Registry, episodes: int, seeds: int, first_seed: int = 0, any_instance: bool = False,
+    learners: Sequence[str] = (), natures: Sequence[str] = (),
+) -> Experiment:  # fmt: skip
     """The paper's simulation: its random worlds, all natures that were asked about, our learners and two rivals."""
-    chosen = PAPER_LEARNERS if learners is None else learners
-    experiment = named_experiment(registry, ("random_dirichlet",), PAPER_NATURES, chosen, episodes, seeds, first_seed)
+    chosen = natures or PAPER_NATURES, learners or PAPER_LEARNERS
+    experiment = named_experiment(registry, ("random_dirichlet",), *chosen, episodes, seeds, first_seed)
     world = registry.spec("worlds", "random_dirichlet", {"binding": not any_instance})
     return msgspec.structs.replace(experiment, worlds=(world,))
 

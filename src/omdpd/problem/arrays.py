@@ -324,7 +324,13 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
     >>> suggestion("Unifrm", ["Uniform", "OptCMDP"])
     " (did you mean 'Uniform'?)"
+    >>> suggestion("OMDPD", ["OMDPD.theory", "OMDPD.tuned", "Uniform"])
+    " (did you mean 'OMDPD.theory' or 'OMDPD.tuned'?)"
     """
+    names = list(names)
+    parts = [each for each in names if name.lower() in each.lower().split(".")]
+    if parts:
+        return f" (did you mean {' or '.join(map(repr, parts))}?)"
     by_lower = {each.lower(): each for each in names}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
     return f" (did you mean {by_lower[near[0]]!r}?)" if near else ""

@@ -25,7 +25,10 @@ MAX_LABEL = 200
 
 @dataclass(frozen=True)
 class RunLabel:
-    """What a run was asked to do, by the names in its spec; a part whose name nobody here knows has no spec."""
+    """What a run was asked to do, by the names in its spec; a part whose name nobody here knows has no spec.
+
+    `plain` is the learner's label before `told_apart`.
+    """
 
     world: str
     nature: str
@@ -36,6 +39,7 @@ class RunLabel:
     nature_spec: NatureSpec | None
     spec: RunSpec | None = field(default=None, compare=False)
     parts: tuple[Any, ...] = field(default=(), compare=False)
+    plain: str = field(default="", compare=False)
 
     @property
     def group(self) -> tuple[str, str, str]:
@@ -72,6 +76,39 @@ def read_label(file: Path, content: Mapping[str, Any]) -> RunLabel:
         return RunLabel(one, two, three, plain.seed, plain.episodes, world, nature, spec, parts)
     except (msgspec.ValidationError, InvalidInputError) as error:
         raise RecordError(f"{file} does not hold a run of this version: {error}") from None
+
+
+def told_apart(asked: Sequence[RunLabel]) -> list[RunLabel]:
+    """The labels of a folder's runs, none of which is of two things.
+
+    Learners of a world and nature in which runs have different numbers of episodes say theirs; so do settings by which
+    the specs of one label differ, as when a default was changed.
+    """
+    alike: dict[Any, list[RunLabel]] = {}
+    for each in asked:
+        alike.setdefault((each.world, each.nature), []).append(each)
+        alike.setdefault((each.world, each.nature, each.plain or each.learner), []).append(each)
+
+    def said(each: RunLabel) -> str:
+        label, place = each.plain or each.learner, (each.world, each.nature)
+        settings = [_settings_of(other) for other in alike[(*place, label)] if other.parts]
+        mine = _settings_of(each) if each.parts else {}
+        names = sorted(
+            {name for other in settings for name in other if any(other[name] != x.get(name) for x in settings)}
+        )
+        more = [f"{name}={mine[name]}" for name in names if name in mine]
+        if len({other.episodes for other in alike[place]}) > 1:
+            more.append(f"episodes={each.episodes}")
+        name, _, inside = label.removesuffix(")").partition("(")
+        return label if not more else f"{name}({', '.join(([inside] if inside else []) + more)})"
+
+    return [replace(each, learner=said(each), plain=each.plain or each.learner) for each in asked]
+
+
+def _settings_of(asked: RunLabel) -> Mapping[str, Any]:
+    """The settings of a stored run's learner."""
+    found: Mapping[str, Any] = asked.parts[-1]
+    return found
 
 
 def spelled_order(folder: Path) -> Callable[[RunLabel | None], tuple[int, ...]]:

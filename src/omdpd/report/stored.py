@@ -28,7 +28,7 @@ from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html
 from omdpd.report.checks import Kept, check_summary, checked_policies, checked_rows, kept_of
 from omdpd.report.columns import Columns
-from omdpd.report.labels import KEYS, RunLabel, read_label, spelled_order
+from omdpd.report.labels import KEYS, RunLabel, read_label, spelled_order, told_apart
 from omdpd.storage.atomic import RecordError, is_half_written
 from omdpd.storage.npz import Arrays
 from omdpd.storage.provenance import contents_text
@@ -93,6 +93,12 @@ class StoredRun:
     def spec(self) -> RunSpec | None:
         """The run as it can be played; None where nothing here knows a name of its spec."""
         return None if self.asked is None else self.asked.spec
+
+    def be_called(self, label: RunLabel) -> None:
+        """From now on the run has this label."""
+        self.asked = label
+        if self.summary is not None:
+            self.summary = self.summary | {"learner": label.learner}
 
     def recent(self) -> bool:
         """Whether the run is not finished and committed a moment ago."""
@@ -329,10 +335,18 @@ def all_runs(folder: Path) -> list[StoredRun]:
     if not (folder / "runs").is_dir():
         raise InvalidInputError(f"{folder} holds no results: there is no folder {folder / 'runs'}")
     found = [run for run in map(read_run, run_paths(folder)) if run.state != "waiting"]
+    tell_apart(found)
     place = spelled_order(folder)
     return sorted(
         found, key=lambda run: (place(run.asked), run.labels, -1 if run.asked is None else run.asked.seed, run.id)
     )
+
+
+def tell_apart(runs: Iterable[StoredRun]) -> None:
+    """Let no label of these runs be of two things."""
+    named = [(run, run.asked) for run in runs if run.asked is not None]
+    for (run, _), label in zip(named, told_apart([asked for _, asked in named]), strict=True):
+        run.be_called(label)
 
 
 def stored_runs(folder: Path) -> list[StoredRun]:

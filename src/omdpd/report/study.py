@@ -29,7 +29,7 @@ from omdpd.problem.markup import facts_html, table_html
 from omdpd.report.comparison import FEW_SEEDS, compared
 from omdpd.report.groups import RunCurves, group_value, run_curves
 from omdpd.report.html import write_page
-from omdpd.report.labels import RunLabel, spelled_order
+from omdpd.report.labels import RunLabel, spelled_order, told_apart
 from omdpd.report.policies import affordable_runs, optimum, run_policies, snapshot_series
 from omdpd.report.stored import StoredRun, mixed_code, run_paths
 from omdpd.report.truth import Truths, problem_values
@@ -69,7 +69,14 @@ class Study:
             path.name: known.get(path.name) or StoredRun(path, path.name, self.planned.get(path.name))
             for path in run_paths(self.folder)
         }
-        return [view for view in self.views.values() if view.refresh()]
+        changed = [view for view in self.views.values() if view.refresh()]
+        asked = self.planned | {name: view.asked for name, view in self.views.items() if view.asked is not None}
+        for name, label in zip(asked, told_apart([*asked.values()]), strict=True):
+            if name in self.planned:
+                self.planned[name] = label
+            if name in self.views:
+                self.views[name].be_called(label)
+        return changed
 
     def damaged(self) -> list[str]:
         """A sentence for everything that is not what was written, or that no run can say."""
