@@ -70,7 +70,7 @@ ABOVE = {
         " and a shadow that is served",
     ),
     ("report",): (
-        3220,
+        3230,
         "the page and the figures say the same things in two languages; figures by episode are new, and connections "
         "that are read fast, of two kinds",
     ),

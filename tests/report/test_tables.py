@@ -18,7 +18,7 @@ from omdpd.report.tables import columns_named, formatted, print_table
 from tests.references.named import LEARNERS, NATURES, WORLDS
 from tests.references.studies import play
 
-ONES = {"text": "a", "whole": 1, "number": 1.0, "numbers": [1.0], "range": [0.0, 1.0], "truth": True}
+ONES = {"text": "a", "whole": 1, "number": 1.0, "numbers": [1.0], "limits": [1.0], "range": [0.0, 1.0], "truth": True}
 
 
 def record(**changed):
@@ -124,3 +124,7 @@ def test_results_are_in_the_order_of_the_experiments_file(tmp_path):
     assert groups == wanted
     assert list(dict.fromkeys(run.labels[1:] for run in all_runs(folder))) == wanted
     assert [key[1:] for key in load_study(folder).groups()] == wanted
+
+
+def test_a_constraint_without_a_limit_is_called_so():
+    assert "budget 2.5, no limit" in " ".join(shown([record(budget=[2.5, None])], 120).split())
