@@ -53,7 +53,15 @@ def test_every_score_is_a_number_of_a_summary():
 
 def record(**changed):
     """A summary in which every number is 1."""
-    ones = {"text": "a", "whole": 1, "number": 1.0, "numbers": [1.0], "range": [0.0, 1.0], "truth": True}
+    ones = {
+        "text": "a",
+        "whole": 1,
+        "number": 1.0,
+        "numbers": [1.0],
+        "limits": [1.0],
+        "range": [0.0, 1.0],
+        "truth": True,
+    }
     return {name: ones[column.kind] for name, column in SUMMARY.items()} | changed
 
 

@@ -22,7 +22,7 @@ from omdpd.storage.sealed import sealed_toml
 from tests.references.named import LEARNERS, NATURES, WORLDS
 from tests.references.studies import play
 
-ONES = {"text": "a", "whole": 1, "number": 1.0, "numbers": [1.0], "range": [0.0, 1.0], "truth": True}
+ONES = {"text": "a", "whole": 1, "number": 1.0, "numbers": [1.0], "limits": [1.0], "range": [0.0, 1.0], "truth": True}
 
 
 def record(**changed):
@@ -163,3 +163,7 @@ def test_a_default_that_was_changed_does_not_hide_under_the_same_label(tmp_path)
     assert [each.learner for each in told_apart([same, other, same])] == [f"Mine(bonus={x})" for x in (0.5, 0.25, 0.5)]
     assert [each.learner for each in told_apart(told_apart([same, other]))] == ["Mine(bonus=0.5)", "Mine(bonus=0.25)"]
     assert told_apart([same, same]) == [same, same]
+
+
+def test_a_constraint_without_a_limit_is_called_so():
+    assert "budget 2.5, no limit" in " ".join(shown([record(budget=[2.5, None])], 120).split())

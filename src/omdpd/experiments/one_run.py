@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -199,10 +200,10 @@ def _comparator(scene: Scene, spec: RunSpec, end: Progress) -> Comparator:
     return _COMPARATORS[tables]
 
 
-def measures_of(cmdp: CMDP) -> dict[str, list[float]]:
+def measures_of(cmdp: CMDP) -> dict[str, Any]:
     """What a summary says of the user's units: the budgets in them, what costs are divided by, and rewards' range."""
     return {
-        "budget": (cmdp.budget * cmdp.cost_scale).tolist(),
+        "budget": [None if b == inf else b for b in cmdp.limits.tolist()],
         "cost_scale": cmdp.cost_scale.tolist(),
         "reward_range": list(cmdp.reward_range),
     }

@@ -14,6 +14,7 @@ from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.chains import UNKNOWN, chain_of, gain_and_bias, places, values_in_the_long_run
+from omdpd.solvers.columns import ACCURACY
 from omdpd.solvers.compiled.listed import Codes, listed_values
 from omdpd.solvers.sweeps import lists_of
 
@@ -130,7 +131,7 @@ def best_pure(solution: Solution) -> Pure | None:
     """
     mixture, problem = solution.study.mixture, solution.study.problem
     held = [v for _, v in mixture.held]
-    safe = [v for v in held if v.costs.max(initial=-np.inf) <= ROUNDING]
+    safe = [v for v in held if v.costs.max(initial=-np.inf) <= ACCURACY]
     if not safe:
         return None
     best = max(safe, key=lambda v: v.value)

@@ -23,7 +23,7 @@ from omdpd.problem.arrays import Floats, InvalidInputError, as_policy, expected,
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.solvers.chains import occupancy_in_the_long_run
-from omdpd.solvers.columns import evaluated
+from omdpd.solvers.columns import ACCURACY, evaluated
 from omdpd.solvers.packed import Packed
 from omdpd.solvers.sweeps import occupancy_under, once
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
@@ -56,7 +56,7 @@ class Evaluation:
     @property
     def safe(self) -> bool:
         """Whether every budget is met, up to rounding."""
-        return bool(np.all(self.excess <= 1e-9 * np.maximum(1.0, np.abs(self.budget))))
+        return bool(np.all(self.excess <= ACCURACY * np.maximum(1.0, np.abs(self.budget))))
 
     def __str__(self) -> str:
         spent = zip(self.costs, self.budget, strict=True)

@@ -35,7 +35,7 @@ class Column:
     """
 
     meaning: str
-    kind: Literal["whole", "number", "numbers", "range", "truth", "text"] = "number"
+    kind: Literal["whole", "number", "numbers", "limits", "range", "truth", "text"] = "number"
     unit: Literal["", "rewards", "costs"] = ""
     since: int = 2
     before: Any = None
@@ -145,7 +145,7 @@ SUMMARY: dict[str, Column] = {
     "early_episode": Column("where growth starts to be measured", "whole", since=3),
     "early_regret": Column("regret there", unit="rewards", since=3),
     "early_violation": Column("violation there", unit="costs", since=3),
-    "budget": Column("budgets, in the user's units", "numbers", since=3, before=(), filled=True),
+    "budget": Column("the user's budgets; null: no limit", "limits", since=3, before=(), filled=True),
     "cost_scale": Column("what a cost of 1 is to the user", "numbers", since=3, before=(), filled=True),
     "reward_range": Column("what 0 and 1 are to the user", "range", since=3, before=(0.0, 1.0), filled=True),
 }

@@ -21,7 +21,7 @@ from omdpd.problem.cmdp import CMDP
 class Units:
     """What rewards of 0 and 1 and costs of 1 are to the user, `cost_scale` (I,), in episodes of `horizon` steps.
 
-    `budget` (I,) is in the user's units; None where it is not known.
+    `budget` (I,) is in the user's units, infinite where there is no limit; None where it is not known.
     """
 
     horizon: int
@@ -32,7 +32,7 @@ class Units:
     @staticmethod
     def of(cmdp: CMDP) -> Units:
         """The units of a problem."""
-        return Units(cmdp.shape[0], cmdp.reward_range, cmdp.cost_scale, cmdp.budget * cmdp.cost_scale)
+        return Units(cmdp.shape[0], cmdp.reward_range, cmdp.cost_scale, cmdp.limits)
 
     @staticmethod
     def of_record(record: Mapping[str, Any]) -> Units:
@@ -80,7 +80,7 @@ class Units:
         '0.162 per episode, 1.3 % of the budget'
         """
         mean = violation / max(n_episodes, 1)
-        one = self.budget is not None and len(self.budget) == 1 and float(self.budget[0]) > 0.0
+        one = self.budget is not None and len(self.budget) == 1 and 0.0 < float(self.budget[0]) < np.inf
         share = (
             f", {100.0 * mean / float(self.budget[0]):.2g} % of the budget" if one and self.budget is not None else ""
         )

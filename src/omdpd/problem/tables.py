@@ -146,10 +146,14 @@ def spanned(reward: Floats) -> tuple[float, float]:
     return low, high if high - low > MIN_SPREAD * max(abs(low), abs(high)) else low + abs(low)
 
 
+# What an infinite budget is called.
+NO_LIMIT = "no limit"
+
+
 def limit_name(budget: float) -> str:
     """A budget for a person.
 
     >>> limit_name(1.5), limit_name(np.inf)
     ('1.5', 'no limit')
     """
-    return "no limit" if budget == np.inf else f"{budget:.6g}"
+    return NO_LIMIT if budget == np.inf else f"{budget:.6g}"

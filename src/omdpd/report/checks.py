@@ -37,6 +37,7 @@ HINTS: dict[str, Any] = {
     "whole": Count,
     "number": Number,
     "numbers": tuple[Number, ...],
+    "limits": tuple[Number | None, ...],
     "range": tuple[Number, Number],
     "truth": bool,
     "text": Name,

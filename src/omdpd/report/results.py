@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from omdpd.play.judging import EXPONENT_START
 from omdpd.play.rows import regret_curve
 from omdpd.play.units import Units
 from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.tables import NO_LIMIT
 from omdpd.report.columns import Columns, stacked
 from omdpd.report.labels import KEYS
 from omdpd.report.statistics import Growth, half_width, power_of
@@ -135,10 +137,11 @@ def late_violations(records: Sequence[Mapping[str, Any]]) -> list[str]:
 def budget_text(group: Sequence[Mapping[str, Any]]) -> str:
     """The budgets of some runs, one number per constraint; a range where they differ, nothing where they are unknown.
 
-    >>> budget_text([{"budget": [2.0]}, {"budget": [2.5]}])
-    '2..2.5'
+    >>> budget_text([{"budget": [2.0, None]}, {"budget": [2.5, None]}])
+    '2..2.5, no limit'
     """
-    return _ranges([record.get("budget") for record in group])
+    budgets = [record.get("budget") for record in group]
+    return _ranges([each if each is None else [inf if b is None else b for b in each] for each in budgets])
 
 
 def budget_note(group: Sequence[Mapping[str, Any]]) -> str:
@@ -166,7 +169,10 @@ def _ranges(lists: Sequence[Sequence[float] | None]) -> str:
     if any(numbers is None for numbers in lists) or len({len(numbers or ()) for numbers in lists}) > 1:
         return ""
     pairs = ((min(column), max(column)) for column in zip(*(numbers or () for numbers in lists), strict=True))
-    return ", ".join(f"{low:.4g}" if low == high else f"{low:.4g}..{high:.4g}" for low, high in pairs)
+    each = (
+        (NO_LIMIT if low == inf else f"{low:.4g}", NO_LIMIT if high == inf else f"{high:.4g}") for low, high in pairs
+    )
+    return ", ".join(low if low == high else f"{low}..{high}" for low, high in each)
 
 
 def _labelled(rows: Columns, run: StoredRun) -> Columns:

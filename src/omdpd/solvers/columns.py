@@ -28,7 +28,7 @@ from omdpd.solvers.compiled.shares import best_shares
 from omdpd.solvers.packed import Packed, room_for
 from omdpd.solvers.sweeps import lists_of, once
 
-# The rows of an answer hold to this.
+# The rows of an answer hold to this: a budget that is exceeded by less is met.
 ACCURACY = 1e-9
 # A bound this close to the value (relative to the larger of both and one) is equal to it: the rounding of a sweep.
 ROUNDING = 1e-12
