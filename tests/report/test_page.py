@@ -236,7 +236,7 @@ def test_rescaled_costs_label_the_slater_gap_and_one_other_learner_is_one(tab, t
     learners = (LEARNERS["GreedyLP"](), LEARNERS["Uniform"]())
     experiment = Experiment((WORLDS["inventory"](),), (NATURES["fixed"](),), learners, episodes=6, seeds=2)
     page = tab.open(address(write_report(play(experiment, tmp_path / "stock"))))
-    assert "slater gap, in scaled units" in page.inner_text("#asked").lower()
+    assert "room below the budgets, in scaled units" in page.inner_text("#asked").lower()
     assert "over the one learner below" in page.inner_text("#comparison")
     assert tab.faults == []
 
