@@ -35,7 +35,7 @@ BUDGETS = {
 }
 # Rooms that are still above: lines of code, and why.
 ABOVE = {
-    ("problem",): (1460, "allowed actions, also for learners, and budgets that are spent, also by chance, are new"),
+    ("problem",): (1470, "allowed actions, also for learners, and budgets that are spent, also by chance, are new"),
     ("solvers",): (
         6580,
         "long-run averages, also of laws that mix slowly, packed plans and hard limits are new; steps on boxes, "
