@@ -188,7 +188,11 @@ def test_the_command_prints_the_same_forecast_and_writes_the_policy(workshop, tm
     assert str(expected.forecast) in done.output
     assert np.array_equal(Policy.load(tmp_path / "plan.npz"), expected.policy)
     assert CliRunner().invoke(app, [*words, "0.1,6"]).exit_code == 1
-    for budget, sentence in (("1,2,3", "budget has 3 entries, but the log has 2 costs"), ("a", "must be numbers")):
+    for budget, sentence in (
+        ("1,2,3", "budget is 3 numbers, but there are 2 costs"),
+        ("1", "budget is 1 number, but there are 2 costs"),
+        ("a", "must be numbers"),
+    ):
         assert sentence in str(CliRunner().invoke(app, [*words, budget]).exception)
 
 

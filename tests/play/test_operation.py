@@ -234,6 +234,10 @@ def test_every_constraint_carries_over_by_itself():
         episode.tell(0.5, [0.5, 0.25])
     episode.end()
     session.begin("b")
+    for call in (session.set_budget, lambda budget: session.begin("c", budget)):
+        for one in (5.0, [5.0]):
+            with pytest.raises(InvalidInputError, match="budget is 1 number, but there are 2 costs: cost 0, cost 1"):
+                call(one)
     # Of 20 and 15, 2 and 1 were spent: 18 / 4 and 14 / 4.
     assert session.books.open["b"].budget == [4.5, 3.5]
 

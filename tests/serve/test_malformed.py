@@ -93,7 +93,7 @@ def test_five_hundred_malformed_requests_are_refused_with_a_sentence_each():
         ("/episodes/a/tell", {"steps": [{"step": 4, "reward": 0.0}]}, "step 4 of episode 'a' was not acted in"),
         ("/episodes/a/tell", {}, "tell either steps, or a whole episode"),
         ("/episodes", {"id": "a/b"}, "id must be 1 to 64 printable characters without a slash"),
-        ("/budget", {"budget": [1.0, 2.0]}, "budget has length 2"),
+        ("/budget", {"budget": [1.0, 2.0]}, "budget is 2 numbers, but there is 1 cost: cost 0"),
     ],
 )
 def test_the_sentence_names_the_entry_at_fault(path, said, sentence):

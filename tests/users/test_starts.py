@@ -250,6 +250,84 @@ def test_every_week_is_planned_from_where_it_begins():
     assert work_in_the_first_place(session) == pytest.approx(2.0, abs=SHRUNK)
 
 
+def cheap_places(initial=None):
+    return Setting(2, 2, 2, budget=BUDGET, initial=initial, n_episodes=100, cost_scale=1.0, reward_range=(0.0, 1.0))
+
+
+FIRST = [1.0, 0.0]
+
+
+def safe(initial=None, logged=None):
+    return Session(None, cheap_places(initial), logged=every_episode() if logged is None else logged)
+
+
+def numbers_of(session):
+    return [(each.expected, each.low, each.high, each.chance) for each in session.forecast().amounts]
+
+
+def planned_for(session):
+    return np.asarray(session.policy()), numbers_of(session), session.forecast().warning
+
+
+def same_plan(one, other):
+    return (
+        np.allclose(one[0], other[0], atol=1e-9)
+        and one[2] == other[2]
+        and np.array_equal(np.array(one[1], dtype=float), np.array(other[1], dtype=float), equal_nan=True)
+    )
+
+
+def test_the_safe_learner_plans_for_another_start_before_the_episode_begins():
+    """An independent way: a session whose setting has that law from the start."""
+    expected, session = planned_for(safe(FIRST)), safe([0.0, 1.0])
+    assert not same_plan(planned_for(session), expected)
+    episode = session.begin("a", initial=FIRST)
+    assert same_plan(planned_for(session), expected)
+    assert np.allclose(episode.policy, expected[0], atol=1e-9)
+    session.begin("b", initial=[0.0, 1.0])
+    session.begin("a", initial=FIRST)  # is open already, so nothing new is said
+    assert not same_plan(planned_for(session), expected)
+    name = session.begin("c", initial=FIRST), session.playing
+    assert (session.begin("d", initial=FIRST), session.playing)[1] == name[1]  # the law in force needs no new plan
+
+
+def test_the_safe_learner_plans_for_a_start_that_an_update_brings():
+    session, more = safe([0.0, 1.0]), an_episode(0, (1, 0))
+    session.update(more, initial=FIRST)
+    expected = safe(FIRST, [*every_episode(), more])
+    assert np.allclose(session.policy(), expected.policy(), atol=1e-9)
+    assert session.forecast().warning == expected.forecast().warning
+
+
+@pytest.mark.parametrize("learner", [None, ProximalOMDPD.cautious()])
+def test_another_budget_is_planned_for_the_start_in_force(tmp_path, learner):
+    start = "safe" if learner is None else "explore"
+    made = []
+    for first, told in ((FIRST, None), ([0.0, 1.0], FIRST)):
+        folder, setting = tmp_path / str(len(made)), cheap_places(first)
+        with Session.open(folder, learner, setting, logged=every_episode(), start=start) as session:
+            session.begin("a", initial=told)
+            session.tell("b", an_episode(0, (1, 0)))
+            session.set_budget(0.25)
+            made.append(np.asarray(session.policy()))
+    assert np.allclose(*made, atol=1e-6)
+
+
+def test_a_start_that_was_planned_for_is_there_after_a_restart_and_in_a_fork(tmp_path):
+    with Session.open(tmp_path / "a", None, cheap_places([0.0, 1.0]), 2, logged=every_episode()) as session:
+        for k, law in enumerate((FIRST, None, [0.5, 0.5], FIRST)):
+            session.begin(f"e{k}", initial=law)
+            session.tell(f"t{k}", an_episode(k % 2, (1, 0)))
+        session.begin("last", initial=[0.25, 0.75])
+        before, name, played = planned_for(session), session.playing, np.asarray(session.policy_of("e0"))
+        with session.fork(tmp_path / "b") as other:
+            assert np.allclose(other._state.setting.mu, [0.25, 0.75])
+    with Session.open(tmp_path / "a", None, cheap_places([0.0, 1.0])) as again:
+        assert again.playing == name
+        assert same_plan(planned_for(again), before)
+        assert np.array_equal(again.policy_of("e0"), played)
+
+
 def test_starts_that_carry_over_are_kept_on_disk(tmp_path):
     laws = [[1.0, 0.0], None, [0.3, 0.7], [0.1, 0.9]]
     memory = Session(ProximalOMDPD.cautious(), two_places())

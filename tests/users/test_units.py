@@ -197,8 +197,10 @@ def test_a_session_in_units_lasts_on_disk_and_other_units_are_refused(tmp_path):
     ("units", "sentence"),
     [
         ({"cost_scale": 2.0}, "cost_scale is given without a budget"),
-        ({"budget": 2.0, "cost_scale": 0.0}, r"cost_scale\[0\] \(constraint 0\) = 0 is not positive"),
-        ({"budget": [1.0, 2.0, 3.0]}, "budget has length 3 along its constraint axis"),
+        ({"budget": [2.0, 2.0], "cost_scale": 0.0}, r"cost_scale\[0\] \(constraint 0\) = 0 is not positive"),
+        ({"budget": [1.0, 2.0, 3.0]}, "budget is 3 numbers, but there are"),
+        ({"budget": 2.0}, "budget is 1 number, but there are 2 costs: cost 0, cost 1"),
+        ({"budget": [2.0], "names": ("money", "time")}, "budget is 1 number, but there are 2 costs: money, time"),
         ({"reward_range": (1.0, 0.0)}, "the smaller one first"),
     ],
 )

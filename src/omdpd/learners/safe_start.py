@@ -8,7 +8,7 @@ are not flattered by the choice: they correct what halves of the logs showed of 
     t <- (t + sum x / v) / (1 + sum 1 / v),       x = (met - forecast) / se,    v = (sd of an episode / se)^2
 
 Costs are counted less the budget of the setting, whatever budget is in force: `room` is what the one in force has more.
-With another one a plan is made at once, from all that was counted.
+With another one, or another law of the first state, a plan is made at once, from all that was counted.
 
 With `explore`, that share of certified slack (budget less the upper bound of the plan's cost; where the baseline is
 played, its declared room) pays for one-step deviations to actions seldom tried (`learners/safe/deviations.py`).
@@ -172,18 +172,28 @@ class SafeStart:
 
     def with_budget(self, state: State, room: Floats) -> State:
         """The state with another budget in force, which is `room` more than the setting's; with a plan for it."""
-        state = replace(state, room=room, measured_at=0)
-        return state if state.tally.episodes < FEWEST else self._planned(state, keep=1.0)
+        return self.replanned(replace(state, room=room, measured_at=0, planned_at=0))
+
+    def with_start(self, state: State, initial: Floats) -> State:
+        """The state with another law of the first state, which the next plan is for; the same one if it is its law."""
+        if np.array_equal(initial, state.setting.mu):
+            return state
+        return replace(state, setting=replace(state.setting, initial=initial), measured_at=0, planned_at=0)
+
+    def replanned(self, state: State) -> State:
+        """The state with a plan, where none was made yet for its budget and its law."""
+        return state if state.planned_at or state.tally.episodes < FEWEST else self._planned(state)
 
     def report(self, state: State) -> Report:
         """Plans made, and how many of them were not certified."""
         return Report(SolveLog(solves=state.solves), infeasible=state.uncertified)
 
-    def _planned(self, state: State, keep: float = KEEP) -> State:
+    def _planned(self, state: State) -> State:
         """The next plan: a new one, the one in force, or the baseline; with deviations where there is slack.
 
-        The one in force is given up at a share `keep` of the quantile.
+        The one in force is given up at a share `KEEP` of the quantile; with another budget or law at all of it.
         """
+        keep = KEEP if state.planned_at else 1.0
         tally, mu, rules = state.tally, state.setting.mu, Rules(state.limit, self.confidence, self.least)
         baseline = cloned(tally) if state.baseline is None else state.baseline
         state = self._measured(state, baseline, rules)

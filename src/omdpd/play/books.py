@@ -8,6 +8,7 @@ Everything here follows from the entries of the journal, in their order: the sam
     end     the episode is whole, absorbed (over: nothing is earned or paid any more) or cut (its end was not seen)
     drop    nothing more is awaited of an episode; nothing is learnt from it
     budget  another budget for the episodes that begin from now on
+    start   another law of the first state, for which a learner planned at once
     play    another policy for the episodes that begin from now on; None: the learner's
 """
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from omdpd.play.books import Books, Ended, How, Open, checked_allowed, checked_state, drawn, ended_by, masked
 from omdpd.play.policy import Policy
-from omdpd.problem.arrays import Floats, InvalidInputError, as_table, numbers, whole_number
+from omdpd.problem.arrays import Floats, InvalidInputError, as_budget, numbers, whole_number
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback, checked_steps
 
 if TYPE_CHECKING:
@@ -231,9 +231,7 @@ def checked_budget(setting: Setting, budget: npt.ArrayLike) -> list[float]:
     """A budget in force: one number per constraint."""
     if setting.budget is None:
         raise InvalidInputError("the setting has no budget, so costs come with it taken off: another cannot be given")
-    given = numbers("budget", budget)
-    each = np.repeat(given, setting.n_constraints) if given.ndim == 0 else given
-    return as_table("budget", each, ["constraint"], [setting.n_constraints]).tolist()
+    return as_budget(budget, setting.cost_names).tolist()
 
 
 def within_budget(setting: Setting, budget: list[float] | None) -> Setting:

@@ -164,12 +164,7 @@ class Log:
         S = int(self.states.max()) + 1 if n_states is None else n_states
         A = int(self.actions.max()) + 1 if n_actions is None else n_actions
         H, n = int(self.lengths.max()), len(self.costs)
-        given = as_budget(budget)
-        if len(given) not in (1, n):
-            raise InvalidInputError(
-                f"budget has {len(given)} entries, but the log has {n} costs ({', '.join(self.names)})"
-            )
-        given = np.broadcast_to(given, (n,))
+        given = as_budget(budget, self.names)
         share = given / H
         spread = np.abs(self.costs - share[:, None]).max(axis=1)
         rounding = ROUNDING * np.maximum(np.abs(share), np.abs(self.costs).max(axis=1))

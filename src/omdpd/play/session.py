@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from omdpd.learners.masked import masked, name_of, pools_steps
 from omdpd.learners.protocol import Learner, check_storable
+from omdpd.learners.safe_start import SafeStart
 from omdpd.play.books import Books, Ended, checked_id
 from omdpd.play.carry import Carry
 from omdpd.play.episodes import (
@@ -34,7 +35,7 @@ from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
 from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
 from omdpd.play.session_operation import Operation
-from omdpd.play.start import Before, Start, as_start, starting, with_next_start
+from omdpd.play.start import Before, Start, as_start, start_of, starting, with_next_start
 from omdpd.play.taught import Taught
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback
@@ -223,12 +224,20 @@ class Session(Operation):
 
         `budget` is this episode's, in the units of the setting.  `allowed` says which actions may be drawn: (A,),
         (S, A) or (H, S, A); the policy is divided by what it gives to those.  `initial` is the law of the first state
-        that plans are made for from now on.
+        that plans are made for from now on: `SafeStart` plans for it before this episode begins, others in their next
+        update.
         """
         name = secrets.token_hex(8) if id is None else checked_id(id)
         law = None if initial is None else as_start(initial, self.setting)
         if self.setting.feedback != "bandit":
             raise InvalidInputError("episodes whose cost tables are revealed are told whole: policy() and update()")
+        if law is not None and isinstance(self.learner, SafeStart):
+            with self._turn.taken():
+                self._check_open()
+                fresh = to_begin(self.books, self.setting, name, budget, allowed, "", 0.0) is not None
+            if fresh:
+                self._start_at(law)
+            law = None
         with self._turn.taken():
             self._check_open()
             if law is not None:  # refused here by a learner that cannot plan for it
@@ -306,6 +315,8 @@ class Session(Operation):
         self._catch_up(made)
         if setting is None and self.books.budget is not None:
             made.set_budget(self.books.budget)
+        if setting is None and isinstance(made.learner, SafeStart) and (law := start_of(self.mind.state)) is not None:
+            made._start_at(law)
         return made
 
     def __enter__(self) -> Self:

@@ -97,6 +97,9 @@ class Entries:
             self.mind.learn(up_to=entry.get("learnt", 0))
             if "learnt" in entry:  # older entries changed no plan
                 self.mind.become_within(self._planned(entry["budget"]))
+        if entry["do"] == "start":
+            self.mind.learn(up_to=entry["learnt"])
+            self.mind.become_within(self.mind.starting(np.array(entry["law"])))
         self._apply(entry)
 
     def _told(self, journal: Journal) -> Iterator[Whole | Ended]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,14 @@ from omdpd.learners.masked import MaskedState
 from omdpd.learners.protocol import Learner, Report
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.alarms import Alarm
-from omdpd.play.episodes import checked_budget, within_budget
+from omdpd.play.episodes import Entry, checked_budget, within_budget
 from omdpd.play.forecast import Forecast, forecast_of_state
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy
 from omdpd.play.session_entries import Entries
+from omdpd.play.start import with_next_start
 from omdpd.play.verdict import Verdict, verdict_from_logs
-from omdpd.problem.arrays import InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.storage.entries import Whole
 
@@ -46,11 +48,26 @@ class Operation(Entries):
                     return
                 if not self._lags:
                     self.mind.learn()
-            planned = self._planned(limit)  # others act and tell meanwhile
+            self._put_in_force({"do": "budget", "budget": limit}, lambda: self._planned(limit))
+
+    def _put_in_force(self, entry: Entry, planned: Callable[[], Any]) -> None:
+        """Plan while others act and tell, then enter what was planned for; again if an episode was learnt meanwhile."""
+        while True:
+            before, state = self.mind.state, planned()
             with self._turn.taken():
                 self._check_open()
-                self._enter({"do": "budget", "budget": limit, "learnt": self.mind.learnt})
-                self.mind.become_within(planned)
+                if self.mind.state is before:
+                    self._enter(entry | {"learnt": self.mind.learnt})
+                    return self.mind.become_within(state)
+
+    def _start_at(self, law: Floats) -> None:
+        """Plan for another law of the first state at once."""
+        with self._learning.taken(), self._keeping.taken():
+            with self._turn.taken():
+                if not self._lags:
+                    self.mind.learn()
+            if with_next_start(self._player, self.mind.state, law) is not self.mind.state:
+                self._put_in_force({"do": "start", "law": law.tolist()}, lambda: self.mind.starting(law))
 
     def rollback(self, to: int | None) -> None:
         """Play a policy of before in the episodes that begin from now on: that of a snapshot after `to` episodes.
@@ -110,7 +127,7 @@ class Operation(Entries):
         with self._keeping.taken():  # no snapshot moves what is read
             for item in islice(self._told(self._journal), other.episodes, None):
                 if isinstance(item, Whole):
-                    other.update(_in_units(self.setting, item.feedback))
+                    other.update(_in_units(self.setting, item.feedback), item.initial)
                 else:
                     other.take_over(item)
                     other.learn_next()

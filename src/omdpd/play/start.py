@@ -9,7 +9,8 @@ the last one it learns from as if it had played it, so that its first policy is 
 and steps are about its own play, and begin anew.)  A learner without counts learns from all of them in turn.
 
 **A start that carries over** is the law of the next episode's first state.  Learners plan the next episode in `update`,
-with the law that their state's setting holds, so it is put there before.  Guarantees are stated for one law.
+with the law that their state's setting holds, so it is put there before; `SafeStart` plans for it at once.  Guarantees
+are stated for one law.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.masked import Masked, own_setting, told
+from omdpd.learners.masked import Masked, MaskedState, own_setting, told
 from omdpd.learners.needs import SafePolicy
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
@@ -163,7 +164,10 @@ def learnt_in_part(learner: Learner[Any], state: Any, part: Feedback) -> Any | N
 def with_next_start(learner: Learner[Any], state: Any, initial: Floats) -> Any:
     """The state with the law of the next episode's first state."""
     if isinstance(learner, Masked):
-        return replace(state, inner=with_next_start(learner.inner, state.inner, initial))
+        inner = with_next_start(learner.inner, state.inner, initial)
+        return state if inner is state.inner else replace(state, inner=inner)
+    if isinstance(learner, SafeStart):
+        return learner.with_start(state, initial)
     if hasattr(state, "with_start"):
         return state.with_start(initial)
     setting = getattr(state, "setting", None)
@@ -172,6 +176,20 @@ def with_next_start(learner: Learner[Any], state: Any, initial: Floats) -> Any:
             f"{type(learner).__name__} does not keep its setting in its state, so an episode cannot start otherwise"
         )
     return replace(state, setting=replace(setting, initial=initial))
+
+
+def start_of(state: Any) -> Floats | None:
+    """The law of the first state that a learner plans for; None if it keeps none."""
+    setting = getattr(state.inner if isinstance(state, MaskedState) else state, "setting", None)
+    return setting.mu if isinstance(setting, Setting) else None
+
+
+def replanned(learner: Learner[Any], state: Any) -> Any:
+    """The state with a plan for its law of the first state, of learners that plan at once."""
+    if isinstance(learner, Masked):
+        inner = replanned(learner.inner, state.inner)
+        return state if inner is state.inner else replace(state, inner=inner)
+    return learner.replanned(state) if isinstance(learner, SafeStart) else state
 
 
 def takes_budget(learner: Learner[Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,16 @@ from omdpd.learners.protocol import Learner, restored, stored_classes
 from omdpd.play.alarms import UPDATES
 from omdpd.play.books import Books, Ended
 from omdpd.play.episodes import less_budget, less_room, over_allowed, room_per_step
-from omdpd.play.start import learnt_in_part, started, takes_budget, updated, with_budget, with_next_start
+from omdpd.play.start import (
+    learnt_in_part,
+    replanned,
+    start_of,
+    started,
+    takes_budget,
+    updated,
+    with_budget,
+    with_next_start,
+)
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.storage.atomic import RecordError
@@ -39,9 +49,9 @@ class Made(NamedTuple):
 class Taught:
     """A learner's state after `learnt` episodes, with `waiting` ones, and the tables of policies in play by name.
 
-    A policy's name is "learnt n" (after n episodes; "learnt n+m" after m other budgets since), "kept n" (of a snapshot
-    after n), or "fallback x".  `unlearnt` episodes were parts that the learner cannot count, and `failures` are updates
-    that raised; `unsure` says why the last one did.
+    A policy's name is "learnt n" (after n episodes; "learnt n+m" after m other budgets or laws since), "kept n" (of a
+    snapshot after n), or "fallback x".  `unlearnt` episodes were parts that the learner cannot count, and `failures`
+    are updates that raised; `unsure` says why the last one did.
     """
 
     def __init__(self, learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] = ()) -> None:
@@ -72,7 +82,9 @@ class Taught:
             return with_budget(self.learner, self.state, self.setting.horizon * room_per_step(self.setting, budget))
         if past is None:
             return self.state
-        again = Taught(self.learner, self.setting, [less_room(self.setting, each, budget) for each in self._logged])
+        law = start_of(self.state)
+        setting = self.setting if law is None else replace(self.setting, initial=law)
+        again = Taught(self.learner, setting, [less_room(self.setting, each, budget) for each in self._logged])
         for item in past:
             if isinstance(item, Whole):
                 again.state = again.tried(item._replace(feedback=less_room(self.setting, item.feedback, budget))).state
@@ -80,8 +92,12 @@ class Taught:
                 again.state = again.tried(msgspec.structs.replace(item, budget=budget)).state
         return again.state
 
+    def starting(self, law: Floats) -> Any:
+        """The state with another law of the first state, and a plan for it; the same one where that is its law."""
+        return replanned(self.learner, with_next_start(self.learner, self.state, law))
+
     def become_within(self, state: Any) -> None:
-        """Take the state that has another budget in force."""
+        """Take the state that has another budget or law in force."""
         if state is not self.state:
             self.state, self._table, self.budgets = state, None, self.budgets + 1
 

@@ -84,8 +84,10 @@ def as_table(name: str, value: npt.ArrayLike, axes: Sequence[str], sizes: Sequen
     return array
 
 
-def as_budget(budget: npt.ArrayLike | None) -> Floats:
+def as_budget(budget: npt.ArrayLike | None, names: Sequence[str] = ()) -> Floats:
     """Return a budget, one number or one per constraint, as an array (1,) or (I,); none at all is refused.
+
+    Where the costs have names, each is to have a number of its own.
 
     >>> as_budget(1.5)
     array([1.5])
@@ -94,7 +96,12 @@ def as_budget(budget: npt.ArrayLike | None) -> Floats:
         raise InvalidInputError(
             "budget is missing: give what an episode may cost in expectation, one number or one per constraint"
         )
-    return as_table("budget", np.atleast_1d(numbers("budget", budget)), ["constraint"], [None])
+    given = as_table("budget", np.atleast_1d(numbers("budget", budget)), ["constraint"], [None])
+    if names and len(given) != len(names):
+        said, costs = (f"{n} {what}{'s' * (n != 1)}" for n, what in ((len(given), "number"), (len(names), "cost")))
+        are = "is" if len(names) == 1 else "are"
+        raise InvalidInputError(f"budget is {said}, but there {are} {costs}: {', '.join(names)}")
+    return given
 
 
 def numbers(name: str, value: npt.ArrayLike) -> npt.NDArray[np.generic]:

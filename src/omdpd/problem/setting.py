@@ -14,6 +14,7 @@ from omdpd.problem.arrays import (
     Floats,
     Integers,
     InvalidInputError,
+    as_budget,
     as_law,
     as_range,
     as_table,
@@ -46,8 +47,8 @@ class Setting:
     feedback
         ``"bandit"`` if costs are observed on the way, ``"full"`` if their tables are revealed after the episode.
     budget
-        What an episode may cost in expectation, one number or one per constraint; feedback then holds costs as they
-        are.  None if budgets are taken off already (cost - budget / horizon in [-1, 1]).
+        What an episode may cost in expectation, one number per constraint; feedback then holds costs as they are.
+        None if budgets are taken off already (cost - budget / horizon in [-1, 1]).
     cost_scale
         The largest |cost - budget / horizon| of a step, one number or one per constraint; 1 if None.
     reward_range
@@ -96,23 +97,23 @@ class Setting:
         object.__setattr__(self, "initial", law)
         mask = fitted(as_mask(self.allowed, (self.n_states, self.n_actions)), self.horizon)
         object.__setattr__(self, "allowed", None if mask is None else mask.allowed)
-        self._check_units()
         if self.names is not None:
             object.__setattr__(self, "names", tuple(str(name) for name in self.names))
             if len(set(self.names)) != self.n_constraints:
                 raise InvalidInputError(f"names are {self.names}, but must be {self.n_constraints} different ones")
+        self._check_units()
 
     def _check_units(self) -> None:
         """One positive scale and one budget per constraint, and a range of rewards, where they are given."""
         if self.cost_scale is not None and self.budget is None:
             raise InvalidInputError("cost_scale is given without a budget: give both, or take budgets off yourself")
-        for name in ("budget", "cost_scale"):
-            if (value := getattr(self, name)) is not None:
-                given = numbers(name, value)
-                each = np.repeat(given, self.n_constraints) if given.ndim == 0 else given
-                object.__setattr__(self, name, as_table(name, each, ["constraint"], [self.n_constraints]))
+        if self.budget is not None:
+            object.__setattr__(self, "budget", as_budget(self.budget, self.cost_names))
         if self.cost_scale is not None:
-            scale = np.asarray(self.cost_scale)
+            given = numbers("cost_scale", self.cost_scale)
+            each = np.repeat(given, self.n_constraints) if given.ndim == 0 else given
+            scale = as_table("cost_scale", each, ["constraint"], [self.n_constraints])
+            object.__setattr__(self, "cost_scale", scale)
             refuse_where(scale <= 0.0, "cost_scale", scale, "is not positive", ["constraint"])
         if self.reward_range is not None:
             object.__setattr__(self, "reward_range", as_range("reward_range", self.reward_range))

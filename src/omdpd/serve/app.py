@@ -192,7 +192,7 @@ class Application:
         return await self._done(route, desk, id, said, headers)
 
     async def _done(self, route: Route, desk: Desk, id: str, said: Any, headers: dict[bytes, bytes]) -> Answer:
-        if route.slow:
+        if route.slow or getattr(said, "initial", None) is not None:  # a law of first states is planned for
             done = await asyncio.to_thread(route.do, desk, id, said)
         else:
             done = route.do(desk, id, said)
