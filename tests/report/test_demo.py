@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from omdpd.cli.main import app
+from omdpd.problem.arrays import InvalidInputError
 from tests.references.browser import Tab
 
 
@@ -17,6 +18,15 @@ def page_file(tmp_path_factory):
     assert CliRunner().invoke(app, ["demo", str(other)]).exit_code == 0
     assert other.read_bytes() == file.read_bytes()
     return file
+
+
+def test_two_names_are_refused_and_nothing_is_written(tmp_path):
+    first, second = tmp_path / "a.html", tmp_path / "b.html"
+    result = CliRunner().invoke(app, ["demo", "-o", str(first), str(second)])
+    assert isinstance(result.exception, InvalidInputError)
+    assert str(first) in str(result.exception)
+    assert str(second) in str(result.exception)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_is_one_file_that_asks_for_nothing(page_file):

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from omdpd.cli.screen import refuse_all, warn
-from omdpd.problem.arrays import not_installed
+from omdpd.problem.arrays import InvalidInputError, not_installed
 from omdpd.report.animation import animated_runs, write_gif, write_player
 from omdpd.report.html import FOLDER
 from omdpd.report.study import load_study, refuse_no_results
@@ -40,15 +40,18 @@ def report(
 
 
 def demo(
-    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("demo.html"),
+    file: Annotated[Path | None, typer.Argument(help="The file to write (demo.html).")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The same, as other commands take it.")] = None,
 ) -> None:
     """Write a page on strong and weak violation.
 
     It has sliders, presets and questions, opens from disk and makes no request.
     """
-    write_atomically(out or file, (FOLDER / "demo.html").read_bytes())
-    print(f"wrote {out or file}: open it in a browser")
+    if file and out:
+        raise InvalidInputError(f"two files are named, {file} and {out}: name one")
+    written = file or out or Path("demo.html")
+    write_atomically(written, (FOLDER / "demo.html").read_bytes())
+    print(f"wrote {written}: open it in a browser")
 
 
 def watch(
