@@ -57,7 +57,7 @@ ABOVE = {
     ),
     ("worlds", "natures"): (2060, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
-        4170,
+        4160,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (
@@ -70,17 +70,17 @@ ABOVE = {
         " and a shadow that is served",
     ),
     ("report",): (
-        3340,
+        3380,
         "the page and the figures say the same things in two languages; figures by episode are new, and connections "
         "that are read fast, of two kinds",
     ),
     ("gym", "cli", "testing"): (
-        3130,
+        3140,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 35_190
+IN_ALL = 35_250
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
