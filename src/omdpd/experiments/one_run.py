@@ -121,7 +121,7 @@ def advance(
         return done
     record.create(
         toml_of(spec), spec.checksums, sources(), [part.label for part in (spec.world, spec.nature, spec.learner)],
-        lambda stored: {**stored, "learner": named_as_now(stored["learner"])},
+        _as_now,
     )  # fmt: skip
     record.verify()
     scene = scene_of(spec, metrics)
@@ -150,6 +150,12 @@ def advance(
     summary = summarise(scene, spec, now, record)
     record.finish(summary)
     return summary
+
+
+def _as_now(stored: dict[str, Any]) -> dict[str, Any]:
+    """A stored spec with today's name of its learner, if it has one."""
+    learner = stored.get("learner")
+    return {**stored, "learner": named_as_now(learner)} if isinstance(learner, dict) else stored
 
 
 def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def references(shown: Sequence[Mapping[str, Any]], limits: Sequence[Any]) -> lis
     return found
 
 
-def _stars(axes: Axes, stars: Sequence[Reference], place: tuple[str, str]) -> None:
+def _stars(axes: Axes, stars: Sequence[Reference], place: tuple[str, ...]) -> None:
     """The references of a panel, whose names stand above and below, so that they keep apart."""
     for each in stars:
         if (each.world, each.nature) == place:
@@ -204,9 +204,10 @@ def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
                 axes.plot(line.regret, line.violation, color=colour, marker=marker, markersize=8, fillstyle="none")
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        best_first = list(zip(handles[::-1], labels[::-1], strict=True))
-        below = {"loc": "upper center", "bbox_to_anchor": (0.45, -0.14), "ncols": 2, "columnspacing": 0.8}
-        axes.legend(*zip(*best_first, strict=True), fontsize=TEXT, frameon=False, **below)
+        axes.legend(
+            handles[::-1], labels[::-1], fontsize=TEXT, frameon=False, loc="upper center", bbox_to_anchor=(0.45, -0.14),
+            ncols=2, columnspacing=0.8,
+        )  # fmt: skip
 
 
 def write_tuning(tries: Sequence[Any], choices: Sequence[Any], out: Path) -> None:
