@@ -10,6 +10,7 @@ from omdpd import CMDP, InvalidInputError, Policy, load_problem, save_problem
 from omdpd.play.curve import Curve
 from omdpd.problem.cmdp import Labels
 from omdpd.solvers.trade_off import Point, _hull
+from omdpd.storage.atomic import RecordError
 from omdpd.worlds import garnet
 
 
@@ -354,3 +355,30 @@ def test_a_long_curve_is_printed_around_the_budget_and_from_end_to_end():
     assert line.get_xdata()[0] == 1.0
     assert cmdp.with_budget(None).curve().budget is None
     assert "cannot be met" in str(cmdp.with_budget(0.0).curve())
+
+
+@pytest.mark.parametrize("table", [[[0.1, 0.9], [1 / 3, 2 / 3]], [[[0.25, 0.75]], [[1.0, 0.0]], [[0.7, 0.3]]]])
+def test_a_policy_is_read_from_the_csv_that_it_was_written_to(tmp_path, table):
+    policy = Policy(table)
+    again = Policy.load(policy.save(tmp_path / "p.csv"))
+    assert again.every_step == policy.every_step
+    assert np.array_equal(again, policy)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "0 rows are not one for every step"),
+        ("a,b\n1,2\n", "no column 'step'"),
+        ("step,state,action,probability\n,0,0,1\n,1,1,1\n", "2 rows are not one for every step"),
+        ("step,state,action,probability\n,0,0,1\n,0,0,1\n", "2 rows are not one for every step"),
+        ("step,state,action,probability\n,0,0,1\n,9999999999,0,1\n", "2 rows are not one for every step"),
+        ("step,state,action,probability\n,0,0,x\n", "could not convert"),
+        ("step,state,action,probability\n,0\n", "holds no policy"),
+        ("step,state,action,probability\n,0,0,0.5\n", "is the sum of a row"),
+    ],
+)
+def test_a_csv_that_holds_no_policy_is_refused(tmp_path, text, sentence):
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(RecordError, match=sentence):
+        Policy.load(tmp_path / "p.csv")

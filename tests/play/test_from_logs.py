@@ -87,7 +87,7 @@ def test_a_forecast_says_what_was_left_out(found):
     text = str(found)
     assert "certified to be within each budget" in text
     assert "59 pairs never tried" in text  # 90 pairs, 31 tried
-    assert "18 states never seen" in text
+    assert "NOTE: 18 states never seen: without a declared baseline every action there is equally likely" in text
     assert "steps on pairs never tried: 0.0 %" in text
     said = " ".join(text.split())
     assert "the best of many plans looks too good, as halves of the episodes show" in said
@@ -194,6 +194,25 @@ def test_the_command_prints_the_same_forecast_and_writes_the_policy(workshop, tm
         ("a", "must be numbers"),
     ):
         assert sentence in str(CliRunner().invoke(app, [*words, budget]).exception)
+
+
+def test_a_forecast_says_what_is_played_in_states_that_were_never_seen(workshop):
+    log = workshop.read()
+    shown = log.setting(workshop.BUDGET)
+    more = replace(shown, n_states=shown.n_states + 2, initial=np.r_[shown.mu, 0.0, 0.0])
+    unseen = more.n_states - len(np.unique(log.states))
+    assert unseen >= 2
+    declared = np.zeros(more.shape)
+    declared[..., 1] = 1.0
+    alone, given = plan_from_logs(more, log), plan_from_logs(more, log, declared)
+    note = f"NOTE: {unseen} states never seen: without a declared baseline every action there is equally likely"
+    assert np.allclose(np.asarray(alone.policy)[:, -2:], 1.0 / more.n_actions)
+    assert note in alone.forecast.notes
+    assert note in Session(None, more, logged=log).forecast().notes
+    assert np.array_equal(np.asarray(given.policy)[:, -2:], declared[:, -2:])
+    assert f"{unseen} states never seen: the baseline is played there" in given.forecast.notes
+    all_seen = replace(log, states=np.r_[np.arange(shown.n_states), log.states[shown.n_states :]])
+    assert "never seen" not in str(plan_from_logs(shown, all_seen))
 
 
 def test_without_a_law_of_first_states_episodes_begin_as_the_logged_ones_did(workshop):

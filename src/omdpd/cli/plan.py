@@ -25,7 +25,7 @@ def plan(
     budget: Annotated[str, typer.Option(help="What an episode may cost, one number per cost: 300,60.")],
     costs: Annotated[str, typer.Option(help="The columns of the costs: money,complaints.")] = "cost",
     columns: Annotated[str, typer.Option(help=COLUMNS)] = "",
-    baseline: Annotated[Path | None, typer.Option(help="A policy file to fall back on; cloned if empty.")] = None,
+    baseline: Annotated[Path | None, typer.Option(help="A policy to fall back on, .npz or .csv; or cloned.")] = None,
     states: Annotated[
         int | None, typer.Option(help="How many states there are; as many as were logged if empty.")
     ] = None,

@@ -97,13 +97,14 @@ class Forecast:
         return f"Forecast({', '.join(f'{each.name} {each.expected:.5g}' for each in self.amounts)})"
 
 
-def forecast_of(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str]) -> Forecast:
-    """The forecast of what is played next."""
+def forecast_of(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str], declared: bool) -> Forecast:
+    """The forecast of what is played next; whether somebody declared the baseline."""
     plan, model = found.judged, found.model
     amounts = amounts_of(plan.totals, plan.errors, found.margin, rules, names)
     share = [model.share(plan.occupancy, rows) for rows in (model.visits == 0.0, model.visits < rules.least)]
     spread = tally.means_of_episodes()[1]
     notes = (
+        *_unseen(tally, declared),
         f"steps on pairs never tried: {100 * share[0]:.1f} %, tried fewer than {rules.least} times: "
         f"{100 * share[1]:.1f} %", *_left_out(model, rules, spread), *_margins(found.margin, rules),
     )  # fmt: skip
@@ -129,7 +130,11 @@ def forecast_of_state(setting: Setting, state: State, confidence: float) -> Fore
         what = f"A plan that was certified, and is kept while its budgets hold with {100 * kept(confidence):.3g} %"
     extra = ", ".join(f"{x:.3g}" for x in scale * told.extra)
     note = f"deviations to actions seldom tried may add {extra} to the costs, which is counted"
-    notes = (*((note,) if told.extra.any() else ()), *_margins(margin, rules))
+    notes = (
+        *_unseen(state.tally, state.baseline is not None),
+        *((note,) if told.extra.any() else ()),
+        *_margins(margin, rules),
+    )
     return Forecast(f"{what}, from {n} episodes.", amounts, confidence, 0.0, 0.0, notes)
 
 
@@ -166,6 +171,14 @@ def _what(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str]) ->
     return f"The baseline: {tally.episodes} logged episodes certify nothing better ({why})."
 
 
+def _unseen(tally: Tally, declared: bool) -> tuple[str, ...]:
+    """What is played in states that no episode met."""
+    n = int(np.count_nonzero(tally.visits.max(axis=2) == 0.0))
+    if declared:
+        return (f"{n} states never seen: the baseline is played there",) if n else ()
+    return (f"NOTE: {n} states never seen: without a declared baseline every action there is equally likely",) * (n > 0)
+
+
 def _left_out(model: Supported, rules: Rules, spread: Floats) -> tuple[str, ...]:
     """What no plan could use, and why; and how single episodes vary."""
     visits = model.visits[:, :-1]
@@ -173,7 +186,6 @@ def _left_out(model: Supported, rules: Rules, spread: Floats) -> tuple[str, ...]
     notes = [
         f"left out: {int(np.count_nonzero(visits == 0.0))} pairs never tried, {rare} tried fewer than {rules.least} "
         "times or not allowed",
-        f"{int(np.count_nonzero(model.unseen))} states never seen: the baseline is played there",
     ]
     each = ", ".join(f"{x:.3g}" for x in spread)
     notes.append(f"budgets hold on average: single episodes had standard deviations {each}")

@@ -76,7 +76,8 @@ def plan_from_logs(
     played = cloned(tally, rules.allowed) if baseline is None else _table(setting, baseline, rules.allowed)
     margin = measured_margin(tally, setting.mu, played, rules)
     found = first_plan(tally, setting.mu, played, rules, margin)
-    return Planned(Policy(found.judged.policy), forecast_of(found, tally, rules, log.names), found.certified)
+    forecast = forecast_of(found, tally, rules, log.names, baseline is not None)
+    return Planned(Policy(found.judged.policy), forecast, found.certified)
 
 
 def tally_of(setting: Setting, log: Log, stationary: bool) -> Tally:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -204,7 +205,7 @@ class Policy:
         return Evaluation(natural_value(cmdp, float(totals[0])), totals[1:] * cmdp.cost_scale, cmdp.limits)
 
     def save(self, file: str | Path) -> Path:
-        """Keep it in a file, whole or not at all: ``.npz`` for `load`, ``.json`` and ``.csv`` for other programs."""
+        """Keep it in a file, whole or not at all: ``.npz`` or ``.csv`` for `load`, ``.json`` for others."""
         file = Path(file)
         written = {".npz": self._npz, ".json": self._json, ".csv": self._csv}
         if file.suffix not in written:
@@ -216,8 +217,10 @@ class Policy:
 
     @staticmethod
     def load(file: str | Path) -> Policy:
-        """Read a policy that `save` wrote into an ``.npz`` file, to the last bit, or say what is wrong with it."""
+        """Read what `save` wrote into an ``.npz`` file, or a ``.csv`` file without its names, to the last bit."""
         file = Path(file)
+        if file.suffix.lower() == ".csv":
+            return _stored_csv(file)
         with opened_plain(file, follow=True) as stream, opened_npz(stream, str(file), LIMITS) as npz:
             if "codes" in npz.headers:
                 return Policy(_stored_packed(file, npz), _stored_labels(file, npz))
@@ -348,6 +351,24 @@ class Policy:
 def table_of(policy: Policy | npt.ArrayLike, shape: tuple[int, int, int]) -> Floats:
     """The table of a policy, given as one or as an array, for a problem of this shape."""
     return policy_table(np.asarray(policy), *shape)
+
+
+def _stored_csv(file: Path) -> Policy:
+    """The policy of a table with a row per step, state and action; a step that is empty stands for all."""
+    try:
+        with opened_plain(file, follow=True) as stream, io.TextIOWrapper(stream, "utf-8", newline="") as text:
+            rows = [
+                (r["step"], int(r["state"]), int(r["action"]), float(r["probability"])) for r in csv.DictReader(text)
+            ]
+        every_step = all(step == "" for step, *_ in rows)
+        chances = {(0 if every_step else int(step), s, a): p for step, s, a, p in rows}
+        shape = [1 + max(numbers) for numbers in zip(*chances, strict=True)]
+        if not rows or min(map(min, chances)) < 0 or not len(rows) == len(chances) == math.prod(shape):
+            raise ValueError(f"{len(rows)} rows are not one for every step, state and action")
+        table = np.array([chances[key] for key in sorted(chances)]).reshape(shape)
+        return Policy(table[0] if every_step else table)
+    except (csv.Error, KeyError, TypeError, ValueError) as error:
+        raise RecordError(f"{file} holds no policy: {'no column ' * isinstance(error, KeyError)}{error}") from None
 
 
 def _stored_labels(file: Path, npz: Npz) -> Labels:

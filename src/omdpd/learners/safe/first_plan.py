@@ -77,7 +77,7 @@ def cloned(tally: Tally, allowed: Flags | None = None) -> Floats:
     """The policy that played, as far as it was seen (H, S, A): shares of the allowed actions; uniform elsewhere."""
     H, S, A, n = tally.horizon, tally.n_states, tally.n_actions, tally.n_steps
     may = np.ones((n, S, A)) if allowed is None else allowed.astype(np.float64)
-    visits = tally.sums[0].sum(axis=0).reshape(n, S, A) * may
+    visits = tally.visits * may
     total = visits.sum(axis=2, keepdims=True)
     policy = np.where(total > 0.0, visits / np.maximum(total, 1.0), may / may.sum(axis=2, keepdims=True))
     return np.repeat(policy, H // n, axis=0)

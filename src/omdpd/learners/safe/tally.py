@@ -107,6 +107,11 @@ class Tally:
             np.zeros((2, 1 + n_constraints)), 0, H, S, A, n,
         )  # fmt: skip
 
+    @property
+    def visits(self) -> Floats:
+        """How often every pair was met, (n_steps, S, A)."""
+        return self.sums[0].sum(axis=0).reshape(self.n_steps, self.n_states, self.n_actions)
+
     def add(self, walks: Walks) -> Tally:
         """The tally with more episodes."""
         S, A, R = self.n_states, self.n_actions, self.sums.shape[2]
