@@ -182,7 +182,7 @@ def main() -> None:
         page = browser.new_context(viewport={"width": 860, "height": 900}).new_page()
         page.goto((folder / "demo.html").as_uri())
         page.get_by_role("button", name="alternating").click()
-        save(shot(page, None, "dl"), "demo.png")
+        save(shot(page, None, "#sums"), "demo.png")
 
 
 if __name__ == "__main__":
