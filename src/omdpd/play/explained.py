@@ -14,17 +14,15 @@ from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.solvers.chains import UNKNOWN, chain_of, gain_and_bias, places, values_in_the_long_run
-from omdpd.solvers.columns import ACCURACY
 from omdpd.solvers.compiled.listed import Codes, listed_values
 from omdpd.solvers.sweeps import lists_of
+from omdpd.solvers.undrawn import undrawn
 
 if TYPE_CHECKING:
     from omdpd.play.solution import Solution
 
 # A probability below this is rounding, and so is a difference of what two actions cost.
 ROUNDING = 1e-9
-# Places where two policies differ, of which so many are looked at one by one.
-MAX_TRIED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +74,23 @@ class Pure:
         return f"{self.evaluation}, {self.loss:.6g} below the optimum"
 
 
+@dataclass(frozen=True, eq=False)
+class NoneFound:
+    """It says that no policy that never draws was found within the budgets: false, and a sentence.
+
+    `nearest` exceeds them least of those that were tried; None where no policy at all meets the budgets.
+    """
+
+    why: str
+    nearest: Pure | None
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return self.why if self.nearest is None else f"{self.why}; the nearest {self.nearest.evaluation}"
+
+
 def to_go(solution: Solution) -> ToGo:
     """The values to go of the solution's policy."""
     problem, cmdp = solution.study.problem, solution.cmdp
@@ -123,26 +138,14 @@ def pure_policies(solution: Solution) -> list[Pure]:
     return [_pure(solution, problem.codes(v), share) for share, v in solution.study.mixture.held]
 
 
-def best_pure(solution: Solution) -> Pure | None:
-    """The best policy that never draws and meets the budgets, among those that the optimum mixes and between them.
-
-    With one constraint both play best at its price, and so does whoever plays at some places as the one and at others
-    as the other: from the one that costs less, places are exchanged as long as the budget is met.
-    """
-    mixture, problem = solution.study.mixture, solution.study.problem
-    held = [v for _, v in mixture.held]
-    safe = [v for v in held if v.costs.max(initial=-np.inf) <= ACCURACY]
-    if not safe:
-        return None
-    best = max(safe, key=lambda v: v.value)
-    codes, other = problem.codes(best), problem.codes(next((v for v in held if v is not best), best))
-    for h, s in np.argwhere(codes != other)[:MAX_TRIED].tolist():
-        before = codes[h, s]
-        codes[h, s] = other[h, s]
-        value, *costs = problem.totals(codes).tolist()
-        if max(costs) > 0.0 or value < best.value:
-            codes[h, s] = before
-    return _pure(solution, codes, 1.0)
+def best_pure(solution: Solution) -> Pure | NoneFound:
+    """The best policy found that never draws and meets the budgets, or the words that none was found."""
+    if not solution.feasible:
+        return NoneFound(solution.impossible, None)
+    study = solution.study
+    found = _pure(solution, undrawn(study.problem, study.mixture, study.least).codes, 1.0)
+    why = "none found: every policy without randomness that was tried exceeds a budget, though others may not"
+    return found if found.evaluation.safe else NoneFound(why, found)
 
 
 def _pure(solution: Solution, codes: Codes, share: float) -> Pure:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from omdpd.play.explained import Draw, Pure, ToGo, best_pure, draws, pure_policies, to_go
+from omdpd.play.explained import Draw, NoneFound, Pure, ToGo, best_pure, draws, pure_policies, to_go
 from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
@@ -86,11 +86,11 @@ class Solution:
         """The policies without randomness that the optimum mixes, with the shares of the coin that chooses one."""
         return pure_policies(self)
 
-    def deterministic(self) -> Pure | None:
-        """A policy that never draws and meets the budgets, with its loss; None where none is found.
+    def deterministic(self) -> Pure | NoneFound:
+        """The best policy found that never draws and meets the budgets, with its loss; it is not proved the best.
 
-        The best of all such policies lies between it and the optimum.  With one constraint there always is one, and
-        its loss is what it leaves of the budget, times the price.
+        The best of all such policies earns between it and `bound`, the optimum with draws.  What is false, and printed
+        is a sentence, says that none was found: with one constraint there always is one.
         """
         return best_pure(self)
 

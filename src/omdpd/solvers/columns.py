@@ -141,6 +141,17 @@ class Problem:
         """What a deterministic policy earns and costs, (1 + m,)."""
         return evaluated(self.laws, self.initial, self.pure(codes), self.reward, self.tables)
 
+    def often(self, codes: Codes) -> Floats:
+        """How likely a deterministic policy comes to every step and state, (H, S)."""
+        (H, S, A), mass = self.laws.shape, self.initial
+        often = np.zeros((H, S))
+        for h in range(H):
+            often[h] = mass
+            flow = np.zeros((S, A))
+            flow[np.arange(S), codes[h] >> 1] = mass
+            mass = self.laws.forward(flow, h)
+        return often
+
     def pure(self, codes: Codes) -> Packed:
         """The policy that plays these codes."""
         return Packed(codes, np.zeros(0, np.int64), np.zeros((0, self.laws.shape[2])), np.zeros(0))
@@ -192,7 +203,12 @@ class PlayedProblem(AnyProblem, Protocol):
     """A problem whose policies can be played: what they amount to, and what they do."""
 
     @property
+    def laws(self) -> SparseLaws: ...  # noqa: D102
+    @property
+    def place(self) -> Integers | None: ...  # noqa: D102
+    @property
     def reward(self) -> Floats: ...  # noqa: D102
+    def often(self, codes: Codes) -> Floats: ...  # noqa: D102
     def codes(self, vertex: Vertex) -> Codes: ...  # noqa: D102
     def totals(self, codes: Codes) -> Floats: ...  # noqa: D102
     def pure(self, codes: Codes) -> Packed: ...  # noqa: D102

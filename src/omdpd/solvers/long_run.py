@@ -103,6 +103,12 @@ class LongRunProblem:
         """What a deterministic policy earns and costs, (1 + m,)."""
         return self._totals(np.asarray(codes[0] >> 1, np.int64))
 
+    def often(self, codes: Codes) -> Floats:
+        """How often a deterministic policy visits every state, (1, S); what it passes once counts as next to never."""
+        actions = np.asarray(codes[0] >> 1, np.int64)
+        passed = reached_from(self._rows(actions), self.initial)
+        return np.maximum(self.visits(actions), np.finfo(float).tiny * passed)[None]
+
     def pure(self, codes: Codes) -> Packed:
         """The policy that plays these codes for ever."""
         return Packed(codes, np.zeros(0, np.int64), np.zeros((0, self.laws.shape[2])), np.zeros(0), True)
