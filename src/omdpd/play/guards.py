@@ -32,8 +32,8 @@ SMALL = 2**21
 # leave it out would seem half as large.)
 TRIED_STEPS, TRIED_STATES, TRIED_ACTIONS = 4, (8, 48), 2
 # Tables (H, S, A) beside a learner that keeps none, as was measured: its policy, as it is made and as it is played; and
-# where it is judged the true occupancy, the sum of them, a round's reward, and its cost with the budget taken off.
-PLAYED_TABLES, JUDGED_TABLES = 2.5, 7.0
+# where it is judged the true occupancy, the sum of them, a round's reward, and two of costs for every constraint.
+PLAYED_TABLES, JUDGED_TABLES, COST_TABLES = 2.5, 5.0, 2.0
 # An update makes the next state beside the last one, and tables on the way: so many times what is kept, as was measured
 # (2.5 to 3.4), and 22 to 24 times with a step over a confidence box.
 COPIES, BOX_COPIES = 3.0, 24.0
@@ -120,7 +120,8 @@ def check_footprint(learner: Learner[Any], setting: Setting, judged: bool = True
     keeps_tables = getattr(learner, "keeps_tables", None)
     if callable(keeps_tables) and not keeps_tables(setting):
         # What it keeps grows with what it visits, of which a small problem tells nothing; but its policy is a table.
-        refuse_beyond_memory(what, (JUDGED_TABLES if judged else PLAYED_TABLES) * 8.0 * H * S * A, ADVICE)
+        tables = JUDGED_TABLES + COST_TABLES * setting.n_constraints if judged else PLAYED_TABLES
+        refuse_beyond_memory(what, tables * 8.0 * H * S * A, ADVICE)
         return
     needed = footprint(learner, setting)
     if needed is None:
