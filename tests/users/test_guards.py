@@ -323,3 +323,31 @@ def test_memory_is_estimated_within_a_factor_of_two(learner):
 
 def test_a_learner_that_cannot_be_tried_on_small_problems_is_not_refused():
     assert guards.footprint(DOPE(), Setting(50, 400, 4)) is None
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_of_a_learner_that_keeps_no_tables_those_beside_it_are_counted_within_a_factor_of_two(monkeypatch, judged):
+    """Of 3000 states and 40 steps a table has 2 MB, against which nothing else counts."""
+    rng, n = np.random.default_rng(0), 3000
+    laws = [[[(0.5, int(t)), (0.5, int(u))] for t, u in rng.integers(0, n, (2, 2))] for _ in range(n)]
+    cmdp = CMDP.from_arrays(laws, rng.random((n, 2)), rng.random((n, 2)), 18.0, np.eye(n)[0], 40)
+    learner, setting, needed = ProximalOMDPD.standard(), cmdp.setting(3, "bandit"), []
+    monkeypatch.setattr(guards, "refuse_beyond_memory", lambda what, n_bytes, advice: needed.append(n_bytes))
+
+    def play():
+        if judged:
+            return run(cmdp, learner, "noisy", n_episodes=3)
+        session = Session(learner, setting)
+        for _ in range(3):
+            session.policy()
+            session.update(some_feedback(rng, setting))
+        return session
+
+    play()  # which compiles what it calls
+    tracemalloc.start()
+    try:
+        play()
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert needed[-1] / 2.0 < most < 2.0 * needed[-1]

@@ -31,9 +31,9 @@ SMALL = 2**21
 # The small problems whose states are measured.  (Four steps, because a kernel has none at the last: of two, tables that
 # leave it out would seem half as large.)
 TRIED_STEPS, TRIED_STATES, TRIED_ACTIONS = 4, (8, 48), 2
-# Tables (H, S, A) beside a learner that keeps none: its policy, the true occupancy, the sum of them, and a round's
-# reward and cost (with the budget taken off, without) while it is judged.
-POLICY_TABLES = 6
+# Tables (H, S, A) beside a learner that keeps none, as was measured: its policy, as it is made and as it is played; and
+# where it is judged the true occupancy, the sum of them, a round's reward, and two of costs for every constraint.
+PLAYED_TABLES, JUDGED_TABLES, COST_TABLES = 2.5, 5.0, 2.0
 # An update makes the next state beside the last one, and tables on the way: so many times what is kept, as was measured
 # (2.5 to 3.4), and 22 to 24 times with a step over a confidence box.
 COPIES, BOX_COPIES = 3.0, 24.0
@@ -108,8 +108,11 @@ def _no_number(name: str, value: Any) -> NoReturn:
     raise InvalidInputError(f"the metric {name!r} gave {value!r}, but must give a number")
 
 
-def check_footprint(learner: Learner[Any], setting: Setting) -> None:
-    """Refuse a problem that is too large for a learner on this machine, and announce one that will take long."""
+def check_footprint(learner: Learner[Any], setting: Setting, judged: bool = True) -> None:
+    """Refuse a problem that is too large for a learner on this machine, and announce one that will take long.
+
+    A session plays without being `judged`, and needs less.
+    """
     H, S, A = setting.shape
     if H * S * A * S < SMALL:
         return
@@ -117,7 +120,8 @@ def check_footprint(learner: Learner[Any], setting: Setting) -> None:
     keeps_tables = getattr(learner, "keeps_tables", None)
     if callable(keeps_tables) and not keeps_tables(setting):
         # What it keeps grows with what it visits, of which a small problem tells nothing; but its policy is a table.
-        refuse_beyond_memory(what, POLICY_TABLES * 8.0 * H * S * A, ADVICE)
+        tables = JUDGED_TABLES + COST_TABLES * setting.n_constraints if judged else PLAYED_TABLES
+        refuse_beyond_memory(what, tables * 8.0 * H * S * A, ADVICE)
         return
     needed = footprint(learner, setting)
     if needed is None:

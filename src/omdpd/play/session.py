@@ -85,7 +85,7 @@ class Session(Operation):
         self.setting = setting
         self.episodes = 0
         self._closed = False
-        check_footprint(self._player, setting.scaled())
+        check_footprint(self._player, setting.scaled(), judged=False)
         self.mind = Taught(self._player, setting, self.before.logged)
         self._journal: Journal | None = None
         self._snapshot_every = self._kept = 0
