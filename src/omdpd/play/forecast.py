@@ -135,7 +135,8 @@ def forecast_of_state(setting: Setting, state: State, confidence: float) -> Fore
         *((note,) if told.extra.any() else ()),
         *_margins(margin, rules),
     )
-    return Forecast(f"{what}, from {n} episodes.", amounts, confidence, 0.0, 0.0, notes)
+    since = f"; {n - state.planned_at} more since are not in it yet" if n > state.planned_at else ""
+    return Forecast(f"{what}, from {state.planned_at} episodes{since}.", amounts, confidence, 0.0, 0.0, notes)
 
 
 def amounts_of(

@@ -67,6 +67,12 @@ def test_a_session_from_logs_alone_is_safe_from_the_first_week_on(workshop):
     for amount, truth in zip(told.costs, first.costs, strict=True):
         assert truth <= amount.high
     assert "A certified plan, from 60 episodes." in str(told)
+    # Plans are renewed when episodes have grown by a twentieth: the third makes 63.
+    for k, what in enumerate(("60 episodes; 1 more since are", "60 episodes; 2 more since are", "63 episodes.")):
+        amounts = session.forecast().amounts
+        session.update(next(iter(log)))
+        assert f", from {what}" in session.forecast().what
+        assert (session.forecast().amounts == amounts) == (k < 2)
 
 
 def test_a_run_from_a_safe_policy_without_logs_stays_safe_and_gains(workshop):
