@@ -57,7 +57,7 @@ ABOVE = {
     ),
     ("worlds", "natures"): (2060, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
-        4190,
+        4210,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
     ),
     ("experiments",): (
@@ -80,7 +80,7 @@ ABOVE = {
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 35_220
+IN_ALL = 35_240
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
