@@ -215,6 +215,18 @@ def test_a_forecast_says_what_is_played_in_states_that_were_never_seen(workshop)
     assert "never seen" not in str(plan_from_logs(shown, all_seen))
 
 
+def test_too_few_states_or_actions_are_refused_with_those_that_were_logged(workshop):
+    log = workshop.read()
+    most = int(log.states.max())
+    sentence = (
+        rf"^episode \d+, step \d+: state {most} is not between 0 and {most - 1}; the log has states up to {most}$"
+    )
+    with pytest.raises(InvalidInputError, match=sentence):
+        log.setting(workshop.BUDGET, n_states=most)
+    with pytest.raises(InvalidInputError, match=r"action \d is not between 0 and 0; the log has actions up to \d"):
+        log.setting(workshop.BUDGET, n_actions=1)
+
+
 def test_without_a_law_of_first_states_episodes_begin_as_the_logged_ones_did(workshop):
     """One that was said holds, and so does one that was said to be uniform."""
     log = workshop.read()

@@ -15,7 +15,17 @@ from typing import Any, Literal, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_budget, named, not_installed, shown, suggestion
+from omdpd.problem.arrays import (
+    Floats,
+    Integers,
+    InvalidInputError,
+    as_budget,
+    named,
+    not_installed,
+    positive_integer,
+    shown,
+    suggestion,
+)
 from omdpd.problem.setting import BanditFeedback, Feedback, FullFeedback, Setting, Trajectory
 from omdpd.storage.atomic import opened_plain
 
@@ -161,8 +171,9 @@ class Log:
 
         A session refuses states, costs and rewards beyond them.  Say what can happen, not only what was logged.
         """
-        S = int(self.states.max()) + 1 if n_states is None else n_states
-        A = int(self.actions.max()) + 1 if n_actions is None else n_actions
+        S = int(self.states.max()) + 1 if n_states is None else positive_integer("n_states", n_states)
+        A = int(self.actions.max()) + 1 if n_actions is None else positive_integer("n_actions", n_actions)
+        self._check_sizes(S, A)
         H, n = int(self.lengths.max()), len(self.costs)
         given = as_budget(budget, self.names)
         share = given / H
@@ -184,11 +195,7 @@ class Log:
                 f"the log has {len(self.costs)} costs ({', '.join(self.names)}), but the setting has "
                 f"{setting.n_constraints} constraints"
             )
-        for what, values, bound in (("state", self.states, S), ("action", self.actions, A)):
-            for row in np.flatnonzero((values < 0) | (values >= bound)):
-                raise InvalidInputError(
-                    f"{self._said(int(row))}: {what} {values[row]} is not between 0 and {bound - 1}"
-                )
+        self._check_sizes(S, A)
         for k in np.flatnonzero(self.lengths > H):
             raise InvalidInputError(f"episode {k} has {self.lengths[k]} steps, but the horizon is {H}")
         for k in np.flatnonzero(self.lengths < H) if self.short is None else ():
@@ -233,6 +240,15 @@ class Log:
     def __repr__(self) -> str:
         few = "episode" if len(self) == 1 else "episodes"
         return f"Log({len(self)} {few}, {len(self.states)} steps)"
+
+    def _check_sizes(self, n_states: int, n_actions: int) -> None:
+        """Refuse the first state or action that there is not, and say how far the log goes."""
+        for what, values, bound in (("state", self.states, n_states), ("action", self.actions, n_actions)):
+            for row in np.flatnonzero((values < 0) | (values >= bound)):
+                raise InvalidInputError(
+                    f"{self._said(int(row))}: {what} {values[row]} is not between 0 and {bound - 1}; the log has "
+                    f"{what}s up to {values.max()}"
+                )
 
     def _said(self, row: int) -> str:
         k = int(np.searchsorted(self.starts, row, side="right")) - 1
