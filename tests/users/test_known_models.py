@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from omdpd import CMDP, Policy, save_problem
+from omdpd.problem.arrays import inner
 from omdpd.worlds import WORLDS
-from omdpd.worlds.card import natural_value
+from omdpd.worlds.card import natural_value, problem_card
 from omdpd.worlds.facts import FACTS
 
 H = 3
@@ -68,10 +69,34 @@ def test_an_impossible_budget_is_a_sentence_with_the_least_cost_and_its_policy(s
 def test_budgets_that_are_impossible_only_together_are_told_apart():
     solution = opposed([1.0, 1.0]).solve()
     assert not solution.feasible
-    assert solution.impossible.startswith("no policy meets all budgets at once: the one that exceeds them least costs")
+    sentence = (
+        "no policy meets all budgets at once: the one whose largest excess, as a share of its budget, is least costs"
+    )
+    assert solution.impossible == f"{sentence} 1.5 of 1 (constraint 0, 50 % over), 1.5 of 1 (constraint 1, 50 % over)"
     assert solution.evaluation.excess == pytest.approx([0.5, 0.5])
     assert solution.least_costs == pytest.approx([0.0, 0.0])
     assert opposed([2.0, 1.0]).solve().value == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("cents", [1.0, 100.0])
+def test_budgets_in_other_units_are_exceeded_by_the_same_shares(cents):
+    # Every step costs one budget or the other: x of 1 and 3 - x of 0.5 are over by the same share at x = 2.
+    cost = np.array([[[cents, 0.0], [cents, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])
+    cmdp = CMDP.from_arrays(KERNEL, REWARD, cost, budget=[cents, 0.5], horizon=H, rescale=True)
+    solution = cmdp.solve()
+    assert solution.evaluation.costs == pytest.approx([2.0 * cents, 1.0])
+    assert solution.room == pytest.approx(-1.0)
+    assert f"{2 * cents:g} of {cents:g} (constraint 0, 100 % over), 1 of 0.5 (constraint 1, 100 % over)" in str(
+        solution
+    )
+    assert inner(cmdp.cost, solution.occupancy) * cmdp.cost_scale == pytest.approx(solution.evaluation.costs)
+    mixed = sum(pure.share * pure.evaluation.costs for pure in solution.pure_policies())
+    assert mixed == pytest.approx(solution.evaluation.costs)
+    room = "room below the budgets           -100 % of each, at least"
+    checked = problem_card(cmdp).lines()
+    assert room in solution.lines()
+    assert room in checked
+    assert "best safe value                  none: some budget is exceeded by 100 % of it" in checked
 
 
 @pytest.mark.parametrize("name", ["streaming", "queue", "inventory", "paradox"])

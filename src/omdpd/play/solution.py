@@ -8,7 +8,7 @@ in the user's units.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,11 +20,9 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.tables import limit_name
 from omdpd.solvers.chains import chain_of, closed_classes
+from omdpd.solvers.columns import Mixture
 from omdpd.solvers.planning import SolvedProblem
-from omdpd.worlds.card import ProblemCard, natural_value, problem_card
-
-# What the Slater gap is called where it is shown.
-ROOM = "room below the budgets"
+from omdpd.worlds.card import ROOM, ProblemCard, natural_value, problem_card
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +34,8 @@ class Solution:
     feasible
         Whether some policy meets every budget.
     policy, evaluation
-        The best such policy, or the one whose largest excess is least; what it earns and costs, exactly.
+        The best such policy, or the one whose largest excess, as a share of its budget, is least; what it earns and
+        costs, exactly.
     shadow_prices : (I,)
         What one more unit of each budget earns; nan where the budgets are impossible.
     free_value
@@ -45,8 +44,8 @@ class Solution:
         The least that any policy costs, for each constraint on its own.
     constraints
         Their names.
-    cmdp, study
-        The problem, and how it was solved.
+    cmdp, card
+        The problem, and what is known about it.
     """
 
     feasible: bool
@@ -57,12 +56,23 @@ class Solution:
     least_costs: Floats
     constraints: tuple[str, ...]
     cmdp: CMDP
-    study: SolvedProblem
+    card: ProblemCard
+
+    @property
+    def study(self) -> SolvedProblem:
+        """How it was solved."""
+        return self.card.study
+
+    @property
+    def room(self) -> float:
+        """The room of the safest policy below every budget, as a share of it; negative where they are impossible."""
+        return self.card.room
 
     @cached_property
     def slater_gap(self) -> float:
         """max over policies of the least room below any budget; negative where the budgets are impossible.
 
+        Several constraints are compared as the numbers that they are; `room` compares them as shares of their budgets.
         It is infinite where no constraint has a limit.
         """
         room = self.study.room(self.cmdp.cost_scale, ~self.cmdp.unlimited)
@@ -139,7 +149,7 @@ class Solution:
         what = "best safe value" if self.feasible else "the nearest policy earns"
         numbers = {what: found.value, "without constraints": self.free_value}
         text += [f"{name:<32} {round(number, 6) + 0.0:.6f}" for name, number in numbers.items()]
-        text += [f"{ROOM:<32} {self.slater_gap:.6g}"] if self.slater_gap < np.inf else []
+        text += [f"{ROOM:<32} {self.card.room_text}"] if self.card.room_text else []
         for i, name in enumerate(self.constraints):
             price = f"; one more unit of budget earns {self.shadow_prices[i]:.6g}" if self.feasible else ""
             least = f" (least possible {self.least_costs[i]:.6g})"
@@ -158,7 +168,7 @@ class Solution:
         found = self.evaluation
         facts = {
             "best safe value": self.impossible or f"{found.value:.6g}",
-            "without constraints": f"{self.free_value:.6g}", ROOM: limit_name(self.slater_gap),
+            "without constraints": f"{self.free_value:.6g}", ROOM: self.card.room_text or "no limit",
         }  # fmt: skip
         head = ("constraint", "budget", "cost", "least possible", "one more unit of budget earns")
         columns = (found.costs, self.least_costs, self.shadow_prices)
@@ -170,24 +180,24 @@ class Solution:
 def solve(cmdp: CMDP) -> Solution:
     """The best policy that meets every budget, exactly; or the sentence that there is none, and what comes nearest."""
     card = problem_card(cmdp)
+    if not card.feasible:
+        nearest = card.study.safest(card.shares, card.limited)
+        card = replace(card, study=replace(card.study, mixture=nearest))
     policy = Policy(card.study.problem.packed(card.study.mixture), cmdp.labels)
     return Solution(
-        card.feasible, policy, _evaluation(cmdp, card, policy), _prices(card), card.free_value,
+        card.feasible, policy, _evaluation(cmdp, card.study.mixture, policy), _prices(card), card.free_value,
         np.array([c.least_cost for c in card.constraints]), tuple(c.name for c in card.constraints),
-        cmdp, card.study,
+        cmdp, card,
     )  # fmt: skip
 
 
-def _evaluation(cmdp: CMDP, card: ProblemCard, policy: Policy) -> Evaluation:
+def _evaluation(cmdp: CMDP, mixture: Mixture, policy: Policy) -> Evaluation:
     """What the policy earns and costs; where the optimum is a coin over several and no single one, what they do."""
-    alone, spent = policy.evaluate(cmdp), np.array([c.cost for c in card.constraints])
-    if cmdp.discount != 1.0 or np.allclose([alone.value, *alone.costs], [_earned(cmdp, card), *spent], 1e-7, 1e-9):
+    alone, earned = policy.evaluate(cmdp), natural_value(cmdp, mixture.value)
+    spent = (mixture.costs + cmdp.budget) * cmdp.cost_scale
+    if cmdp.discount != 1.0 or np.allclose([alone.value, *alone.costs], [earned, *spent], 1e-7, 1e-9):
         return alone
-    return Evaluation(_earned(cmdp, card), spent, cmdp.limits)
-
-
-def _earned(cmdp: CMDP, card: ProblemCard) -> float:
-    return natural_value(cmdp, card.study.mixture.value)
+    return Evaluation(earned, spent, cmdp.limits)
 
 
 def _prices(card: ProblemCard) -> Floats:
@@ -201,6 +211,11 @@ def _why(solution: Solution) -> str:
     for name, budget, least in zip(solution.constraints, found.budget, solution.least_costs, strict=True):
         if least > budget:
             return f"no policy meets the budget {budget:.6g} of {name}: the least possible cost is {least:.6g}"
-    spent = zip(solution.constraints, found.costs, found.budget, strict=True)
-    each = ", ".join(f"{c:.6g} of {b:.6g} ({name})" for name, c, b in spent)
-    return f"no policy meets all budgets at once: the one that exceeds them least costs {each}"
+    spent = zip(solution.card.constraints, found.costs, strict=True)
+    each = ", ".join(
+        f"{cost:.6g} of {c.budget:.6g} ({c.name}, {100.0 * max(cost - c.budget, 0.0) / c.size:.4g} % over)"
+        for c, cost in spent
+        if c.budget < np.inf
+    )
+    what = "the one whose largest excess, as a share of its budget, is least"
+    return f"no policy meets all budgets at once: {what} costs {each}"

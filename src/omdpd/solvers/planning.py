@@ -66,18 +66,24 @@ class SolvedProblem:
     def room(self, units: Floats, limited: npt.NDArray[np.bool_]) -> float:
         """max_q min_j -u_j d_j.q over the limited tables: the room of the safest policy; infinite if none is limited.
 
-        It is negative where no policy meets all budgets.  Tables without a limit have budgets far beyond their costs:
-        in units of their own they are never the largest.
+        It is negative where no policy meets all budgets.
         """
         if not limited.any():
             return np.inf
+        return 0.0 - float((self.safest(units, limited).costs * units)[limited].max())
+
+    def safest(self, units: Floats, limited: npt.NDArray[np.bool_]) -> Mixture:
+        """The mixture whose largest u_j d_j.q over the limited tables is least; some table is limited.
+
+        Tables without a limit have budgets far beyond their costs: in units of their own they are never the largest.
+        """
         least = np.array([vertex.costs[j] for j, vertex in enumerate(self.least)])
+        if limited.sum() == 1:
+            j = int(limited.argmax())
+            return Mixture((self.least[j],), np.ones(1), np.zeros(len(units)), float(least[j]), feasible=False)
         far = 2.0 * max(float(np.abs(units * least)[limited].max()), 1.0)
         units = np.where(limited, units, far / np.maximum(np.abs(least), ROUNDING))
-        if limited.sum() == 1:
-            return 0.0 - float((units * least)[limited][0])
-        known = (*self.mixture.vertices, *self.least)
-        return 0.0 - float((safest_mixture(self.problem, known=known, units=units).costs * units).max())
+        return safest_mixture(self.problem, known=(*self.mixture.vertices, *self.least), units=units)
 
 
 def study(problem: PlayedProblem) -> SolvedProblem:

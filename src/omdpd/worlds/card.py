@@ -55,6 +55,11 @@ class ConstraintCard:
         return (self.budget - self.least_cost) / spread if spread > 1e-12 and self.budget < np.inf else None
 
     @property
+    def size(self) -> float:
+        """What room is a share of: the budget without its sign; of a budget of 0, what policies cost, or 1."""
+        return abs(self.budget) or max(abs(self.least_cost), abs(self.free_cost)) or 1.0
+
+    @property
     def binds(self) -> bool:
         """Whether more budget would earn more."""
         return self.multiplier > 1e-9
@@ -87,17 +92,41 @@ class ProblemCard:
 
         Constraints without a limit do not count: it is infinite where there are no others.
         """
-        limited = np.array([constraint.budget < np.inf for constraint in self.constraints])
-        return self.study.room(np.ones(len(self.constraints)), limited)
+        return self.study.room(np.ones(len(self.constraints)), self.limited)
+
+    @property
+    def limited(self) -> Bools:
+        """Which constraints have a limit, (I,)."""
+        return np.array([constraint.budget < np.inf for constraint in self.constraints], bool)
+
+    @property
+    def shares(self) -> Floats:
+        """What a unit of every table is as a share of its budget's size, (I,)."""
+        return np.array([c.scale / c.size if c.budget < np.inf else 1.0 for c in self.constraints])
+
+    @cached_property
+    def room(self) -> float:
+        """max_q min_i (b_i - c_i.q) / |b_i|: the room of the safest policy below every budget, as a share of it."""
+        room = self.study.room(self.shares, self.limited)
+        return max(0.0, room) if self.feasible else room
+
+    def share_text(self, share: float, whose: str) -> str:
+        """A share of budgets for a person: in the unit of a single limit, of several in percent."""
+        sizes = [c.size for c in self.constraints if c.budget < np.inf]
+        return f"{share * sizes[0]:.6g}" if len(sizes) == 1 else f"{100.0 * share:.4g} % {whose}"
+
+    @property
+    def room_text(self) -> str:
+        """The room for a person; empty where nothing is limited."""
+        return "" if self.room == np.inf else self.share_text(self.room, "of each, at least")
 
     def _repr_html_(self) -> str:
         """The card in a notebook."""
         H, S, A = self.shape
-        none = f"none: some budget is exceeded by {self.study.violation:.6g}"
         length = H if self.discount is None else f"without an end ({long_run_name(self.discount)})"
         facts = {
             "states, actions, steps": f"{S}, {A}, {length}",
-            "best safe value": none if self.value is None else f"{self.value:.6g}",
+            "best safe value": self._none if self.value is None else f"{self.value:.6g}",
             "without constraints": f"{self.free_value:.6g}", "Slater gap": limit_name(self.slater_gap),
         }  # fmt: skip
         head = ("constraint", "budget", "least possible", "reward-optimal", "one more unit of budget earns")
@@ -107,6 +136,11 @@ class ProblemCard:
             for c in self.constraints
         ]  # fmt: skip
         return facts_html(self.name, facts, table_html(head, rows))
+
+    @property
+    def _none(self) -> str:
+        """That no policy is safe, and by how much the nearest is not."""
+        return f"none: some budget is exceeded by {self.share_text(-self.room, 'of it')}"
 
     @property
     def _gap_units(self) -> str:
@@ -127,10 +161,12 @@ class ProblemCard:
             f"best value without constraints   {self.free_value:.6f}",
         ]
         if self.value is None:
-            text.append(f"best safe value                  none: some budget is exceeded by {self.study.violation:.6g}")
+            text.append(f"best safe value                  {self._none}")
         else:
             lost = self.free_value - self.value
             text.append(f"best safe value                  {self.value:.6f} (the constraints cost {lost:.6f})")
+        if self.room_text:
+            text.append(f"{ROOM:<32} {self.room_text}")
         if self.slater_gap < np.inf:
             meaning = _gap_meaning(self.slater_gap)
             text.append(f"Slater gap                       {self.slater_gap:.6f}{self._gap_units}{meaning}")
@@ -144,6 +180,8 @@ class ProblemCard:
         return text
 
 
+# What the room of the safest policy is called where it is shown.
+ROOM = "room below the budgets"
 # A cost of less than this per step is what taking a budget off and adding it again leaves of zero.
 ROUNDING = 1e-12
 
