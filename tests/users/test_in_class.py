@@ -2,7 +2,6 @@
 
 import re
 from ast import literal_eval
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,11 +9,9 @@ import pytest
 from omdpd import Uniform, run
 from omdpd.experiments.first_use import tiny_world
 from tests.references.real_commands import PATIENCE
+from tools.notebooks import NOTEBOOKS, digest
 
 pytestmark = pytest.mark.whole
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-NOTEBOOKS = sorted(EXAMPLES.glob("class_*.ipynb"))
 
 
 def executed(notebook, folder):
@@ -38,6 +35,18 @@ def test_a_notebook_its_figures_and_the_code_of_its_solutions_run(file, tmp_path
         notebook.cells.append(nbformat.v4.new_code_cell(code))
     shown = executed(notebook, tmp_path)
     assert any({"image/png", "image/svg+xml"} & set(output.get("data", {})) for output in shown)
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_a_notebook_shows_what_its_cells_put_out(file):
+    notebook = pytest.importorskip("nbformat").read(file, as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    # Cells that were changed since need `python -m tools.notebooks`.
+    assert notebook.metadata["omdpd"]["code"] == digest(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    shown = [output for cell in cells for output in cell.outputs]
+    assert {output.output_type for output in shown} <= {"display_data", "execute_result", "stream"}
+    assert not [output for output in shown if output.get("name") == "stderr"]
 
 
 def test_there_are_four_notebooks_with_eight_exercises():
