@@ -84,20 +84,19 @@ def told_apart(asked: Sequence[RunLabel]) -> list[RunLabel]:
     Learners of a world and nature in which runs have different numbers of episodes say theirs; so do settings by which
     the specs of one label differ, as when a default was changed.
     """
-    alike: dict[Any, list[RunLabel]] = {}
+    lengths: dict[Any, set[int]] = {}
+    spelled: dict[Any, dict[str, set[str]]] = {}
     for each in asked:
-        alike.setdefault((each.world, each.nature), []).append(each)
-        alike.setdefault((each.world, each.nature, each.plain or each.learner), []).append(each)
+        lengths.setdefault((each.world, each.nature), set()).add(each.episodes)
+        values = spelled.setdefault((each.world, each.nature, each.plain or each.learner), {})
+        for name, value in _settings_of(each).items():
+            values.setdefault(name, set()).add(str(value))
 
     def said(each: RunLabel) -> str:
         label, place = each.plain or each.learner, (each.world, each.nature)
-        settings = [_settings_of(other) for other in alike[(*place, label)] if other.parts]
-        mine = _settings_of(each) if each.parts else {}
-        names = sorted(
-            {name for other in settings for name in other if any(other[name] != x.get(name) for x in settings)}
-        )
-        more = [f"{name}={mine[name]}" for name in names if name in mine]
-        if len({other.episodes for other in alike[place]}) > 1:
+        values = spelled[(*place, label)]
+        more = [f"{name}={value}" for name, value in _settings_of(each).items() if len(values[name]) > 1]
+        if len(lengths[place]) > 1:
             more.append(f"episodes={each.episodes}")
         name, _, inside = label.removesuffix(")").partition("(")
         return label if not more else f"{name}({', '.join(([inside] if inside else []) + more)})"
@@ -106,9 +105,8 @@ def told_apart(asked: Sequence[RunLabel]) -> list[RunLabel]:
 
 
 def _settings_of(asked: RunLabel) -> Mapping[str, Any]:
-    """The settings of a stored run's learner."""
-    found: Mapping[str, Any] = asked.parts[-1]
-    return found
+    """The settings of a stored run's learner; none of one that is only planned."""
+    return asked.parts[-1] if asked.parts else {}
 
 
 def spelled_order(folder: Path) -> Callable[[RunLabel | None], tuple[int, ...]]:
