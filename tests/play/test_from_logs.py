@@ -227,6 +227,23 @@ def test_too_few_states_or_actions_are_refused_with_those_that_were_logged(works
         log.setting(workshop.BUDGET, n_actions=1)
 
 
+def test_a_chance_that_is_next_to_none_has_no_digits(workshop):
+    log = workshop.read()
+    told = plan_from_logs(log.setting([0.01, 6]), log).forecast
+    assert 0.0 <= told.costs[0].chance < 1e-3
+    assert "(overtime holds with < 0.1 %" in told.warning
+    assert next(line for line in told.lines() if line.startswith("overtime")).endswith(" 0.01    < 0.1 %")
+
+
+@pytest.mark.parametrize("sign", [";", "\t", "|"])
+def test_a_csv_file_without_commas_is_refused_with_its_separator(tmp_path, sign):
+    file = tmp_path / "logs.csv"
+    file.write_text("episode,state,action,reward,cost\n0,0,0,1,1\n".replace(",", sign))
+    with pytest.raises(InvalidInputError, match=r"no column 'episode'.* its separator is .* a comma") as at:
+        Log.from_csv(file)
+    assert repr(sign) in str(at.value)
+
+
 def test_without_a_law_of_first_states_episodes_begin_as_the_logged_ones_did(workshop):
     """One that was said holds, and so does one that was said to be uniform."""
     log = workshop.read()

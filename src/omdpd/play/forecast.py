@@ -74,7 +74,7 @@ class Forecast:
         if not open_:
             return ""
         likely = "is likely to go" if min(each.chance or 0.0 for each in open_) < 0.5 else "may go"
-        held = ", ".join(f"{each.name} holds with {100 * (each.chance or 0.0):.3g} %" for each in open_)
+        held = ", ".join(f"{each.name} holds with {_percent(each.chance)}" for each in open_)
         return f"WARNING: this policy {likely} over its budget ({held})."
 
     def lines(self) -> list[str]:
@@ -86,7 +86,7 @@ class Forecast:
             f"{'':<20} {'expected':>10} {'at least':>10} {share:>18} {'budget':>10} {'holds with':>10}",
         ]
         for each in self.amounts:
-            bound = "" if each.budget is None else f" {each.budget:>10.6g} {100 * (each.chance or 0.0):>8.1f} %"
+            bound = "" if each.budget is None else f" {each.budget:>10.6g} {_percent(each.chance):>10}"
             text.append(f"{each.name:<20} {each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.6g}{bound}")
         return [*text, *self.notes]
 
@@ -170,6 +170,11 @@ def _what(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str]) ->
         most, limit = found.nearest.upper[over], rules.budget[over]
         why = f"of the plans they support, the nearest may cost {most:.5g} where {limit:.5g} is allowed: {names[over]}"
     return f"The baseline: {tally.episodes} logged episodes certify nothing better ({why})."
+
+
+def _percent(chance: float | None) -> str:
+    """A chance for a person: no digits that no forecast has."""
+    return "< 0.1 %" if not chance or chance < 1e-3 else f"{100 * chance:.1f} %"
 
 
 def _unseen(tally: Tally, declared: bool) -> tuple[str, ...]:

@@ -295,9 +295,9 @@ def _named(costs: str | Sequence[str], names: ColumnNames) -> dict[str, str]:
 
 def _place(name: str, head: Sequence[str], where: str) -> int:
     if name not in head:
-        raise InvalidInputError(
-            f"{where} has no column {name!r}{suggestion(name, head)}; it has {', '.join(head) or 'none'}"
-        )
+        sign = next((each for each in (";", "\t", "|") if len(head) == 1 and each in head[0]), "")
+        has = f"its separator is {sign!r}, but must be a comma" if sign else f"it has {', '.join(head) or 'none'}"
+        raise InvalidInputError(f"{where} has no column {name!r}{suggestion(name, head)}; {has}")
     if list(head).count(name) > 1:
         raise InvalidInputError(f"{where} has several columns {name!r}: name them apart")
     return head.index(name)
