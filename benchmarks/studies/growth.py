@@ -136,7 +136,7 @@ GROWTH = Study(
     "An exponent is the slope of the logarithm of the mean over instances between two numbers of episodes; in brackets "
     "its 95 % bootstrap interval over instances. 0.5 is what the theorems promise, 1 is no learning at all. Every K is "
     "a run of its own, because constants depend on K.",
-    Size((1000, 10_000, 100_000, 1_000_000), 16, (1_000_000, 2), 13260),
+    Size((1000, 10_000, 100_000, 1_000_000), 16, (1_000_000, 8), 13260),
     Size((50, 100, 200), 3),
     runs,
     {"ratios": ratios, "numbers": numbers, "exponents": exponents, "limits": limits},
