@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from omdpd.experiments.spec import LearnerSpec, RunSpec
-from omdpd.experiments.tuning import RANGES, factors_for, multiplied, turned
+from omdpd.experiments.tuning import factors_for, multiplied, turned
 from omdpd.learners.factors import Factor
 from omdpd.report.canvas import new_figure
 from omdpd.report.figures import LOOK, STYLES, Style, styles_by_name
@@ -31,6 +31,9 @@ LEARNERS = {
     ),
 }  # fmt: skip
 
+# How far the dials are turned, the least and the largest multiple; the tuner of comparisons goes further.
+TURNED = {"cost pessimism": (1 / 4, 4.0), "step": (1 / 10, 30.0)}
+
 
 def dial_of(name: str) -> Factor:
     """The setting that is turned: its margin on cost, else its step."""
@@ -41,7 +44,7 @@ def dial_of(name: str) -> Factor:
 def positions(name: str) -> list[LearnerSpec]:
     """The learner at five positions of its dial, the middle one as it comes (where it comes with a value)."""
     dial = dial_of(name)
-    low, high = RANGES[dial.role]
+    low, high = TURNED[dial.role]
     multiples = [*np.geomspace(low, 1.0, 3), *np.geomspace(1.0, high, 3)[1:]]
     return [turned(learner(name), dial, float(multiple)) for multiple in multiples]
 
