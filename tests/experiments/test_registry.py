@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -16,7 +17,7 @@ from omdpd import InvalidInputError, Policy, load_problem, load_runs, save_probl
 from omdpd.cli.main import app
 from omdpd.experiments import executor, load_experiment, run_experiment
 from omdpd.experiments.plugins import read_plugin
-from omdpd.experiments.registry import Registry, from_wire, to_wire
+from omdpd.experiments.registry import Registry, from_wire, run_of, to_wire
 from omdpd.experiments.spec import RunSpec, toml_of
 from omdpd.gym import Learned
 from omdpd.report.stored import all_runs
@@ -107,6 +108,26 @@ def spec(plugin, **settings):
     registry = Registry.installed().with_plugins([plugin])
     parts = registry.spec("worlds", "two_doors"), registry.spec("natures", "loud")
     return RunSpec(*parts, registry.spec("learners", "Fixed", settings), 6, 0)
+
+
+def test_runs_whose_settings_are_names_of_learners_are_different_runs(tmp_path):
+    """What 0.2 called `standard` is `settling` today, with the id it had: of learners' names alone, not of settings."""
+    file = tmp_path / "like.py"
+    file.write_text(
+        "from omdpd.learners.uniform import Uniform\n\n\n"
+        "def like(other: str = 'none') -> Uniform:\n    return Uniform()\n\n\n"
+        "LEARNERS = {'Like': like}\n"
+    )
+    registry = Registry.installed().with_plugins([file])
+    parts = registry.spec("worlds", "streaming"), registry.spec("natures", "noisy")
+    names = "ProximalOMDPD.standard", "ProximalOMDPD.settling"
+    plain = RunSpec(*parts, registry.spec("learners", names[1]), 6, 0)
+    stored = msgspec.to_builtins(plain)
+    stored["learner"]["name"] = names[0]
+    stored["learner"].pop("persistence", None)
+    assert run_of(stored, registry) == plain
+    assert run_of(stored, registry).id == plain.id
+    assert len({RunSpec(*parts, registry.spec("learners", "Like", {"other": name}), 6, 0).id for name in names}) == 2
 
 
 def test_a_plugins_names_run_and_are_read_without_it(plugin, sweep, tmp_path):

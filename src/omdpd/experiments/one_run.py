@@ -15,7 +15,7 @@ import numpy as np
 from omdpd.experiments.interrupts import noting_interrupts
 from omdpd.experiments.registry import sources
 from omdpd.experiments.snapshots import Snapshots
-from omdpd.experiments.spec import RunSpec, named_as_now, toml_of
+from omdpd.experiments.spec import RunSpec, as_now, toml_of
 from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
 from omdpd.learners.protocol import Promise, check_storable
 from omdpd.natures.protocol import changes_of
@@ -121,7 +121,7 @@ def advance(
         return done
     record.create(
         toml_of(spec), spec.checksums, sources(), [part.label for part in (spec.world, spec.nature, spec.learner)],
-        _as_now,
+        as_now,
     )  # fmt: skip
     record.verify()
     scene = scene_of(spec, metrics)
@@ -150,12 +150,6 @@ def advance(
     summary = summarise(scene, spec, now, record)
     record.finish(summary)
     return summary
-
-
-def _as_now(stored: dict[str, Any]) -> dict[str, Any]:
-    """A stored spec with today's name of its learner, if it has one."""
-    learner = stored.get("learner")
-    return {**stored, "learner": named_as_now(learner)} if isinstance(learner, dict) else stored
 
 
 def summarise(scene: Scene, spec: RunSpec, end: Progress, record: RunFolder) -> dict[str, Any]:

@@ -44,8 +44,8 @@ from omdpd.experiments.spec import (
     Spec,
     Starts,
     WorldSpec,
+    as_now,
     later_of,
-    named_as_now,
 )
 from omdpd.jit.cache import fingerprint
 from omdpd.learners import AVERAGE_LEARNERS, LEARNERS
@@ -251,7 +251,7 @@ def _check_versions(wanted: Mapping[str, str]) -> None:
 
 def run_of(content: Mapping[str, Any], registry: Registry) -> RunSpec:
     """A run from decoded TOML or JSON; errors of its settings are msgspec's."""
-    plain = msgspec.convert(content, PlainRun)
+    plain = PlainRun.of(content)
     world, nature, learner = (registry.parse(kind, table) for kind, table in plain.parts)
     return plain.run(world, nature, learner)
 
@@ -270,10 +270,15 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     logged: Logged = msgspec.UNSET
     start: Starts = msgspec.UNSET
 
+    @staticmethod
+    def of(content: Mapping[str, Any]) -> PlainRun:
+        """A run of decoded TOML or JSON, with the names of today."""
+        return msgspec.convert(as_now(content), PlainRun)
+
     @property
     def parts(self) -> tuple[tuple[Kind, dict[str, Any]], ...]:
         """World, nature and learner with their kinds."""
-        return ("worlds", self.world), ("natures", self.nature), ("learners", named_as_now(self.learner))
+        return ("worlds", self.world), ("natures", self.nature), ("learners", self.learner)
 
     def run(self, world: WorldSpec, nature: NatureSpec, learner: LearnerSpec) -> RunSpec:
         """The run with its parts as somebody knows them."""

@@ -62,14 +62,16 @@ Starts = Start | msgspec.UnsetType
 STANDARD, SETTLING = "ProximalOMDPD.standard", "ProximalOMDPD.settling"
 
 
-def named_as_now(learner: Mapping[str, Any]) -> dict[str, Any]:
-    """The learner of a stored run with today's name.
+def as_now(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored run, as plain data, with today's name of its learner.
 
-    >>> named_as_now({"name": "ProximalOMDPD.standard", "z": 1.0})["name"]
+    >>> as_now({"learner": {"name": "ProximalOMDPD.standard", "z": 1.0}, "seed": 0})["learner"]["name"]
     'ProximalOMDPD.settling'
     """
-    old = learner.get("name") == STANDARD and "persistence" not in learner
-    return {**learner, "name": SETTLING} if old else dict(learner)
+    learner = stored.get("learner")
+    if isinstance(learner, dict) and learner.get("name") == STANDARD and "persistence" not in learner:
+        return {**stored, "learner": {**learner, "name": SETTLING}}
+    return dict(stored)
 
 
 @dataclass(frozen=True)
@@ -206,8 +208,10 @@ class RunSpec(msgspec.Struct, frozen=True):
     def id(self) -> str:
         """A name made of the spec's hash: the same spec has the same name everywhere."""
         same = msgspec.structs.replace(self, world=self.world.identity)
-        text = msgspec.json.encode((FORMAT, same), order="deterministic")
-        return hashlib.sha256(text.replace(f'"{SETTLING}"'.encode(), f'"{STANDARD}"'.encode())).hexdigest()[:20]
+        plain = msgspec.to_builtins(same, order="deterministic")
+        if self.learner.name == SETTLING:
+            plain["learner"]["name"] = STANDARD
+        return hashlib.sha256(msgspec.json.encode((FORMAT, plain))).hexdigest()[:20]
 
     @property
     def labels(self) -> dict[str, str]:

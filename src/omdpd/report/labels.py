@@ -68,7 +68,7 @@ class RunLabel:
 def read_label(file: Path, content: Mapping[str, Any]) -> RunLabel:
     """What the spec of a stored run says; the file is named where it says no run."""
     try:
-        plain = msgspec.convert(content, PlainRun)
+        plain = PlainRun.of(content)
         (world, one), (nature, two), (learner, three) = (_known_part(kind, table) for kind, table in plain.parts)
         known = None not in (world, nature, learner)
         spec = plain.run(world, nature, learner) if known else None
