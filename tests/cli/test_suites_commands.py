@@ -210,7 +210,7 @@ def test_the_default_places_have_their_learners_worlds_and_seeds():
     moving = names["random_dirichlet", "moving"]
     restarted = {"OPDOP.restarted", "TripleQ.restarted"}
     assert restarted < moving < set(registry.complete("learners"))
-    assert names["gathering", "noisy"] < names["chain", "noisy"]
+    assert names["gathering", "noisy"] == names["chain", "noisy"] < names["streaming", "noisy"]
     assert all(not restarted & found for key, found in names.items() if key != ("random_dirichlet", "moving"))
     seeds = {world: grid.seeds for (world, _), grid in place.items()}
     assert {world for world, n in seeds.items() if n == 12} == {
