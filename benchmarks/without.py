@@ -117,27 +117,28 @@ def table(names: list[str], natures: list[str], seeds: range) -> list[tuple[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", help="FIRST:COUNT, e.g. 13000:20")
-    parser.add_argument("natures", nargs="*", choices=[*NATURE_NAMES, []], default=["noisy", "pool"])
+    parser.add_argument("natures", nargs="*", choices=[*NATURE_NAMES, []], help="noisy and pool if none")
     parser.add_argument("--only", nargs="*", choices=[*DIALS, *CHANGED], help="these lines, and the first")
     parser.add_argument("--fresh", action="store_true", help="play again what was played")
     parser.add_argument("--changed", choices=list(CHANGED), help="play the runs of this changed rule, and stop")
     options = parser.parse_args()
     start, count = (int(part) for part in options.seeds.split(":"))
-    seeds, words = range(start, start + count), [options.seeds, *options.natures]
+    seeds, natures = range(start, start + count), options.natures or ["noisy", "pool"]
+    words = [options.seeds, *natures]
     if options.changed:
         CHANGED[options.changed]()
-        play(options.changed, options.natures, seeds)
+        play(options.changed, natures, seeds)
         return
     names = [name for name in (*DIALS, *CHANGED) if options.only is None or name in (BASE, *options.only)]
     if options.fresh:
-        for name, nature, seed in product(names, options.natures, seeds):
+        for name, nature, seed in product(names, natures, seeds):
             Job(name, nature, seed).file.unlink(missing_ok=True)
     for name in names:
         if name in DIALS:
-            play(name, options.natures, seeds)
+            play(name, natures, seeds)
         else:
             play_changed(name, words)
-    print_markdown(table(names, options.natures, seeds))
+    print_markdown(table(names, natures, seeds))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from omdpd.experiments.registry import Registry
+from omdpd.natures.fixed import make_noisy
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.solvers.programs import best_policy
-from omdpd.theory.limits import boundary, boundary_of, limits_of
+from omdpd.theory.limits import boundary, boundary_in, boundary_of, limits_of, noise_of
 from omdpd.worlds import WORLDS
 from tests.references.instances import forward, random_cmdp
 
@@ -63,26 +64,27 @@ def binding(seed):
             return cmdp, best
 
 
-@pytest.mark.parametrize("revealed", [False, True])
-def test_sigma_is_the_spread_of_the_estimated_cost_of_the_best_plan(revealed):
+@pytest.mark.parametrize("noise", ["two-point", "own-range", "exact"])
+def test_sigma_is_the_spread_of_the_estimated_cost_of_the_best_plan(noise):
     """Many times over: k episodes' worth of every row, its cost and law estimated, and the plan's cost with them."""
     cmdp, best = binding(0)
     rng, n, costs = np.random.default_rng(1), 400 * best.occupancy, []
+    low, high = (cmdp.excess[0].min(), cmdp.excess[0].max()) if noise == "own-range" else (-1.0, 1.0)
     for _ in range(1500):
         n_row = np.maximum(rng.poisson(n), 1)
         law = rng.multinomial(n_row, cmdp.transition) / n_row[..., None]
-        cost = 2.0 * rng.binomial(n_row, (1.0 + cmdp.excess[0]) / 2.0) / n_row - 1.0
-        table = cmdp.excess[0] if revealed else cost
+        share = rng.binomial(n_row, np.clip((cmdp.excess[0] - low) / (high - low), 0.0, 1.0)) / n_row
+        table = cmdp.excess[0] if noise == "exact" else low + (high - low) * share
         costs.append(float((table * forward(best.policy, law, cmdp.initial)).sum()))
     sigma = math.sqrt(400.0) * float(np.std(costs))
     expected = boundary(1000, 1.0, sigma, float(best.multipliers[0]))
-    assert boundary_of(cmdp, cmdp.excess, 1000, 1.0, not revealed) == pytest.approx(expected, rel=0.1)
+    assert boundary_of(cmdp, cmdp.excess, 1000, 1.0, noise) == pytest.approx(expected, rel=0.1)
 
 
 def test_a_budget_that_does_not_bind_costs_nothing_and_a_world_without_a_safe_policy_has_no_line():
     cmdp, _ = binding(0)
-    assert boundary_of(cmdp, cmdp.excess - 1.0, 100, 1.0, False) == (0.0, 0.0)
-    assert boundary_of(cmdp, cmdp.excess + 1.0, 100, 1.0, False) is None
+    assert boundary_of(cmdp, cmdp.excess - 1.0, 100, 1.0, "exact") == (0.0, 0.0)
+    assert boundary_of(cmdp, cmdp.excess + 1.0, 100, 1.0, "exact") is None
 
 
 def test_limits_stand_beside_runs():
@@ -99,9 +101,21 @@ def test_limits_stand_beside_runs():
     each = []
     for spec in runs[:2]:
         cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
-        each.append(boundary_of(cmdp, cmdp.excess, 50, 1.0, True))
+        each.append(boundary_of(cmdp, cmdp.excess, 50, 1.0, "two-point"))
     assert (noisy.regret, noisy.violation) == pytest.approx(np.mean(each, axis=0))
     assert 0.0 < pool.violation < noisy.violation
+
+
+def test_one_world_and_nature_have_what_a_run_of_them_has():
+    """Costs that are met in their own range are less noisy than coins of -1 and 1: less is paid for the margin."""
+    spec = Registry.installed().run("random_dirichlet", "noisy", "Uniform", 50, 3)
+    cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
+    (limit,) = limits_of([spec])
+    coins = boundary_in(cmdp, make_noisy(cmdp, 0), 50)
+    assert coins == pytest.approx((limit.regret, limit.violation))
+    own = boundary_in(cmdp, make_noisy(cmdp, 0, noise="own-range"), 50)
+    assert 0.0 < own.violation < coins.violation
+    assert noise_of(np.array([0.5]), "beta") == pytest.approx(0.75 / 3.0)
 
 
 def test_limits_are_in_the_users_units():
@@ -109,6 +123,6 @@ def test_limits_are_in_the_users_units():
     registry = Registry.installed()
     (limit,) = limits_of([registry.run("inventory", "noisy", "Uniform", 50, 0)])
     cmdp = WORLDS["inventory"]()
-    least = boundary_of(cmdp, cmdp.excess, 50, 1.0, True)
+    least = boundary_of(cmdp, cmdp.excess, 50, 1.0, "two-point")
     assert limit.violation == pytest.approx(float(cmdp.cost_scale[0]) * least.violation)
     assert cmdp.cost_scale[0] > 10.0

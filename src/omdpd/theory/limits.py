@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from omdpd.beliefs.rules import errors_for, margin
 from omdpd.experiments.spec import RunSpec
 from omdpd.natures.protocol import changes_of
 from omdpd.play.loop import seed_of
+from omdpd.play.simulate import BETA_COUNTS
 from omdpd.play.units import Units
 from omdpd.problem.arrays import Floats, check_number, positive_integer
-from omdpd.problem.cmdp import CMDP
+from omdpd.problem.cmdp import CMDP, Noise
 from omdpd.solvers.programs import best_policy, written_out
 
 # A price below this is a solver's rounding.
@@ -54,22 +55,21 @@ def boundary(episodes: int, z: float, sigma: float, price: float, growth: float 
 
 
 def boundary_of(
-    cmdp: CMDP, tables: Floats, episodes: int, errors: float, noisy: bool, growth: float = 0.0
+    cmdp: CMDP, tables: Floats, episodes: int, errors: float, noise: Noise, growth: float = 0.0
 ) -> Boundary | None:
     """Give the boundary of a world whose costs are these tables (n, H, S, A), budgets taken off; None if none is safe.
 
     Plans stay so many standard errors below every budget.  The cost of the best plan q* is known to sigma/sqrt k,
-    sigma^2 = sum q* (v + Var_p C): v = 1 - d^2 is the noise of costs that are met as 1 or -1 (0 where they are exact),
-    C what a plan costs from the next state on.  Tables without a price do not bind, and are left out; the violation is
-    that of the worst of the others.
+    sigma^2 = sum q* (v + Var_p C): v is the noise of one cost (1 - d^2 where it is met as 1 or -1), C what a plan costs
+    from the next state on.  Tables without a price do not bind, and are left out; the violation is that of the worst of
+    the others.
     """
     best = best_policy(cmdp.transition, cmdp.initial, cmdp.reward, tables)
     if not best.feasible:
         return None
     each = [Boundary(0.0, 0.0)]
     for price, table in zip(best.multipliers.tolist(), tables, strict=True):
-        ahead = np.zeros(cmdp.shape[1])
-        variance = 1.0 - table**2 if noisy else np.zeros(cmdp.shape)
+        ahead, variance = np.zeros(cmdp.shape[1]), noise_of(table, noise)
         for h in range(cmdp.shape[0] - 1, -1, -1):
             mean = cmdp.transition[h] @ ahead
             variance[h] += cmdp.transition[h] @ ahead**2 - mean**2
@@ -78,6 +78,17 @@ def boundary_of(
             sigma = math.sqrt(float((best.occupancy * variance).sum()))
             each.append(boundary(episodes, errors, sigma, price, growth))
     return Boundary(math.fsum(b.regret for b in each), max(b.violation for b in each))
+
+
+def noise_of(table: Floats, noise: Noise) -> Floats:
+    """Give the variance of one observation of every cost of a table: (high - d)(d - low), or a share of it.
+
+    >>> noise_of(np.array([0.0, 0.1]), "two-point"), noise_of(np.array([0.0, 0.1, 0.05]), "own-range")
+    (array([1.  , 0.99]), array([0.    , 0.    , 0.0025]))
+    """
+    low, high = (table.min(), table.max()) if noise == "own-range" else (-1.0, 1.0)
+    share = {"exact": 0.0, "beta": 1.0 / (BETA_COUNTS + 1.0)}.get(noise, 1.0)
+    return np.asarray(share * (high - table) * (table - low))
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,9 @@ def limits_of(runs: Iterable[RunSpec], z: float = 1.0, growth: float = 0.0) -> l
     for spec in runs:
         line = found.setdefault((spec.world.label, spec.nature.label, spec.episodes), {})
         if spec.seed not in line:
-            line[spec.seed] = _boundary(spec, z, growth)
+            cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
+            met = spec.nature.build(cmdp, seed_of(spec.stream(1)))
+            line[spec.seed] = boundary_in(cmdp, met, spec.episodes, z, growth)
     limits = []
     for (world, nature, episodes), line in found.items():
         known = [each for each in line.values() if each is not None]
@@ -112,14 +125,13 @@ def limits_of(runs: Iterable[RunSpec], z: float = 1.0, growth: float = 0.0) -> l
     return limits
 
 
-def _boundary(spec: RunSpec, z: float, growth: float) -> Boundary | None:
-    cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
-    nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
+def boundary_in(cmdp: CMDP, nature: Any, episodes: int, z: float = 1.0, growth: float = 0.0) -> Boundary | None:
+    """Give `limits_of` for one world and nature."""
     units = Units.of(cmdp)
     if not nature.repeats or changes_of(nature) or not written_out(cmdp.shape) or units.common_scale is None:
         return None
     first = nature.draw(0, np.zeros(cmdp.shape))
     tables = np.reshape(getattr(nature, "tables", first.cost), (-1, *cmdp.shape))
     errors = margin(z, 1.0, 1.0, 1, nature.feedback == "full")
-    found = boundary_of(cmdp, tables, spec.episodes, errors, first.cost_noise == "two-point", growth)
+    found = boundary_of(cmdp, tables, episodes, errors, first.cost_noise, growth)
     return None if found is None else Boundary(units.span * found.regret, units.common_scale * found.violation)
