@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.fuzz import HINGES, draw_hinges, draw_initial
-from omdpd.solvers.compiled.graph_flow import flow_residual, occupancy_of_shares, shares_of_occupancy
+from benchmarks.solvers.graph_flows import occupancy_of_shares, shares_of_occupancy
+from omdpd.solvers.compiled.graph_flow import flow_residual
 from omdpd.solvers.compiled.graph_step.solve import GraphSolution, solve_graph
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.graph_step import arrays_of

@@ -24,7 +24,7 @@ from benchmarks.solvers.contestants import Solve
 from benchmarks.solvers.general import QuadraticProgram
 from benchmarks.solvers.sparse_problems import SparseProblem, general_program, of_known_kernel, of_loop
 from benchmarks.solvers.sparse_worlds import grid, queue, taxi
-from omdpd.solvers.compiled.graph_flow import shares_of_occupancy, values_of_shares
+from benchmarks.solvers.graph_flows import shares_of_occupancy, values_of_shares
 from omdpd.solvers.graph_step import arrays_of
 from omdpd.solvers.mirror import Hinges
 from omdpd.solvers.threads import one_thread

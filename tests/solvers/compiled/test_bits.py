@@ -17,15 +17,10 @@ from omdpd.solvers import compiled
 # A function that calls another one, which sums forty numbers.
 CODE = """
 import numpy as np
-from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, values_of_shares
-n, rng = 40, np.random.default_rng(3)
-lists = np.arange(2 * n + 1)
-graph = Arrays(
-    np.array([0, n, 2 * n]), lists, np.zeros(2 * n + 1, int), np.zeros(0, int), np.zeros(0), rng.random(2 * n),
-    np.ones(2 * n), np.full(n, 1 / n), float(n), np.ones(2 * n),
-)
-V = values_of_shares(graph, np.ones(2 * n), rng.random(2 * n))
-print(sum(values_of_shares.stats.cache_hits.values()), V.tobytes().hex())
+from omdpd.solvers.compiled.products import largest_dot
+rng = np.random.default_rng(3)
+found = largest_dot(rng.random((3, 40)), rng.random(40))
+print(sum(largest_dot.stats.cache_hits.values()), found.hex())
 """
 # The least that a processor of any kind can do.
 LEAST = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
@@ -50,7 +45,7 @@ def test_compiled_and_loaded_code_compute_the_same_bits(tmp_path):
 
     compiled_here = told()
     loaded = told()
-    for file in tmp_path.rglob("graph_flow.values_of_shares*.nbc"):
+    for file in tmp_path.rglob("products.largest_dot*.nbc"):
         file.unlink()
     halves = told("-OO")  # what it calls is found, and linked into it
     foreign = told(**LEAST)  # nothing that is there is for this processor

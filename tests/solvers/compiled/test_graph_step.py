@@ -14,14 +14,10 @@ from hypothesis import strategies as st
 
 from benchmarks import fuzz
 from benchmarks.fuzz_graphs import check_on_graph, draw_on_graph, objective_on_graph, run_on_graph
+from benchmarks.solvers.graph_flows import occupancy_of_shares, shares_of_occupancy, values_of_shares
 from benchmarks.solvers.single import solve_single
 from omdpd.solvers.compiled.flow import occupancy_of_policy, values_of_policy
-from omdpd.solvers.compiled.graph_flow import (
-    flow_residual,
-    occupancy_of_shares,
-    shares_of_occupancy,
-    values_of_shares,
-)
+from omdpd.solvers.compiled.graph_flow import flow_residual
 from omdpd.solvers.compiled.graph_step.solve import FAILED, SOLVED, solve_graph
 from omdpd.solvers.graph_step import arrays_of
 from tests.references.graphs import general_step_on_graph, graph_of, plain_graph, told_apart

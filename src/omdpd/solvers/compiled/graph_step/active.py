@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from omdpd.jit.decorators import rule
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, spread_over_layer
+from omdpd.solvers.compiled.graph_flow import Arrays, expectation, mean_of_layer, send, spread_over_layer
 
 Short = npt.NDArray[np.int32]
 
@@ -119,9 +119,7 @@ def flow_residual_in_metric(g: Arrays, active: Active, y: Floats, F: Floats) -> 
             for k in range(active.first[i], active.first[i + 1]):
                 r = active.row[k]
                 flow = g.copies[r] * y[r] + active.share[k] * lack
-                spread += active.spread[k] * flow
-                for e in range(active.entries[k], active.entries[k + 1]):
-                    F[active.successors[e]] += flow * active.probabilities[e]
+                spread += send(active, k, flow, F)
         spread_over_layer(g, spread, F, h + 1)
 
 
@@ -153,9 +151,7 @@ def forward(g: Arrays, active: Active, z: Floats, F: Floats) -> None:
                 flow = active.share[k] * arrived
                 if chooses:
                     flow += active.root[k] * z[c + k - start]
-                spread += active.spread[k] * flow
-                for e in range(active.entries[k], active.entries[k + 1]):
-                    F[active.successors[e]] += flow * active.probabilities[e]
+                spread += send(active, k, flow, F)
             if chooses:
                 c += end - start
         spread_over_layer(g, spread, F, h + 1)
@@ -173,9 +169,7 @@ def backward(g: Arrays, active: Active, F: Floats, out: Floats) -> None:
             if chooses:
                 c -= end - start
             for k in range(start, end):
-                ahead = active.spread[k] * mean
-                for e in range(active.entries[k], active.entries[k + 1]):
-                    ahead += active.probabilities[e] * F[active.successors[e]]
+                ahead = expectation(active, k, mean, F)
                 if chooses:
                     out[c + k - start] = ahead
                 bar += active.share[k] * ahead

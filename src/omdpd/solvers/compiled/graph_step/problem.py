@@ -15,7 +15,7 @@ import numpy as np
 
 from omdpd.jit.decorators import inline, rule
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.graph_flow import Arrays, mean_of_layer, spread_over_layer
+from omdpd.solvers.compiled.graph_flow import Arrays, expectation, mean_of_layer, send, spread_over_layer
 from omdpd.solvers.compiled.newton.heating import divide
 
 
@@ -38,9 +38,7 @@ def change_of_slack(problem: GraphProblem, dV: Floats, dxi: Floats, dy: Floats) 
         for i in range(g.layers[h], g.layers[h + 1]):
             here = dV[i]
             for r in range(g.rows[i], g.rows[i + 1]):
-                total = g.spread[r] * mean
-                for e in range(g.entries[r], g.entries[r + 1]):
-                    total += g.probabilities[e] * dV[g.successors[e]]
+                total = expectation(g, r, mean, dV)
                 for j in range(m):
                     total -= dxi[j] * d[r, j]
                 dy[r] = total - here
@@ -67,9 +65,7 @@ def water_filling(problem: GraphProblem, xi: Floats, mass: Floats, V: Floats, y:
             low, high = g.rows[i], g.rows[i + 1]
             best = low
             for r in range(low, high):
-                total = g.spread[r] * mean
-                for e in range(g.entries[r], g.entries[r + 1]):
-                    total += g.probabilities[e] * V[g.successors[e]]
+                total = expectation(g, r, mean, V)
                 for j in range(m):
                     total -= xi[j] * d[r, j]
                 y[r] = problem.c[r] + total
@@ -120,9 +116,7 @@ def masses_of_mixture(g: Arrays, reference: Floats, mix: float, mass: Floats) ->
                 for r in range(g.rows[i], g.rows[i + 1]):
                     each = max(reference[r], 0.0) / total if total > 0.0 else 1.0 / pairs
                     flow = mass[i] * g.copies[r] * ((1.0 - mix) * each + mix / pairs)
-                    spread += g.spread[r] * flow
-                    for e in range(g.entries[r], g.entries[r + 1]):
-                        mass[g.successors[e]] += flow * g.probabilities[e]
+                    spread += send(g, r, flow, mass)
         spread_over_layer(g, spread, mass, h + 1)
 
 
@@ -159,9 +153,7 @@ def occupancy_of_slack(g: Arrays, y: Floats, q: Floats, mass: Floats) -> None:
                 q[r] *= factor
                 flow = g.copies[r] * q[r]
                 if flow > 0.0:
-                    spread += g.spread[r] * flow
-                    for e in range(g.entries[r], g.entries[r + 1]):
-                        mass[g.successors[e]] += flow * g.probabilities[e]
+                    spread += send(g, r, flow, mass)
         spread_over_layer(g, spread, mass, h + 1)
 
 
