@@ -67,7 +67,9 @@ def variances(p, q, chosen, cost, noise, own, common):
 def reward_with_bonus(beliefs, coin, visits, cost_noise, prices, tables, exploration=1.0, past=None, persistence=0.0):
     """r~ of `plain_beliefs.Beliefs` whose rewards have this share of a coin's noise; `past` is what rows saw."""
     b, r, out, E = beliefs, beliefs.reward, np.empty(visits.size), visits.size
-    numbers = np.array([coin, b.m, b.hope, b.floor, exploration, visits[0].sum(), persistence], dtype=float)
+    numbers = np.array(
+        [coin, b.m, b.optimistic_reward, b.floor, exploration, visits[0].sum(), persistence], dtype=float
+    )
     errors, p = np.array([r.own.ravel(), r.common.ravel()]), b.p.reshape(E, -1)
     met, costs, moves = np.array([visits.ravel(), 0 * visits.ravel()]), np.zeros((0, E)), 0 * p
     if past is not None:

@@ -40,7 +40,7 @@ class Beliefs(NamedTuple):
     reward: Shared
     costs: tuple[Shared, ...]
     m: float
-    hope: float
+    optimistic_reward: float
     floor: float
 
 
@@ -93,11 +93,14 @@ class Past:
         p, own, common = shared_kernel(self.transitions, n, ONE_STEP if stationary else best_weight(self.kernel_score))
         rows = np.array([1.0, *(x[n > 0] / n[n > 0])])
         mean, coin = rows.mean(), noise_share(x, self.reward_squares, n)
-        hope, m = min(mean + 2 * rows.std(), 1), ONE_STEP if stationary else best_weight(self.reward_score[:, 0])
-        r, *errors = shared_table(x, n, m, mean if persistence > 0 else hope, 1)
+        optimistic_reward, m = (
+            min(mean + 2 * rows.std(), 1),
+            ONE_STEP if stationary else best_weight(self.reward_score[:, 0]),
+        )
+        r, *errors = shared_table(x, n, m, mean if persistence > 0 else optimistic_reward, 1)
         floor = coin * max(mean * (1 - mean) if mean < 0.5 else 0.25, 1e-4)
         costs = tuple(self._cost(i, stationary) for i in range(len(self.cost_sum) if bandit else 0))
-        return Beliefs(p, own, common, Shared(r, *errors, coin * r * (1 - r)), costs, m, hope, floor)
+        return Beliefs(p, own, common, Shared(r, *errors, coin * r * (1 - r)), costs, m, optimistic_reward, floor)
 
     def _cost(self, i, stationary):
         sums, (m, a) = self.units(i), best_pair(self.cost_score[i])
@@ -147,7 +150,7 @@ def bonus(beliefs, n, prices, tables, past=None, persistence=0.0):
 
     Rows with less than a thirtieth of their even share have at least what their own `past` says, and a bonus on it.
     """
-    r, hope, floor = beliefs.reward, beliefs.hope, beliefs.floor
+    r, optimistic_reward, floor = beliefs.reward, beliefs.optimistic_reward, beliefs.floor
     c = sum((x**2 * d.noise / d.size for x, d in zip(prices, beliefs.costs, strict=False)), np.zeros(n.shape))
     n_r, n_p = np.maximum(1 / (r.own + r.common), 1), np.maximum(1 / (beliefs.own + beliefs.common), 1)
     earned = r.mean - sum((x * d for x, d in zip(prices, tables, strict=True)), np.zeros(n.shape))
@@ -161,12 +164,14 @@ def bonus(beliefs, n, prices, tables, past=None, persistence=0.0):
         reach = np.minimum(0.5 / n_p[h], 1) * (V.max() - mean)
         own = np.maximum(r.noise[h], floor * 40 / (40 + n_r[h]))
         if row is not None:
-            value = 0.5 * np.sqrt(own / n_r[h] + c[h] + spread) + hope * np.minimum(0.5 / n_r[h], 1) + reach
+            value = (
+                0.5 * np.sqrt(own / n_r[h] + c[h] + spread) + optimistic_reward * np.minimum(0.5 / n_r[h], 1) + reach
+            )
             b[h] = row[h] + dear * np.maximum(value - row[h], 0)
         else:
             due = persistence**2 * np.log(np.maximum(even[h], 1))
             b[h] = np.sqrt((0.64 + due) * (own / (n_r[h] + 1) + c[h] + 0.4 * spread))
-            b[h] += np.maximum(hope - r.mean[h], 0) / n_r[h] + dear * reach
+            b[h] += np.maximum(optimistic_reward - r.mean[h], 0) / n_r[h] + dear * reach
             due = np.log(np.maximum(even[h] / 30, 1))
             extra = persistence * math.sqrt(5) / 2 * (0.5 + sum(prices if beliefs.costs else ()))
             if past is not None:
@@ -178,10 +183,14 @@ def bonus(beliefs, n, prices, tables, past=None, persistence=0.0):
 
 def settled_row(beliefs, n, c):
     """What version 0.2 adds to every row by itself."""
-    r, hope = beliefs.reward, beliefs.hope
+    r, optimistic_reward = beliefs.reward, beliefs.optimistic_reward
     n_x = np.maximum(n + beliefs.m / (beliefs.m + 10) * np.maximum(1 / (r.own + r.common) - n, 0), 0.1)
     row = 0.8 * np.sqrt(np.maximum(r.noise, beliefs.floor * 40 / (40 + n_x)) / np.maximum(n_x, 1) + c)
-    return row + hope * np.minimum(0.5 / n_x, 1) + 0.75 * np.maximum(hope - r.mean, 0) / (n_x + 0.75)
+    return (
+        row
+        + optimistic_reward * np.minimum(0.5 / n_x, 1)
+        + 0.75 * np.maximum(optimistic_reward - r.mean, 0) / (n_x + 0.75)
+    )
 
 
 def own_word(beliefs, past, h, V, prices, tables):

@@ -97,7 +97,7 @@ def overall_mean(total: float, n: float) -> float:
 
 # -------------------------------------------------------------------------------------------------------- noise
 # How many standard deviations above the mean of the rows met a row's reward is thought possible at first.
-HOPE = 2.0
+OPTIMISTIC_DEVIATIONS = 2.0
 # Share of a coin's variance below which the noise of a reward of which little was seen is not believed to be.
 MIN_VARIANCE = 1e-4
 # Variance of one fair coin: what is believed of the noise before anything was met twice.
@@ -134,8 +134,8 @@ def reward_levels(sums: Floats, visits: Floats, coin: float) -> tuple[float, flo
             first += x
             second += x * x
     mean = first / n
-    hope = min(mean + HOPE * math.sqrt(max(second / n - mean * mean, 0.0)), 1.0)
-    return mean, hope, coin * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
+    optimistic_reward = min(mean + OPTIMISTIC_DEVIATIONS * math.sqrt(max(second / n - mean * mean, 0.0)), 1.0)
+    return mean, optimistic_reward, coin * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
 
 
 def units_of_cost(d: Any, n: Any) -> Any:
@@ -195,18 +195,20 @@ def overdue(k: float, n: float, n_rows: float) -> float:
 
 
 @glue
-def bonus(r: float, size: float, noise: float, follows: float, hope: float, floor: float, due: float) -> float:
-    """sqrt((.64 + due) tau^2) + [hope - r]^+ / N, where tau^2 is the variance of the Lagrangian of a row:
+def bonus(
+    r: float, size: float, noise: float, follows: float, optimistic_reward: float, floor: float, due: float
+) -> float:
+    """sqrt((.64 + due) tau^2) + [optimistic_reward - r]^+ / N, where tau^2 is the variance of the Lagrangian of a row:
 
         tau^2 = max(v, floor 40/(40 + N)) / (N + 1) + c + .4 Var_p(V)/n_p
 
     N = max(size, 1) observations of the row alone would tell as much about its reward r, v is the noise of one of them,
     and `follows` the rest of tau^2: c of its costs at their prices, and that of what follows.  `due` is `overdue` at
-    its own visits.  The last term is one observation of reward `hope` more: a row with a bad start has a way back.
+    its own visits.  The last term is one observation of reward `optimistic_reward` more: a row with a bad start has a way back.
     """
     N = max(size, 1.0)
     variance = max(noise, floor * FEW / (FEW + N)) / (N + 1.0) + follows
-    return math.sqrt((ALWAYS + due) * variance) + max(hope - r, 0.0) / N
+    return math.sqrt((ALWAYS + due) * variance) + max(optimistic_reward - r, 0.0) / N
 
 
 @glue
@@ -250,26 +252,26 @@ SECOND_CHANCE = 0.75
 
 @glue
 def row_bonus(
-    n: float, r: float, size: float, noise: float, cost_noise: float, m: float, hope: float, floor: float
+    n: float, r: float, size: float, noise: float, cost_noise: float, m: float, optimistic_reward: float, floor: float
 ) -> tuple[float, float, float]:
     """(row, variance, reach): the bonus of a row by itself, and what `value_bonus` needs of it.
 
         n_x = max(n + m/(m + 10) [n_r - n]^+, .1),      n_r = max(size, 1)
-        row = .8 sqrt(max(v, floor 40/(40 + n_x)) / max(n_x, 1) + c) + hope min(.5/n_x, 1)
-              + .75 [hope - r]^+ / (n_x + .75)
-        variance = max(v, floor 40/(40 + n_r)) / n_r + c,      reach = hope min(.5/n_r, 1)
+        row = .8 sqrt(max(v, floor 40/(40 + n_x)) / max(n_x, 1) + c) + optimistic_reward min(.5/n_x, 1)
+              + .75 [optimistic_reward - r]^+ / (n_x + .75)
+        variance = max(v, floor 40/(40 + n_r)) / n_r + c,      reach = optimistic_reward min(.5/n_r, 1)
 
     n are the row's own visits, `size` how many observations of it alone would tell as much about its reward r, v the
     noise of one of them, c that of its costs at their prices.  The last term of `row` is three quarters of an
-    observation of reward `hope`: a row with a bad start has a way back.
+    observation of reward `optimistic_reward`: a row with a bad start has a way back.
     """
     n_x = max(n + m / (m + HALF_SHARED) * max(size - n, 0.0), 0.1)
     n_r = max(size, 1.0)
     own = max(noise, floor * FEW / (FEW + n_x)) / max(n_x, 1.0)
-    alone = ROW_SCALE * math.sqrt(own + cost_noise) + hope * min(FIRST / n_x, 1.0)
-    row = alone + SECOND_CHANCE * max(hope - r, 0.0) / (n_x + SECOND_CHANCE)
+    alone = ROW_SCALE * math.sqrt(own + cost_noise) + optimistic_reward * min(FIRST / n_x, 1.0)
+    row = alone + SECOND_CHANCE * max(optimistic_reward - r, 0.0) / (n_x + SECOND_CHANCE)
     variance = max(noise, floor * FEW / (FEW + n_r)) / n_r + cost_noise
-    return row, variance, hope * min(FIRST / n_r, 1.0)
+    return row, variance, optimistic_reward * min(FIRST / n_r, 1.0)
 
 
 @glue
