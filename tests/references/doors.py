@@ -68,7 +68,7 @@ def reward_with_bonus(beliefs, coin, visits, cost_noise, prices, tables, explora
     """r~ of `plain_beliefs.Beliefs` whose rewards have this share of a coin's noise; `past` is what rows saw."""
     b, r, out, E = beliefs, beliefs.reward, np.empty(visits.size), visits.size
     numbers = np.array(
-        [coin, b.m, b.optimistic_reward, b.floor, exploration, visits[0].sum(), persistence], dtype=float
+        [coin, b.m, b.optimistic_reward, b.min_variance, exploration, visits[0].sum(), persistence], dtype=float
     )
     errors, p = np.array([r.own.ravel(), r.common.ravel()]), b.p.reshape(E, -1)
     met, costs, moves = np.array([visits.ravel(), 0 * visits.ravel()]), np.zeros((0, E)), 0 * p

@@ -41,7 +41,7 @@ class Beliefs(NamedTuple):
     costs: tuple[Shared, ...]
     m: float
     optimistic_reward: float
-    floor: float
+    min_variance: float
 
 
 class Past:
@@ -98,9 +98,11 @@ class Past:
             ONE_STEP if stationary else best_weight(self.reward_score[:, 0]),
         )
         r, *errors = shared_table(x, n, m, mean if persistence > 0 else optimistic_reward, 1)
-        floor = coin * max(mean * (1 - mean) if mean < 0.5 else 0.25, 1e-4)
+        min_variance = coin * max(mean * (1 - mean) if mean < 0.5 else 0.25, 1e-4)
         costs = tuple(self._cost(i, stationary) for i in range(len(self.cost_sum) if bandit else 0))
-        return Beliefs(p, own, common, Shared(r, *errors, coin * r * (1 - r)), costs, m, optimistic_reward, floor)
+        return Beliefs(
+            p, own, common, Shared(r, *errors, coin * r * (1 - r)), costs, m, optimistic_reward, min_variance
+        )
 
     def _cost(self, i, stationary):
         sums, (m, a) = self.units(i), best_pair(self.cost_score[i])
@@ -150,7 +152,7 @@ def bonus(beliefs, n, prices, tables, past=None, persistence=0.0):
 
     Rows with less than a thirtieth of their even share have at least what their own `past` says, and a bonus on it.
     """
-    r, optimistic_reward, floor = beliefs.reward, beliefs.optimistic_reward, beliefs.floor
+    r, optimistic_reward, min_variance = beliefs.reward, beliefs.optimistic_reward, beliefs.min_variance
     c = sum((x**2 * d.noise / d.size for x, d in zip(prices, beliefs.costs, strict=False)), np.zeros(n.shape))
     n_r, n_p = np.maximum(1 / (r.own + r.common), 1), np.maximum(1 / (beliefs.own + beliefs.common), 1)
     earned = r.mean - sum((x * d for x, d in zip(prices, tables, strict=True)), np.zeros(n.shape))
@@ -162,7 +164,7 @@ def bonus(beliefs, n, prices, tables, past=None, persistence=0.0):
         mean = p @ V
         spread = variance_of(p, V) / n_p[h]
         reach = np.minimum(0.5 / n_p[h], 1) * (V.max() - mean)
-        own = np.maximum(r.noise[h], floor * 40 / (40 + n_r[h]))
+        own = np.maximum(r.noise[h], min_variance * 40 / (40 + n_r[h]))
         if row is not None:
             value = (
                 0.5 * np.sqrt(own / n_r[h] + c[h] + spread) + optimistic_reward * np.minimum(0.5 / n_r[h], 1) + reach
@@ -185,7 +187,7 @@ def settled_row(beliefs, n, c):
     """What version 0.2 adds to every row by itself."""
     r, optimistic_reward = beliefs.reward, beliefs.optimistic_reward
     n_x = np.maximum(n + beliefs.m / (beliefs.m + 10) * np.maximum(1 / (r.own + r.common) - n, 0), 0.1)
-    row = 0.8 * np.sqrt(np.maximum(r.noise, beliefs.floor * 40 / (40 + n_x)) / np.maximum(n_x, 1) + c)
+    row = 0.8 * np.sqrt(np.maximum(r.noise, beliefs.min_variance * 40 / (40 + n_x)) / np.maximum(n_x, 1) + c)
     return (
         row
         + optimistic_reward * np.minimum(0.5 / n_x, 1)

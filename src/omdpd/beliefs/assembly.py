@@ -71,12 +71,12 @@ def expected_reward(where: InTables | InLists, x: Sums, persistence: float, E: i
     """Mean rewards of E rows with their errors; without persistence little seen is believed to be as good as hoped."""
     found = np.zeros((3, E))
     coin = rules.noise_share(x.total, x.squares, x.n)
-    base, optimistic_reward, floor = rules.reward_levels(x.total, x.n, coin)
+    base, optimistic_reward, min_variance = rules.reward_levels(x.total, x.n, coin)
     m = rules.best_weight(x.scores[:, 0], x.stationary)
     if persistence == 0.0:
         base = optimistic_reward
     share(where, x.total, x.n, m, base, rules.TRUST, found[0], found[1], found[2])
-    return Expected(found[0], found[1], found[2], coin, m, optimistic_reward, floor)
+    return Expected(found[0], found[1], found[2], coin, m, optimistic_reward, min_variance)
 
 
 @rule

@@ -129,7 +129,7 @@ class Expected(NamedTuple):
     coin: float
     m: float
     optimistic_reward: float
-    floor: float
+    min_variance: float
 
 
 class Charged(NamedTuple):
@@ -315,7 +315,7 @@ def write_bonuses(
         follows = cost_noise[e] + rules.AHEAD * rules.spread(mean[e], square[e]) / size[e]
         due = own.persistence**2 * rules.overdue(own.episodes, own.visits[e], own.n_rows)
         known, noise = 1.0 / (r.own[e] + r.common[e]), r.coin * r.mean[e] * (1.0 - r.mean[e])
-        bonus[e] = rules.bonus(r.mean[e], known, noise, follows, r.optimistic_reward, r.floor, due)
+        bonus[e] = rules.bonus(r.mean[e], known, noise, follows, r.optimistic_reward, r.min_variance, due)
         bonus[e] += rules.way_out(price, size[e], mean[e], highest)
 
 
@@ -361,7 +361,7 @@ def write_row_bonuses(
     for e in range(visits.size):
         known, noise = 1.0 / (r.own[e] + r.common[e]), r.coin * r.mean[e] * (1.0 - r.mean[e])
         row[e], variance[e], reach[e] = row_bonus(
-            visits[e], r.mean[e], known, noise, cost_noise[e], r.m, r.optimistic_reward, r.floor
+            visits[e], r.mean[e], known, noise, cost_noise[e], r.m, r.optimistic_reward, r.min_variance
         )
 
 
