@@ -141,7 +141,7 @@ def stationarity(
 
 
 @glue
-def build(store: Store, reg: float, floor: float) -> None:
+def build(store: Store, reg: float, min_curvature: float) -> None:
     """Factor the Newton matrix of the current point, border included; dV is the predictor's right-hand side."""
     E, E5, rows, rows4, spare, spare4 = store.at
     newton, hinges, A = store.system, store.border, store.A
@@ -199,9 +199,9 @@ def build(store: Store, reg: float, floor: float) -> None:
         outflow_terms(E, rows, b, size, x=spare[0], dq=rows[slot.FLOW_MOVE, b])
         balance(spare4[0], rows4, b, A, store.mu, newton.dV)
     if small:
-        factor_small(newton.M, newton.off, newton.K, newton.G, floor)
+        factor_small(newton.M, newton.off, newton.K, newton.G, min_curvature)
     else:
-        factor_large(newton.M, newton.off, newton.K, newton.G, newton.square, floor)
+        factor_large(newton.M, newton.off, newton.K, newton.G, newton.square, min_curvature)
     if hinges.dxi.size > 0:
         for j in range(hinges.dxi.size):
             solve(newton.K, newton.G, hinges.X[j], newton.line)

@@ -97,16 +97,16 @@ def pivot_root(value: float, diagonal: float) -> float:
 
 
 @inline
-def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> None:
+def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, min_curvature: float) -> None:
     """Block Cholesky forward in h by scalar sums, which beat vectors while S is a handful.
 
-    `floor` is the curvature a state without any is given.  L overwrites the lower triangle of M.
+    `min_curvature` is the curvature a state without any is given.  L overwrites the lower triangle of M.
     """
     H, S = M.shape[0], M.shape[1]
     for h in range(H):
         for s in range(S):
             diagonal = M[h, s, s]
-            total = diagonal + SHIFT * (diagonal + floor)
+            total = diagonal + SHIFT * (diagonal + min_curvature)
             for u in range(s):
                 total -= M[h, s, u] * M[h, s, u]
             inverse = 1.0 / pivot_root(total, diagonal)
@@ -138,12 +138,12 @@ def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, floor: float) -> 
 
 
 @inner
-def invert_factor(M: Floats, K: Floats, floor: float) -> None:
+def invert_factor(M: Floats, K: Floats, min_curvature: float) -> None:
     """K = L^{-1} for the Cholesky factor of the lower triangle of M, which L overwrites; row by row, in vectors."""
     S = M.shape[0]
     for s in range(S):
         diagonal = M[s, s]
-        total = diagonal + SHIFT * (diagonal + floor)
+        total = diagonal + SHIFT * (diagonal + min_curvature)
         for u in range(s):
             total -= M[s, u] * M[s, u]
         inverse = 1.0 / pivot_root(total, diagonal)
@@ -162,11 +162,11 @@ def invert_factor(M: Floats, K: Floats, floor: float) -> None:
 
 
 @inner
-def factor_large(M: Floats, off: Floats, K: Floats, G: Floats, work: Floats, floor: float) -> None:
+def factor_large(M: Floats, off: Floats, K: Floats, G: Floats, work: Floats, min_curvature: float) -> None:
     """The same with matrix products."""
     H, S = M.shape[0], M.shape[1]
     for h in range(H):
-        invert_factor(M[h], K[h], floor)
+        invert_factor(M[h], K[h], min_curvature)
         if h + 1 < H:
             np.dot(K[h], off[h].T, G[h])
             np.dot(G[h].T, G[h], work)
