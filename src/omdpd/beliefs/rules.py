@@ -195,19 +195,26 @@ def overdue(k: float, n: float, n_rows: float) -> float:
 
 
 @glue
+def noise_after(noise: float, min_variance: float, n: float) -> float:
+    """v_n = max(v, v_min 40/(40 + n)): the noise of an observation, as n of them of a row show it."""
+    return max(noise, min_variance * FEW / (FEW + n))
+
+
+@glue
 def bonus(
     r: float, size: float, noise: float, follows: float, optimistic_reward: float, min_variance: float, due: float
 ) -> float:
-    """sqrt((.64 + due) tau^2) + [optimistic_reward - r]^+ / N, where tau^2 is the variance of the Lagrangian of a row:
+    """sqrt((.64 + due) tau^2) + [r+ - r]^+ / N, where tau^2 is the variance of the Lagrangian of a row:
 
-        tau^2 = max(v, min_variance 40/(40 + N)) / (N + 1) + c + .4 Var_p(V)/n_p
+        tau^2 = v_N / (N + 1) + c + .4 Var_p(V)/n_p
 
-    N = max(size, 1) observations of the row alone would tell as much about its reward r, v is the noise of one of them,
-    and `follows` the rest of tau^2: c of its costs at their prices, and that of what follows.  `due` is `overdue` at
-    its own visits.  The last term is one observation of reward `optimistic_reward` more: a row with a bad start has a way back.
+    N = max(size, 1) observations of the row alone would tell as much about its reward r, v_N is `noise_after` them, and
+    `follows` the rest of tau^2: c of its costs at their prices, and that of what follows.  `due` is `overdue` at its
+    own visits.  The last term is one observation of the optimistic reward r+ more: a row with a bad start has a way
+    back.
     """
     N = max(size, 1.0)
-    variance = max(noise, min_variance * FEW / (FEW + N)) / (N + 1.0) + follows
+    variance = noise_after(noise, min_variance, N) / (N + 1.0) + follows
     return math.sqrt((ALWAYS + due) * variance) + max(optimistic_reward - r, 0.0) / N
 
 
@@ -252,32 +259,25 @@ SECOND_CHANCE = 0.75
 
 @glue
 def row_bonus(
-    n: float,
-    r: float,
-    size: float,
-    noise: float,
-    cost_noise: float,
-    m: float,
-    optimistic_reward: float,
+    n: float, r: float, size: float, noise: float, cost_noise: float, m: float, optimistic_reward: float,
     min_variance: float,
-) -> tuple[float, float, float]:
+) -> tuple[float, float, float]:  # fmt: skip
     """(row, variance, reach): the bonus of a row by itself, and what `value_bonus` needs of it.
 
         n_x = max(n + m/(m + 10) [n_r - n]^+, .1),      n_r = max(size, 1)
-        row = .8 sqrt(max(v, min_variance 40/(40 + n_x)) / max(n_x, 1) + c) + optimistic_reward min(.5/n_x, 1)
-              + .75 [optimistic_reward - r]^+ / (n_x + .75)
-        variance = max(v, min_variance 40/(40 + n_r)) / n_r + c,      reach = optimistic_reward min(.5/n_r, 1)
+        row = .8 sqrt(v_{n_x} / max(n_x, 1) + c) + r+ min(.5/n_x, 1) + .75 [r+ - r]^+ / (n_x + .75)
+        variance = v_{n_r} / n_r + c,      reach = r+ min(.5/n_r, 1)
 
-    n are the row's own visits, `size` how many observations of it alone would tell as much about its reward r, v the
-    noise of one of them, c that of its costs at their prices.  The last term of `row` is three quarters of an
-    observation of reward `optimistic_reward`: a row with a bad start has a way back.
+    n are the row's own visits, `size` how many observations of it alone would tell as much about its reward r, v_n the
+    `noise_after` n of them, c that of its costs at their prices.  The last term of `row` is three quarters of an
+    observation of the optimistic reward r+: a row with a bad start has a way back.
     """
     n_x = max(n + m / (m + HALF_SHARED) * max(size - n, 0.0), 0.1)
     n_r = max(size, 1.0)
-    own = max(noise, min_variance * FEW / (FEW + n_x)) / max(n_x, 1.0)
+    own = noise_after(noise, min_variance, n_x) / max(n_x, 1.0)
     alone = ROW_SCALE * math.sqrt(own + cost_noise) + optimistic_reward * min(FIRST / n_x, 1.0)
     row = alone + SECOND_CHANCE * max(optimistic_reward - r, 0.0) / (n_x + SECOND_CHANCE)
-    variance = max(noise, min_variance * FEW / (FEW + n_r)) / n_r + cost_noise
+    variance = noise_after(noise, min_variance, n_r) / n_r + cost_noise
     return row, variance, optimistic_reward * min(FIRST / n_r, 1.0)
 
 
