@@ -179,7 +179,7 @@ ALWAYS, AHEAD = 0.64, 0.4
 # What one observation of a row's law is worth at first.
 FIRST = 0.5
 # A row of which this many observations were made is believed to be as noisy as it looks, by half.
-FEW = 40.0
+HALF_BELIEVED = 40.0
 # Even shares of k / HSA visits below which a row's own word counts, and the part of it that a span of 1/2 adds.
 LATE, SPAN = 1.0 / 30.0, math.sqrt(1.25)
 
@@ -197,7 +197,7 @@ def overdue(k: float, n: float, n_rows: float) -> float:
 @glue
 def noise_after(noise: float, min_variance: float, n: float) -> float:
     """v_n = max(v, v_min 40/(40 + n)): the noise of an observation, as n of them of a row show it."""
-    return max(noise, min_variance * FEW / (FEW + n))
+    return max(noise, min_variance * HALF_BELIEVED / (HALF_BELIEVED + n))
 
 
 @glue
