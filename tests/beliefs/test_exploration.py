@@ -59,9 +59,9 @@ def test_a_row_with_a_bad_start_has_a_way_back():
 def test_what_follows_counts_as_far_as_prices_are_high():
     """row .2, variance .04 + Var 1/4, size 4, mean 1 of at most 3: val = .5 sqrt(.04 + (1.25 - 1)/4) + .1 + 2/8."""
     value = 0.5 * np.sqrt(0.04 + 0.0625) + 0.1 + 0.25
-    for dear in (0.0, 0.4, 1.0):
-        found = plainly(rules.value_bonus)(0.2, 0.04, 0.1, 4.0, 1.0, 1.25, 3.0, dear)
-        assert found == pytest.approx(0.2 + dear * (value - 0.2), rel=1e-12)
+    for capped_price in (0.0, 0.4, 1.0):
+        found = plainly(rules.value_bonus)(0.2, 0.04, 0.1, 4.0, 1.0, 1.25, 3.0, capped_price)
+        assert found == pytest.approx(0.2 + capped_price * (value - 0.2), rel=1e-12)
     assert plainly(rules.value_bonus)(9.0, 0.04, 0.1, 4.0, 1.0, 1.25, 3.0, 1.0) == 9.0  # nothing is taken away
 
 
@@ -131,13 +131,13 @@ def test_the_noise_of_costs_counts_at_the_square_of_their_price():
     visits = np.full((H, S, A), 4.0)
     tables = np.full((1, H, S, A), 0.1)
     without = bonus(beliefs_of(costs=[cost]), visits, np.array([0.0]), tables)
-    dear = bonus(beliefs_of(costs=[cost]), visits, np.array([3.0]), tables)
+    capped_price = bonus(beliefs_of(costs=[cost]), visits, np.array([3.0]), tables)
     least = PLAIN + 0.8 * (np.sqrt(0.25 / 4 + 9.0 * 0.8 / 5) - 0.25)
-    assert np.all(dear >= least - 1e-12)
+    assert np.all(capped_price >= least - 1e-12)
     assert np.allclose(without, PLAIN, rtol=1e-12, atol=0.0)
     # A revealed table has a price but no noise of its own.
     revealed = bonus(beliefs_of(), visits, np.array([3.0]), tables)
-    assert np.all(revealed < dear)
+    assert np.all(revealed < capped_price)
 
 
 def test_more_data_never_raises_a_bonus():

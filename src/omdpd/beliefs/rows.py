@@ -368,9 +368,9 @@ def write_row_bonuses(
 @rule
 def write_value_bonuses(
     row: Floats, variance: Floats, reach: Floats, size: Floats, mean: Floats, square: Floats, highest: float,
-    dear: float, bonus: Floats,
+    capped_price: float, bonus: Floats,
 ) -> None:  # fmt: skip
     """`rules.value_bonus` of the rows of a layer."""
     assume_distinct()
     for e in range(row.size):
-        bonus[e] = value_bonus(row[e], variance[e], reach[e], size[e], mean[e], square[e], highest, dear)
+        bonus[e] = value_bonus(row[e], variance[e], reach[e], size[e], mean[e], square[e], highest, capped_price)

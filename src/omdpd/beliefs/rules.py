@@ -283,19 +283,19 @@ def row_bonus(
 
 @glue
 def value_bonus(
-    row: float, variance: float, reach: float, size: float, mean: float, square: float, highest: float, dear: float
+    row: float, variance: float, reach: float, size: float, mean: float, square: float, highest: float, capped_price: float
 ) -> float:
     """The bonus of a row that looks at what follows it: mean and mean square of V there, and the highest V.
 
         val = .5 sqrt(variance + Var_p(V)/n_p) + reach + min(.5/n_p, 1) (max V - p.V)
-        b = row + dear [val - row]^+,      dear = min(1, sum of the prices)
+        b = row + price [val - row]^+,      price = min(1, sum of the prices)
 
     Where constraints are cheap only the row's own bonus counts; where they are dear, or nothing looks safe, cost relief
     further on does.
     """
     value = VALUE_SCALE * math.sqrt(variance + spread(mean, square) / size) + reach
     value += min(FIRST / size, 1.0) * (highest - mean)
-    return row + dear * max(value - row, 0.0)
+    return row + capped_price * max(value - row, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------------ margins

@@ -23,7 +23,7 @@ from omdpd.solvers.compiled.listed import listed_values
 from omdpd.solvers.sweeps import lists_of
 
 # Tries after which an action is left to plans, what the assumption counts in tries, and rows that are tried at a time.
-TRIES, PRIOR, FEW = 10.0, 2.0, 4
+TRIES, PRIOR, MOST_ROWS = 10.0, 2.0, 4
 # Deviations are tried in states that an episode meets with at least this chance; at a visit with at most this chance.
 LEAST_MET, MOST = 0.02, 0.3
 # The largest entry of a learner's tables.
@@ -44,7 +44,7 @@ def with_deviations(model: Supported, plan: Judged, slack: Floats, share: float)
     score = np.where(wanted, met[..., None] * gain, 0.0)
     if not wanted.any() or (slack <= 0.0).any():
         return plan.policy, np.zeros(len(slack))
-    score = np.where(score >= np.sort(score, axis=None)[-min(FEW, score.size)], score, 0.0)
+    score = np.where(score >= np.sort(score, axis=None)[-min(MOST_ROWS, score.size)], score, 0.0)
     shares = score / score.sum()
     each = np.array([float((shares * table).sum()) for table in extra])
     allowed = min([share * len(plan.policy), *(slack / np.maximum(each, 1e-12))])
