@@ -287,7 +287,7 @@ def write_reward(
             highest = max(highest, ahead[i])
         if own.persistence > 0.0:
             write_bonuses(own, r, cost_noise, size, mean, square, a, b, highest, price, bonus)
-            if rules.overdue(rules.LATE * own.episodes, 0.0, own.n_rows) > 0.0:
+            if rules.overdue(rules.OVERDUE_SHARE * own.episodes, 0.0, own.n_rows) > 0.0:
                 raise_to_own_word(own, r.mean, charged, price, ahead, (first, last), mean, a, b, bonus)
         else:
             write_value_bonuses(
@@ -326,7 +326,7 @@ def raise_to_own_word(
 ) -> None:  # fmt: skip
     """Raise the bonus of rows that were left for long to what they have seen themselves, and `rules.own_bonus`."""
     for e in range(a, b):
-        due = rules.overdue(rules.LATE * own.episodes, own.visits[e], own.n_rows)
+        due = rules.overdue(rules.OVERDUE_SHARE * own.episodes, own.visits[e], own.n_rows)
         if due > 0.0:
             word = own_word(own, e, charged, r[e], mean[e], ahead, following)
             word += rules.own_bonus(own.persistence, price if len(own.costs) > 0 else 0.0, due, own.visits[e])

@@ -101,7 +101,7 @@ OPTIMISTIC_DEVIATIONS = 2.0
 # Share of a coin's variance below which the noise of a reward of which little was seen is not believed to be.
 MIN_VARIANCE = 1e-4
 # Variance of one fair coin: what is believed of the noise before anything was met twice.
-ONE_COIN = 0.25
+COIN_VARIANCE = 0.25
 
 
 @entry
@@ -110,7 +110,7 @@ def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
 
     min(1, (1/4 + sum n Var_n) / (1/4 + sum n x(1-x)))      over the rows met at least twice, x their mean
     """
-    found, coin = ONE_COIN, ONE_COIN
+    found, coin = COIN_VARIANCE, COIN_VARIANCE
     for e in range(visits.size):
         n = visits[e]
         if n >= 2.0:
@@ -181,7 +181,7 @@ FIRST = 0.5
 # A row of which this many observations were made is believed to be as noisy as it looks, by half.
 HALF_BELIEVED = 40.0
 # Even shares of k / HSA visits below which a row's own word counts, and the part of it that a span of 1/2 adds.
-LATE, SPAN = 1.0 / 30.0, math.sqrt(1.25)
+OVERDUE_SHARE, SPAN_FACTOR = 1.0 / 30.0, math.sqrt(1.25)
 
 
 @glue
@@ -231,7 +231,7 @@ def own_bonus(persistence: float, price: float, due: float, n: float) -> float:
     (1 + 2 price)/2 is half the range of r - price d.  A row that was seldom visited hides more than this with a chance
     that falls like sqrt(30 HSA n / k).
     """
-    return persistence * SPAN * (0.5 + price) * math.sqrt(due / max(n, 0.5))
+    return persistence * SPAN_FACTOR * (0.5 + price) * math.sqrt(due / max(n, 0.5))
 
 
 # Episodes between two looks at what the policy in play can lose, once there were so many.
@@ -311,7 +311,7 @@ NOVELTY_LIMIT, NOVELTY_RATE = 0.25, 0.125
 # A revealed table is known exactly, and so is most of what a plan costs under it: the same dial buys more there.
 REVEALED = 1.5
 # Episodes after which standard errors of safety that change with time begin to.
-SOON = 1000.0
+ERRORS_CHANGE_AFTER = 1000.0
 
 
 @short_rule
@@ -357,7 +357,7 @@ def errors_for(z: float, growth: float, k: float) -> float:
     >>> errors_for(1.0, 0.0, 9000.0), round(errors_for(1.0, 0.5, 9000.0), 3)
     (1.0, 1.817)
     """
-    return z * (1.0 + math.log(1.0 + k / SOON)) ** growth if growth != 0.0 else z
+    return z * (1.0 + math.log(1.0 + k / ERRORS_CHANGE_AFTER)) ** growth if growth != 0.0 else z
 
 
 @short_rule

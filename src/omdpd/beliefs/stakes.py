@@ -42,7 +42,7 @@ def loss_at_most(g: Tables, own: Own, charged: Charged, policy: Floats, mu: Floa
                     behind += law[t] * least[h + 1, t] / scale
                 for j in range(prices.size):
                     ahead -= prices[j] * (own.costs[j, e] / scale if met else charged.tables[j, e])
-                width = rules.ALWAYS + rules.overdue(rules.LATE * own.episodes, n, own.n_rows)
+                width = rules.ALWAYS + rules.overdue(rules.OVERDUE_SHARE * own.episodes, n, own.n_rows)
                 most = max(most, reward + ahead + rules.own_bonus(1.0, price, width, n))
                 total += policy[e] * (reward + behind - rules.own_bonus(1.0, 0.0, width, n))
             # Nobody earns more than 1 in a step, and no cost is below -1.

@@ -99,7 +99,7 @@ class Persistence:
         c, n, k = state.counts, state.counts.visits, state.counts.visits[0].sum()
         many = np.maximum(n, 1.0)
         law = np.where((n > 0.0)[..., None], c.transitions / many[..., None], state.believed.region.transition)
-        due = overdue(rules.LATE * k, n, float(n.size))
+        due = overdue(rules.OVERDUE_SHARE * k, n, float(n.size))
         word = (c.reward_sum - np.tensordot(lam, c.cost_sum, 1)) / many + _ahead(law, W)
         width = 2.0 * own_bonus(self._persistence, 0.0, due, n)
         return word, law, n, own_bonus(self._persistence, float(lam.sum()), due, n), width
