@@ -62,21 +62,21 @@ def believe_cost(
     m, trust = rules.best_pair(x.scores, x.stationary)
     base = rules.overall_mean(sum_of_vector(unit), sum_of_vector(x.n))
     share(where, unit, x.n, m, base, trust, u, errors.own, errors.common)
-    coin = rules.noise_share(unit, x.squares, x.n)
-    write_cost(u, errors.own, errors.common, coin, price, cost, noise, cost_noise)
+    binomial_share = rules.noise_share(unit, x.squares, x.n)
+    write_cost(u, errors.own, errors.common, binomial_share, price, cost, noise, cost_noise)
 
 
 @rule
 def expected_reward(where: InTables | InLists, x: Sums, persistence: float, E: int) -> Expected:
     """Mean rewards of E rows with their errors; without persistence little seen is believed to be as good as hoped."""
     found = np.zeros((3, E))
-    coin = rules.noise_share(x.total, x.squares, x.n)
-    base, optimistic_reward, min_variance = rules.reward_levels(x.total, x.n, coin)
+    binomial_share = rules.noise_share(x.total, x.squares, x.n)
+    base, optimistic_reward, min_variance = rules.reward_levels(x.total, x.n, binomial_share)
     m = rules.best_weight(x.scores[:, 0], x.stationary)
     if persistence == 0.0:
         base = optimistic_reward
     share(where, x.total, x.n, m, base, rules.TRUST, found[0], found[1], found[2])
-    return Expected(found[0], found[1], found[2], coin, m, optimistic_reward, min_variance)
+    return Expected(found[0], found[1], found[2], binomial_share, m, optimistic_reward, min_variance)
 
 
 @rule

@@ -126,7 +126,7 @@ class Expected(NamedTuple):
     mean: Floats
     own: Floats
     common: Floats
-    coin: float
+    binomial_share: float
     m: float
     optimistic_reward: float
     min_variance: float
@@ -247,12 +247,19 @@ def write_errors(q: Floats, noise: Floats, own: Floats, common: Floats, part: Fl
 
 @rule
 def write_cost(
-    u: Floats, own: Floats, common: Floats, coin: float, price: float, cost: Floats, noise: Floats, cost_noise: Floats
+    u: Floats,
+    own: Floats,
+    common: Floats,
+    binomial_share: float,
+    price: float,
+    cost: Floats,
+    noise: Floats,
+    cost_noise: Floats,
 ) -> None:
     """Write an estimated cost from u in [0, 1] with the noise of one observation; add what it is at its price."""
     assume_distinct()
     for e in range(u.size):
-        cost[e], noise[e] = cost_of_unit(u[e], coin)
+        cost[e], noise[e] = cost_of_unit(u[e], binomial_share)
         cost_noise[e] += noise_at_price(price, noise[e], own[e], common[e])
 
 
@@ -314,7 +321,7 @@ def write_bonuses(
     for e in range(a, b):
         follows = cost_noise[e] + rules.AHEAD * rules.spread(mean[e], square[e]) / size[e]
         due = own.persistence**2 * rules.overdue(own.episodes, own.visits[e], own.n_rows)
-        known, noise = 1.0 / (r.own[e] + r.common[e]), r.coin * r.mean[e] * (1.0 - r.mean[e])
+        known, noise = 1.0 / (r.own[e] + r.common[e]), r.binomial_share * r.mean[e] * (1.0 - r.mean[e])
         bonus[e] = rules.bonus(r.mean[e], known, noise, follows, r.optimistic_reward, r.min_variance, due)
         bonus[e] += rules.way_out(price, size[e], mean[e], highest)
 
@@ -359,7 +366,7 @@ def write_row_bonuses(
     """`rules.row_bonus` of every row."""
     assume_distinct()
     for e in range(visits.size):
-        known, noise = 1.0 / (r.own[e] + r.common[e]), r.coin * r.mean[e] * (1.0 - r.mean[e])
+        known, noise = 1.0 / (r.own[e] + r.common[e]), r.binomial_share * r.mean[e] * (1.0 - r.mean[e])
         row[e], variance[e], reach[e] = row_bonus(
             visits[e], r.mean[e], known, noise, cost_noise[e], r.m, r.optimistic_reward, r.min_variance
         )

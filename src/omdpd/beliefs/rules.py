@@ -110,18 +110,18 @@ def noise_share(sums: Floats, squares: Floats, visits: Floats) -> float:
 
     min(1, (1/4 + sum n Var_n) / (1/4 + sum n x(1-x)))      over the rows met at least twice, x their mean
     """
-    found, coin = COIN_VARIANCE, COIN_VARIANCE
+    found, binomial = COIN_VARIANCE, COIN_VARIANCE
     for e in range(visits.size):
         n = visits[e]
         if n >= 2.0:
             x = sums[e] / n
             found += max(squares[e] - n * x * x, 0.0)
-            coin += n * max(x * (1.0 - x), 0.0)
-    return min(found / coin, 1.0)
+            binomial += n * max(x * (1.0 - x), 0.0)
+    return min(found / binomial, 1.0)
 
 
 @entry
-def reward_levels(sums: Floats, visits: Floats, coin: float) -> tuple[float, float, float]:
+def reward_levels(sums: Floats, visits: Floats, binomial_share: float) -> tuple[float, float, float]:
     """The mean of all rows, the largest reward that is thought likely, the variance of one of which little was seen.
 
     From mean and standard deviation of the mean rewards of the rows met, with one more row of reward 1.
@@ -135,7 +135,7 @@ def reward_levels(sums: Floats, visits: Floats, coin: float) -> tuple[float, flo
             second += x * x
     mean = first / n
     optimistic_reward = min(mean + OPTIMISTIC_DEVIATIONS * math.sqrt(max(second / n - mean * mean, 0.0)), 1.0)
-    return mean, optimistic_reward, coin * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
+    return mean, optimistic_reward, binomial_share * max(mean * (1.0 - mean) if mean < 0.5 else 0.25, MIN_VARIANCE)
 
 
 def units_of_cost(d: Any, n: Any) -> Any:
@@ -147,9 +147,9 @@ unit_cost = rule(units_of_cost)
 
 
 @glue
-def cost_of_unit(u: float, coin: float) -> tuple[float, float]:
+def cost_of_unit(u: float, binomial_share: float) -> tuple[float, float]:
     """A mean cost in [-1, 1] from u in [0, 1], and the noise of one observation of it."""
-    return 2.0 * u - 1.0, 4.0 * coin * u * (1.0 - u)
+    return 2.0 * u - 1.0, 4.0 * binomial_share * u * (1.0 - u)
 
 
 @glue
@@ -283,7 +283,14 @@ def row_bonus(
 
 @glue
 def value_bonus(
-    row: float, variance: float, reach: float, size: float, mean: float, square: float, highest: float, capped_price: float
+    row: float,
+    variance: float,
+    reach: float,
+    size: float,
+    mean: float,
+    square: float,
+    highest: float,
+    capped_price: float,
 ) -> float:
     """The bonus of a row that looks at what follows it: mean and mean square of V there, and the highest V.
 
