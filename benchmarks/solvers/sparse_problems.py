@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from benchmarks.solvers.general import QuadraticProgram
-from benchmarks.solvers.sparse_worlds import Layout, SparseWorld, known, seen
 from benchmarks.solvers.graph_flows import occupancy_of_shares, shares_of_occupancy
+from benchmarks.solvers.sparse_worlds import Layout, SparseWorld, known, seen
 from omdpd.solvers.graph import Graph
 from omdpd.solvers.graph_step import arrays_of, graph_step
 from omdpd.solvers.mirror import Hinges, Step

@@ -22,9 +22,9 @@ from benchmarks.kept import keep
 from benchmarks.solvers import contestants
 from benchmarks.solvers.contestants import Solve
 from benchmarks.solvers.general import QuadraticProgram
+from benchmarks.solvers.graph_flows import shares_of_occupancy, values_of_shares
 from benchmarks.solvers.sparse_problems import SparseProblem, general_program, of_known_kernel, of_loop
 from benchmarks.solvers.sparse_worlds import grid, queue, taxi
-from benchmarks.solvers.graph_flows import shares_of_occupancy, values_of_shares
 from omdpd.solvers.graph_step import arrays_of
 from omdpd.solvers.mirror import Hinges
 from omdpd.solvers.threads import one_thread
