@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 # Made for a world that moves: where nothing does they could only lose.
 RESTARTED = ("OPDOP.restarted", "TripleQ.restarted")
-# Steps over all tables, or over a box of kernels, take ten milliseconds and more on the largest worlds; these have none.
+# Steps over all tables, or over a box of kernels, take ten milliseconds and more on the largest worlds; not these.
 FAST = (
     YARDSTICK, "ProximalOMDPD.settling", "PlanLP", "GreedyLP", "OptCMDP", "OptDual", "OptPrimalDual", "OptPessLP",
     "OPDOP", "TripleQ", "UOptRPGPD", "Informed", "Oracle", "Uniform",
