@@ -75,8 +75,7 @@ def boundary_of(
             variance[h] += cmdp.transition[h] @ ahead**2 - mean**2
             ahead = ((table[h] + mean) * best.policy[h]).sum(axis=-1)
         if price > BINDS:
-            sigma = math.sqrt(float((best.occupancy * variance).sum()))
-            each.append(boundary(episodes, errors, sigma, price, growth))
+            each.append(boundary(episodes, errors, float((best.occupancy * variance).sum()) ** 0.5, price, growth))
     return Boundary(math.fsum(b.regret for b in each), max(b.violation for b in each))
 
 
@@ -114,14 +113,13 @@ def limits_of(runs: Iterable[RunSpec], z: float = 1.0, growth: float = 0.0) -> l
         line = found.setdefault((spec.world.label, spec.nature.label, spec.episodes), {})
         if spec.seed not in line:
             cmdp = spec.world.build(np.random.default_rng(spec.stream(0)))
-            met = spec.nature.build(cmdp, seed_of(spec.stream(1)))
-            line[spec.seed] = boundary_in(cmdp, met, spec.episodes, z, growth)
+            nature = spec.nature.build(cmdp, seed_of(spec.stream(1)))
+            line[spec.seed] = boundary_in(cmdp, nature, spec.episodes, z, growth)
     limits = []
-    for (world, nature, episodes), line in found.items():
+    for place, line in found.items():
         known = [each for each in line.values() if each is not None]
         if known:
-            regret, violation = (float(np.mean(side)) for side in zip(*known, strict=True))
-            limits.append(Limit(world, nature, episodes, len(known), regret, violation))
+            limits.append(Limit(*place, len(known), *(float(np.mean(side)) for side in zip(*known, strict=True))))
     return limits
 
 
@@ -132,6 +130,6 @@ def boundary_in(cmdp: CMDP, nature: Any, episodes: int, z: float = 1.0, growth: 
         return None
     first = nature.draw(0, np.zeros(cmdp.shape))
     tables = np.reshape(getattr(nature, "tables", first.cost), (-1, *cmdp.shape))
-    errors = margin(z, 1.0, 1.0, 1, nature.feedback == "full")
-    found = boundary_of(cmdp, tables, episodes, errors, first.cost_noise, growth)
+    safety = margin(z, 1.0, 1.0, 1, nature.feedback == "full")
+    found = boundary_of(cmdp, tables, episodes, safety, first.cost_noise, growth)
     return None if found is None else Boundary(units.span * found.regret, units.common_scale * found.violation)
