@@ -43,32 +43,41 @@ DIALS: dict[str, Callable[[], Any]] = {
 }
 
 
+def _change(name: str, value: Any) -> None:
+    """Put something else in the place of a rule or constant, which must be there."""
+    if not hasattr(rules, name):
+        raise AttributeError(f"the rules of beliefs have no {name} any more")
+    setattr(rules, name, value)
+
+
 def _nothing_shared() -> None:
     rules.WEIGHTS[:] = rules.WEIGHTS[0]
 
 
 def _no_value_part() -> None:
-    rules.AHEAD = 0.0
+    _change("AHEAD", 0.0)
 
 
 def _no_way_out() -> None:
-    rules.way_out = glue(lambda price, size, mean, highest: 0.0)
+    _change("way_out", glue(lambda price, size, mean, highest: 0.0))
 
 
 def _no_second_chance() -> None:
     import math
 
-    always, few = rules.ALWAYS, rules.FEW
+    always, noise_after = rules.ALWAYS, rules.noise_after
 
-    def bonus(r: float, size: float, noise: float, follows: float, hope: float, floor: float, due: float) -> float:
+    def bonus(
+        r: float, size: float, noise: float, follows: float, optimistic_reward: float, min_variance: float, due: float
+    ) -> float:
         N = max(size, 1.0)
-        return math.sqrt((always + due) * (max(noise, floor * few / (few + N)) / (N + 1.0) + follows))
+        return math.sqrt((always + due) * (noise_after(noise, min_variance, N) / (N + 1.0) + follows))
 
-    rules.bonus = glue(bonus)
+    _change("bonus", glue(bonus))
 
 
 def _no_noise_floor() -> None:
-    rules.FEW = 0.0
+    _change("HALF_BELIEVED", 0.0)
 
 
 # Rules that are no dials.
