@@ -328,6 +328,30 @@ def test_sizes_and_ranges_may_be_wider_than_what_was_logged(workshop, tmp_path):
     assert Policy.load(out).shape == (14, 30, 4)
 
 
+def test_the_next_episode_may_begin_in_a_state_that_is_named(workshop, found, tmp_path):
+    """The command plans for it as `plan_from_logs` does for a setting that begins there."""
+    words = ["plan", str(EXAMPLES / "logs.csv"), "--costs", "overtime,complaints", "--budget", "16,6"]
+    columns = ["--columns", "episode=week,state=queue,reward=euros,step=shift", "-o", str(tmp_path / "plan.npz")]
+    result = CliRunner().invoke(app, [*words, *columns, "--initial", "3"])
+    assert result.exit_code == 0, result.output
+    log = workshop.read()
+    setting = replace(log.setting(workshop.BUDGET), initial=np.eye(13)[3])
+    there = plan_from_logs(setting, log)
+    assert Policy.load(tmp_path / "plan.npz").table == pytest.approx(there.policy.table)
+    assert there.forecast.value.expected != found.forecast.value.expected
+    refused = CliRunner().invoke(app, [*words, *columns, "--initial", "13"])
+    assert "--initial is 13, but must be a state: 0 to 12" in str(refused.exception)
+
+
+def test_what_the_logs_show_stands_beside_the_plan(workshop, found):
+    log = workshop.read()
+    assert [each.logged for each in found.forecast.amounts] == pytest.approx(log.totals().mean(axis=1).tolist())
+    assert "in logs" in str(found)
+    assert "234.33" in str(found)
+    session = Session(None, log.setting(workshop.BUDGET), logged=log)
+    assert "in logs" not in str(session.forecast())
+
+
 def test_one_word_stands_for_what_is_earned(workshop, found):
     log = workshop.read()
     verdict = verdict_from_logs(log.setting(workshop.BUDGET, n_states=workshop.STATES), log, found.policy, resamples=0)

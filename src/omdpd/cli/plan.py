@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from omdpd.play.from_logs import plan_from_logs
@@ -26,10 +28,9 @@ def plan(
     costs: Annotated[str, typer.Option(help="The columns of the costs: money,complaints.")] = "cost",
     columns: Annotated[str, typer.Option(help=COLUMNS)] = "",
     baseline: Annotated[Path | None, typer.Option(help="A policy to fall back on, .npz or .csv; or cloned.")] = None,
-    states: Annotated[
-        int | None, typer.Option(help="How many states there are; as many as were logged if empty.")
-    ] = None,
+    states: Annotated[int | None, typer.Option(help="How many states; as many as were logged if empty.")] = None,
     actions: Annotated[int | None, typer.Option(help="How many actions; as many as were logged if empty.")] = None,
+    initial: Annotated[int | None, typer.Option(help="The next episode's first state; as logged if empty.")] = None,
     short: Annotated[str, typer.Option(help="What a short episode is: over, or cut (its end was not logged).")] = "",
     confidence: Annotated[float, typer.Option(help="With which each budget is to hold.")] = 0.95,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where the policy goes: .npz, .json or .csv.")] = None,
@@ -39,15 +40,16 @@ def plan(
     Exit code 1 where nothing but the baseline is certified to be within the budgets.
     """
     log = log_of(logs, costs, columns, short)
-    for line in log.lines():
-        print(line)
+    print(log)
     setting = log.setting(numbers_of("--budget", budget), n_states=states, n_actions=actions)
     if states is None:
         print(f"{'states':<24} 0 to {setting.n_states - 1}, as logged; if there are more, say how many with --states")
+    if initial is not None:
+        if not 0 <= initial < setting.n_states:
+            raise InvalidInputError(f"--initial is {initial}, but must be a state: 0 to {setting.n_states - 1}")
+        setting = replace(setting, initial=np.eye(setting.n_states)[initial])
     found = plan_from_logs(setting, log, None if baseline is None else Policy.load(baseline), confidence)
-    print()
-    for line in found.forecast.lines():
-        print(line)
+    print(f"\n{found}")
     which = "" if found.certified else " (the baseline: nothing better is certified)"
     if out is not None:
         print(f"policy                   {found.policy.save(out)}{which}")

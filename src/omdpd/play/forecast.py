@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -22,7 +22,7 @@ LEAST_FLATTERY = 0.5
 
 @dataclass(frozen=True)
 class Amount:
-    """One quantity of an episode: expected, the ends of its interval, and the chance that its budget holds."""
+    """One quantity of an episode: expected, its interval, the chance that its budget holds, and the mean of the logs."""
 
     name: str
     expected: float
@@ -30,6 +30,7 @@ class Amount:
     high: float
     budget: float | None = None
     chance: float | None = None
+    logged: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,14 +81,13 @@ class Forecast:
     def lines(self) -> list[str]:
         """The forecast for a person."""
         share = f"with {100 * self.confidence:.3g} % at most"
-        text = [
-            self.what,
-            *([self.warning] if self.warning else []),
-            f"{'':<20} {'expected':>10} {'at least':>10} {share:>18} {'budget':>10} {'holds with':>10}",
-        ]
+        head = f"{'expected':>10} {'at least':>10} {share:>18} {'budget':>10} {'holds with':>10}"
+        column = "" if self.value.logged is None else f"{'in logs':>10} "
+        text = [self.what, *([self.warning] if self.warning else []), f"{'':<20} {column}{head}"]
         for each in self.amounts:
+            shown = "" if each.logged is None else f"{each.logged:>10.5g} "
             bound = "" if each.budget is None else f" {each.budget:>10.6g} {_percent(each.chance):>10}"
-            text.append(f"{each.name:<20} {each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.6g}{bound}")
+            text.append(f"{each.name:<20} {shown}{each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.6g}{bound}")
         return [*text, *self.notes]
 
     def __str__(self) -> str:
@@ -101,8 +101,9 @@ def forecast_of(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[st
     """The forecast of what is played next; whether somebody declared the baseline."""
     plan, model = found.judged, found.model
     amounts = amounts_of(plan.totals, plan.errors, found.margin, rules, names)
+    means, spread = tally.means_of_episodes()
+    amounts = tuple(replace(each, logged=float(x)) for each, x in zip(amounts, means, strict=True))
     share = [model.share(plan.occupancy, rows) for rows in (model.visits == 0.0, model.visits < rules.least)]
-    spread = tally.means_of_episodes()[1]
     notes = (
         *_unseen(tally, declared),
         f"steps on pairs never tried: {100 * share[0]:.1f} %, tried fewer than {rules.least} times: "
@@ -189,13 +190,12 @@ def _left_out(model: Supported, rules: Rules, spread: Floats) -> tuple[str, ...]
     """What no plan could use, and why; and how single episodes vary."""
     visits = model.visits[:, :-1]
     rare = int(np.count_nonzero((visits > 0.0) & ~model.allowed[:, :-1]))
-    notes = [
+    each = ", ".join(f"{x:.3g}" for x in spread)
+    return (
         f"left out: {int(np.count_nonzero(visits == 0.0))} pairs never tried, {rare} tried fewer than {rules.least} "
         "times or not allowed",
-    ]
-    each = ", ".join(f"{x:.3g}" for x in spread)
-    notes.append(f"budgets hold on average: single episodes had standard deviations {each}")
-    return tuple(notes)
+        f"budgets hold on average: single episodes had standard deviations {each}",
+    )
 
 
 def _margins(margin: Margin, rules: Rules) -> tuple[str, ...]:
