@@ -3,9 +3,11 @@
     the plan that all episodes so far certify (`learners/safe/`), renewed as they grow; the baseline where there is none
 
 A plan in force stays while it is certified and no new one is better.  Episodes that were played after a plan was chosen
-are not flattered by the choice: they correct what halves of the logs showed of flattery, t, as an observation does,
+are not flattered by the choice: they correct what halves of the logs showed of flattery, t, whose variance s^2 is known
+(`learners/safe/first_plan.py`), as observations do; and the margin is (t + z') standard errors with what s^2 then is,
 
-    t <- (t + sum x / v) / (1 + sum 1 / v),       x = (met - forecast) / se,    v = (sd of an episode / se)^2
+    s^2 <- 1 / (1 / s^2 + sum 1 / v),    t <- s^2 (t / s_0^2 + sum x / v),    z' = z sqrt(1 + s^2)
+    x = (met - forecast) / se,    v = (sd of an episode / se)^2
 
 Costs are counted less the budget of the setting, whatever budget is in force: `room` is what the one in force has more.
 With another one, or another law of the first state, a plan is made at once, from all that was counted.
@@ -197,7 +199,7 @@ class SafeStart:
         tally, mu, rules = state.tally, state.setting.mu, Rules(state.limit, self.confidence, self.least)
         baseline = cloned(tally) if state.baseline is None else state.baseline
         state = self._measured(state, baseline, rules)
-        margin = Margin(_believed(state), state.z)
+        margin = _believed(state, rules.z)
         found = first_plan(tally, mu, baseline, rules, margin)
         plan, certified, used = found.judged, found.certified, found.margin
         if state.forecast is not None and state.forecast.certified:
@@ -231,10 +233,12 @@ def kept(confidence: float) -> float:
     return normal.cdf(KEEP * normal.inv_cdf(confidence))
 
 
-def _believed(state: State) -> Floats:
-    """The flattery (1 + I,) that halves showed, corrected by what own episodes showed."""
-    observed, precision = state.corrections
-    return np.maximum((state.flattery + observed) / (1.0 + precision), 0.0)
+def _believed(state: State, z: float) -> Margin:
+    """The margin that halves showed, for the quantile z, corrected by what own episodes showed."""
+    (observed, precision), variance = state.corrections, max((state.z / z) ** 2 - 1.0, 0.0)
+    left = variance / (1.0 + variance * precision)
+    flattery = np.maximum(state.flattery / (1.0 + variance * precision) + left * observed, 0.0)
+    return Margin(flattery, z * float(np.sqrt(1.0 + left[1:].max())))
 
 
 def _corrected(state: State, walk: Walks) -> Floats:

@@ -22,7 +22,7 @@ LEAST_FLATTERY = 0.5
 
 @dataclass(frozen=True)
 class Amount:
-    """One quantity of an episode: expected, its interval, the chance that its budget holds, and the mean of the logs."""
+    """One quantity of an episode: expected, its interval, its budget and the chance of it, and the mean of the logs."""
 
     name: str
     expected: float

@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -112,7 +113,7 @@ def test_deviations_cost_no_more_than_the_slack_where_the_assumption_holds():
 
 
 def test_own_episodes_correct_what_is_believed_of_flattery(workshop):
-    """The rule by hand: one observation x of variance v moves t to (t + x / v) / (1 + 1 / v)."""
+    """By hand: t of variance s^2 and an observation x of variance v are averaged, weighted by what is known of each."""
     log, setting = setting_of(workshop)
     session = Session(SafeStart(explore=0.0), setting, logged=log)
     before, told = session._state, session._state.forecast
@@ -125,8 +126,13 @@ def test_own_episodes_correct_what_is_believed_of_flattery(workshop):
     ) / unit
     x = np.array([-1, 1, 1]) * (met - told.totals) / told.errors
     v = (before.tally.means_of_episodes()[1] / told.errors) ** 2
-    expected = np.maximum((before.flattery + x / v) / (1 + 1 / v), 0)
-    assert _believed(after) == pytest.approx(expected)
+    z = NormalDist().inv_cdf(0.95)
+    variance = (before.z / z) ** 2 - 1
+    left = 1 / (1 / variance + 1 / v)
+    found = _believed(after, z)
+    assert found.flattery == pytest.approx(np.maximum(left * (before.flattery / variance + x / v), 0))
+    assert z < found.z < before.z
+    assert found.z == pytest.approx(z * np.sqrt(1 + left[1:].max()))
 
 
 def test_reopening_goes_on_with_the_same_policy(workshop, tmp_path):

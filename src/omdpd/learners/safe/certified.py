@@ -140,7 +140,8 @@ def flattery(
 ) -> tuple[Floats, float]:
     """By how many standard errors plans flatter themselves (1 + I,), and how much this differs between halves.
 
-    A plan of one half is judged in the model of the other; rows that this one lacks are taken from all episodes.
+    The latter is the root of the mean variance: the largest of several would mostly be luck.  A plan of one half is
+    judged in the model of the other; rows that this one lacks are taken from all episodes.
     """
     whole, margin = tally.sample(), Margin(np.full(1 + len(budget), FIRST), z).of_half()
     met = []
@@ -158,4 +159,4 @@ def flattery(
             pivot = np.clip(gap / plan.errors, -MOST, MOST)
             met.append(pivot if plan.ok else np.maximum(pivot, UNPLANNED))
     pivots = np.array(met)
-    return np.maximum(pivots.mean(axis=0), 0.0), float(pivots.std(axis=0).max())
+    return np.maximum(pivots.mean(axis=0), 0.0), float(np.sqrt(pivots.var(axis=0).mean()))
