@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from omdpd import InvalidInputError, Log, Policy, Setting, verdict_from_logs
+from omdpd.learners.safe.tally import folds_of
 from omdpd.problem.cmdp import CMDP
 
 H, S, A = 3, 3, 2
@@ -63,12 +65,11 @@ def test_weights_are_per_decision_weighted_importance_sampling_by_loops(case):
     assert found.by_weights.expected == pytest.approx(total)
 
 
-def test_the_doubly_robust_estimate_is_its_definition_by_loops(case):
-    """The model is counted anew here; its values come from a plain recursion."""
-    _, _, target, log, setting = case
-    states, actions, met, chance = by_episode(log)
+def counted_by_loops(log, episodes, target):
+    """The model of some episodes, counted anew: values (2, H + 1, S) and action values (2, H, S, A) of a policy."""
+    states, actions, met, _ = by_episode(log)
     n, moves, sums = np.zeros((S, A)), np.zeros((S, A, S)), np.zeros((2, S, A))
-    for k in range(len(log)):
+    for k in episodes:
         for h in range(H):
             n[states[k, h], actions[k, h]] += 1
             sums[:, states[k, h], actions[k, h]] += met[:, k, h]
@@ -79,16 +80,50 @@ def test_the_doubly_robust_estimate_is_its_definition_by_loops(case):
     for h in range(H - 1, -1, -1):
         q_values[:, h] = mean + (np.einsum("sat,jt->jsa", p, values[:, h + 1]) if h + 1 < H else 0.0)
         values[:, h] = (target[h] * q_values[:, h]).sum(axis=2)
+    return values, q_values
+
+
+def test_the_model_is_that_of_its_counts_by_loops(case):
+    _, _, target, log, setting = case
+    values, _ = counted_by_loops(log, range(len(log)), target)
     found = verdict_from_logs(setting, log, target, resamples=0)
     assert found.by_model.expected == pytest.approx(values[:, 0] @ setting.mu)
-    rho = np.cumprod([target[h, states[:, h], actions[:, h]] / chance[:, h] for h in range(H)], axis=0)
-    total = values[:, 0, states[:, 0]].mean(axis=1)
+
+
+def robust_by_loops(log, target, without=None):
+    """The estimate by its definition; every episode's model is made of the episodes of the seven other folds."""
+    states, actions, met, chance = by_episode(log)
+    fold, kept = folds_of(0, len(log)), [k for k in range(len(log)) if k != without]
+    models = [counted_by_loops(log, np.flatnonzero(fold != f), target) for f in range(8)]
+    total = np.zeros(2)
     for h in range(H):
-        w = rho[h] / rho[h].sum()
-        total += met[:, :, h] @ w - q_values[:, h, states[:, h], actions[:, h]] @ w
-        if h + 1 < H:
-            total += values[:, h + 1, states[:, h + 1]] @ w
-    assert found.doubly_robust.expected == pytest.approx(total)
+        above, below, ahead, before = np.zeros(2), 0.0, np.zeros(2), 0.0
+        for k in kept:
+            values, q_values = models[fold[k]]
+            ratios = [target[j, states[k, j], actions[k, j]] / chance[k, j] for j in range(h + 1)]
+            above += np.prod(ratios) * (met[:, k, h] - q_values[:, h, states[k, h], actions[k, h]])
+            below += np.prod(ratios)
+            ahead += np.prod(ratios[:-1]) * values[:, h, states[k, h]]
+            before += np.prod(ratios[:-1])
+        total += above / below + ahead / before
+    return total
+
+
+def test_the_doubly_robust_estimate_is_its_definition_by_loops(case):
+    _, _, target, log, setting = case
+    found = verdict_from_logs(setting, log, target, resamples=0)
+    assert found.doubly_robust.expected == pytest.approx(robust_by_loops(log, target))
+
+
+def test_its_interval_is_the_jackknife_with_students_quantile(case):
+    """One episode left out at a time, by loops; the models of the folds stay what they were."""
+    _, _, target, log, setting = case
+    found, n = verdict_from_logs(setting, log, target, resamples=0), len(log)
+    without = np.array([robust_by_loops(log, target, k) for k in range(n)])
+    error = np.sqrt((n - 1) / n * ((without - without.mean(axis=0)) ** 2).sum(axis=0))
+    wide = t.ppf(0.95, found.effective - 1) * error
+    assert found.doubly_robust.high - found.doubly_robust.expected == pytest.approx(wide)
+    assert found.doubly_robust.expected - found.doubly_robust.low == pytest.approx(wide)
 
 
 def test_of_the_policy_that_played_weights_are_the_mean_of_the_logs(case):

@@ -14,8 +14,6 @@ from omdpd.play.logs import READERS, Log, columns_of
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
 
-# What a plan that is not certified ends with.
-UNCERTIFIED = 1
 COLUMNS = (
     "Columns: episode=NAME,state=NAME,action=NAME,reward=NAME; those of the same name if empty. step=NAME orders rows, "
     "propensity=NAME is the chance that the logged action had; neither is read if not named."
@@ -54,7 +52,7 @@ def plan(
     if out is not None:
         print(f"policy                   {found.policy.save(out)}{which}")
     if not found.certified:
-        raise typer.Exit(UNCERTIFIED)
+        raise typer.Exit(1)
 
 
 def log_of(file: Path, costs: str, columns: str, short: str) -> Log:

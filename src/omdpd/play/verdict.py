@@ -3,9 +3,12 @@
     by model            the empirical model's value, with its standard error (`learners/safe/supported.py`)
     by resampling       the same, and the spread over logs whose episodes are drawn anew with replacement
     by weights          sum_h sum_k rho_kh x_kh / sum_k rho_kh,   rho_kh = prod_{j<=h} pi(a|s) / beta(a|s)
-    doubly robust       by weights, of what the model does not explain: x + V(s') - Q(s, a), added to the model's V
+    doubly robust       by weights, of what the model does not explain: x + V(s') - Q(s, a), added to the model's V;
+                        the model of an episode is made of the other seven of eight folds, which it did not shape
 
-Weights need the propensities beta of the policy that played.  The policy must not have been chosen with these logs: a
+Weights need the propensities beta of the policy that played.  Estimates by weights are ratios with heavy tails: their
+standard error is the jackknife's (one episode left out at a time), times Student's quantile for as many episodes as the
+weights of the last step are worth.  The policy must not have been chosen with these logs: a
 plan made of them flatters itself, and `plan_from_logs` forecasts it.
 """
 
@@ -16,14 +19,15 @@ from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit
 
 from omdpd.learners.safe.first_plan import check_confidence
-from omdpd.learners.safe.supported import Supported, supported
-from omdpd.learners.safe.tally import Tally, Walks
+from omdpd.learners.safe.supported import padded, supported
+from omdpd.learners.safe.tally import FOLDS, Tally, Walks, folds_of
 from omdpd.play.from_logs import budget_of, tally_of
 from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
-from omdpd.problem.arrays import Floats, InvalidInputError, whole_number
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError, whole_number
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.listed import listed_values
 from omdpd.solvers.sweeps import lists_of
@@ -137,27 +141,25 @@ def verdict_from_logs(
     totals, errors = model.totals(q), model.errors(table, q, False)[0]
     by_model = Estimate(totals, totals - z * errors, totals + z * errors)
     again = _resampled(setting, log, table, stationary, resamples, rng) if resamples else None
-    by_resampling = None if again is None else _around(totals, again, z)
-    if log.propensities is None:
-        return Verdict(by_model, by_resampling, None, None, untried, None, *facts)
-    rho = _ratios(log, table)
-    effective = float(rho[:, -1].sum() ** 2 / max((rho[:, -1] ** 2).sum(), 1e-300))
-    if effective < LEAST_EFFECTIVE:
-        return Verdict(by_model, by_resampling, None, None, untried, effective, *facts)
-    draws = rng.multinomial(len(log), np.full(len(log), 1.0 / len(log)), size=max(resamples, 200)).astype(np.float64)
-    every = np.vstack([np.ones((1, len(log))), draws])
-    weighted = _weighted(_padded_steps(log, np.vstack([log.rewards[None], log.costs]), setting.horizon), rho, every)
-    robust = _robust(log, model, table, rho, every)
-    return Verdict(
-        by_model, by_resampling, _around(weighted[0], weighted[1:], z), _around(robust[0], robust[1:], z), untried,
-        effective, *facts,
-    )  # fmt: skip
+    by_resampling = None if again is None else _around(np.vstack([totals, again]), z)
+    weighted = robust = effective = None
+    if log.propensities is not None:
+        rho = _ratios(log, table)
+        effective = float(rho[:, -1].sum() ** 2 / max((rho[:, -1] ** 2).sum(), 1e-300))
+        if effective >= LEAST_EFFECTIVE:
+            wide = (
+                float(stdtrit(effective - 1.0, confidence)) * (len(log) - 1.0) / np.sqrt(len(log))
+            )  # of the jackknife
+            met = _padded_steps(log, np.vstack([log.rewards[None], log.costs]), setting.horizon)
+            weighted = _around(_weighted(met, rho), wide)
+            robust = _around(_robust(log, tally, setting.mu, table, rho), wide)
+    return Verdict(by_model, by_resampling, weighted, robust, untried, effective, *facts)
 
 
-def _around(expected: Floats, again: Floats, z: float) -> Estimate:
-    """An interval of z times the spread of what came of resampled logs (B, 1 + I)."""
-    spread = again.std(axis=0, ddof=1)
-    return Estimate(expected, expected - z * spread, expected + z * spread)
+def _around(found: Floats, z: float) -> Estimate:
+    """An interval of z times the spread of what came of other logs; found (1 + B, 1 + I), of the log itself first."""
+    expected, spread = found[0], z * found[1:].std(axis=0, ddof=1)
+    return Estimate(expected, expected - spread, expected + spread)
 
 
 def _resampled(
@@ -181,38 +183,44 @@ def _padded_steps(log: Log, values: Floats, H: int) -> Floats:
     if log.short == "cut" and log.lengths.min() < H:
         raise InvalidInputError("episodes whose ends were not logged cannot be weighted: leave the propensities out")
     table = np.zeros((len(values), len(log), H))
-    step = np.arange(len(log.states)) - np.repeat(log.starts[:-1], log.lengths)
-    table[:, np.repeat(np.arange(len(log)), log.lengths), step] = values
+    table[:, *_places(log)] = values
     return table
+
+
+def _places(log: Log) -> tuple[Integers, Integers]:
+    """The episode and the step of every row."""
+    return np.nonzero(np.arange(log.lengths.max()) < log.lengths[:, None])  # type: ignore[return-value]
 
 
 def _ratios(log: Log, policy: Floats) -> Floats:
     """rho_kh, (K, H): how much more likely the policy takes the actions up to step h than the one that played."""
-    step = np.arange(len(log.states)) - np.repeat(log.starts[:-1], log.lengths)
-    each = policy[step, log.states, log.actions] / np.asarray(log.propensities)
-    going_on = np.arange(len(policy))[None] < log.lengths[:, None]
-    ratios = np.where(going_on, _padded_steps(log, each[None], len(policy))[0], 1.0)
-    return np.asarray(np.cumprod(ratios, axis=1), dtype=np.float64)
+    each = policy[_places(log)[1], log.states, log.actions] / np.asarray(log.propensities)
+    return np.asarray(np.cumprod(1.0 + _padded_steps(log, each[None] - 1.0, len(policy))[0], axis=1), dtype=np.float64)
 
 
-def _weighted(values: Floats, rho: Floats, draws: Floats) -> Floats:
-    """sum_h of the weighted means of values (J, K, H), for every row of how often episodes count (B, K): (B, J)."""
-    below = np.maximum(draws @ rho, 1e-300)
-    return np.array([((draws @ (rho * each)) / below).sum(axis=1) for each in values]).T
+def _weighted(values: Floats, rho: Floats) -> Floats:
+    """sum_h of the weighted means of values (J, K, H): of all episodes, and without each of them, (1 + K, J)."""
+    below = np.maximum(_left_out(rho), 1e-300)
+    return np.array([(_left_out(rho * each) / below).sum(axis=1) for each in values]).T
 
 
-def _robust(log: Log, model: Supported, policy: Floats, rho: Floats, draws: Floats) -> Floats:
-    """The weighted doubly robust estimate, for every row of how often episodes count, (B, 1 + I)."""
-    step = np.arange(len(log.states)) - np.repeat(log.starts[:-1], log.lengths)
-    H = len(policy)
-    wide = np.concatenate([policy, np.full((H, 1, policy.shape[2]), 1.0 / policy.shape[2])], axis=1)
+def _left_out(terms: Floats) -> Floats:
+    """The sum of terms (K, H) over episodes, and the sums without each of them, (1 + K, H)."""
+    total = terms.sum(axis=0)
+    return np.concatenate([total[None], total - terms])
+
+
+def _robust(log: Log, tally: Tally, initial: Floats, policy: Floats, rho: Floats) -> Floats:
+    """The weighted doubly robust estimate: of all episodes, and without each of them, (1 + K, 1 + I)."""
+    H, (episode, step), fold = len(policy), _places(log), folds_of(0, len(log))
     before = np.concatenate([np.ones((len(log), 1)), rho[:, :-1]], axis=1)
-    found = []
-    for table, met in zip(model.tables, np.vstack([log.rewards[None], log.costs]), strict=True):
-        togo = listed_values(*lists_of(model.laws), wide, np.ascontiguousarray(table))
-        following = np.array([model.laws.backward(togo[h + 1], h) if h + 1 < H else 0.0 * table[0] for h in range(H)])
-        expected = (table + following)[step, log.states, log.actions]
-        surprise = _weighted(_padded_steps(log, (met - expected)[None], H), rho, draws)[:, 0]
-        value = _weighted(_padded_steps(log, togo[step, log.states][None], H), before, draws)[:, 0]
-        found.append(surprise + value)
-    return np.array(found).T
+    surprise = np.vstack([log.rewards[None], log.costs])
+    ahead = np.zeros_like(surprise)
+    for own in range(FOLDS):
+        model, rows = supported(tally, tally.sample(tuple({*range(FOLDS)} - {own})), initial, 1), fold[episode] == own
+        for j, table in enumerate(model.tables):
+            togo = listed_values(*lists_of(model.laws), padded(policy), np.ascontiguousarray(table))
+            expected = table + np.array([model.laws.backward(togo[h + 1], h) for h in range(H)])
+            ahead[j, rows] = togo[step, log.states][rows]
+            surprise[j, rows] -= expected[step, log.states, log.actions][rows]
+    return _weighted(_padded_steps(log, surprise, H), rho) + _weighted(_padded_steps(log, ahead, H), before)

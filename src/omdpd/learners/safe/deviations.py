@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from omdpd.learners.safe.certified import Judged
-from omdpd.learners.safe.supported import Supported
+from omdpd.learners.safe.supported import Supported, padded
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.listed import listed_values
 from omdpd.solvers.sweeps import lists_of
@@ -56,9 +56,8 @@ def with_deviations(model: Supported, plan: Judged, slack: Floats, share: float)
 
 def _at_most(model: Supported, plan: Judged, j: int) -> Floats:
     """How much more of table j a deviation to each row (n, S, A) brings, at most, as the assumption and tries say."""
-    H, _, A = plan.policy.shape
-    table, met = model.tables[j], plan.occupancy.sum(axis=2)
-    policy = np.concatenate([plan.policy, np.full((H, 1, A), 1.0 / A)], axis=1)
+    H, table, met = len(plan.policy), model.tables[j], plan.occupancy.sum(axis=2)
+    policy = padded(plan.policy)
     togo = listed_values(*lists_of(model.laws), policy, np.ascontiguousarray(table))
     after = np.array([model.laws.backward(togo[h + 1], h) for h in range(H)])
     shown = table + after - togo[:-1, :, None]

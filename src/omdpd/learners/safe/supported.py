@@ -99,7 +99,7 @@ class Supported:
 
     def occupancy(self, policy: Floats) -> Floats:
         """Of a policy (H, S, A), under the empirical kernel: (H, S + 1, A)."""
-        return listed_occupancy(*lists_of(self.laws), _padded(policy), self.initial)
+        return listed_occupancy(*lists_of(self.laws), padded(policy), self.initial)
 
     def totals(self, occupancy: Floats) -> Floats:
         """What it earns and costs in expectation, (1 + I,)."""
@@ -114,7 +114,7 @@ class Supported:
 
     def errors(self, policy: Floats, occupancy: Floats, slopes: bool) -> tuple[Floats, Floats]:
         """Standard errors (1 + I,), and their slopes in q with C held (1 + I, H, S + 1, A) (empty unless asked)."""
-        found = [self._error(j, _padded(policy), occupancy, slopes) for j in range(len(self.tables))]
+        found = [self._error(j, padded(policy), occupancy, slopes) for j in range(len(self.tables))]
         return np.array([error for error, _ in found]), np.array([slope for _, slope in found])
 
     def _error(self, j: int, policy: Floats, q: Floats, slopes: bool) -> tuple[float, Floats]:
@@ -207,7 +207,7 @@ def _with_over(table: npt.NDArray[T], value: float) -> npt.NDArray[T]:
     return np.concatenate([table, np.full_like(table[..., :1, :], value)], axis=-2)
 
 
-def _padded(policy: Floats) -> Floats:
+def padded(policy: Floats) -> Floats:
     """A policy with an action for the state "over"."""
     return np.ascontiguousarray(_with_over(policy, 1.0 / policy.shape[2]), dtype=np.float64)
 

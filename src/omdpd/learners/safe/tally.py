@@ -118,7 +118,7 @@ class Tally:
         lengths = np.diff(walks.starts)
         step = np.arange(len(walks.states)) - np.repeat(walks.starts[:-1], lengths)
         row = (np.minimum(step, self.n_steps - 1) * S + walks.states) * A + walks.actions
-        fold = np.repeat(_folds(self.episodes, len(lengths)), lengths)
+        fold = np.repeat(folds_of(self.episodes, len(lengths)), lengths)
         place = fold * R + row
         tables = np.vstack([walks.rewards[None], walks.costs])
         each = [np.ones(len(place)), *(power for met in tables for power in (met, met * met))]
@@ -151,7 +151,7 @@ class Tally:
         return mean, np.sqrt(square / max(self.episodes - 1, 1))
 
 
-def _folds(first: int, n: int) -> Integers:
+def folds_of(first: int, n: int) -> Integers:
     """The folds of n episodes from number `first` on; the same at every time."""
     eights = range(first // FOLDS, (first + n - 1) // FOLDS + 1)
     dealt = np.concatenate([np.random.default_rng(eight).permutation(FOLDS) for eight in eights])
