@@ -40,6 +40,8 @@ html_theme = "pydata_sphinx_theme"
 html_title = "omdpd"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+# The page on strong and weak violation, one click from the page for a class.
+html_extra_path = ["../src/omdpd/report/page/demo.html"]
 html_css_files = ["katex/katex.min.css", "site.css"]
 html_js_files = ["katex/katex.min.js", "formulas.js"]
 html_math_renderer = "katex"

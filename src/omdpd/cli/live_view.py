@@ -15,6 +15,8 @@ from omdpd.storage.run_folder import RunFolder
 
 # Where the output is no terminal: a line this often, in seconds.
 PLAIN_EVERY = 10.0
+# The time to go is said from one in so many episodes on: the first ones compile.
+ENOUGH = 20
 # Live lines for at most this many runs at a time.
 MAX_LINES = 16
 
@@ -93,8 +95,8 @@ class LiveView:
 
     def _say(self, completed: int) -> None:
         spent = time.monotonic() - self.began
-        left = spent * (self.episodes - completed) / completed if completed else float("nan")
-        to_go = f", about {left:.0f} s to go" if completed else ""
+        enough = completed * ENOUGH >= self.episodes > 0
+        to_go = f", about {spent * (self.episodes - completed) / completed:.0f} s to go" if enough else ""
         self.console.print(f"{self._title()}, {completed} of {self.episodes} episodes{to_go}", highlight=False)
 
     def _title(self) -> str:
