@@ -23,3 +23,12 @@ def test_a_resumed_run_says_where_it_goes_on(tmp_path):
     assert console.file.getvalue().strip().splitlines() == [
         "1 of 3 runs are finished already", f"1 begun run goes on at episode {folder.episodes + 1}",
     ]  # fmt: skip
+
+
+def test_how_long_it_will_take_is_not_told_from_the_first_episodes(tmp_path):
+    parts = WORLDS["cyclic"](), NATURES["noisy"](), LEARNERS["Uniform"]()
+    console = Console(file=io.StringIO(), width=120)
+    view = LiveView(console, [RunSpec(*parts, 1000, 0)], tmp_path)
+    for completed in (0, 1, 500):
+        view._say(completed)
+    assert ["to go" in line for line in console.file.getvalue().splitlines()] == [False, False, True]
