@@ -119,8 +119,13 @@ def _dated(app: Any, docname: str, source: list[str]) -> None:
     """A note above every table or figure whose code has changed since it was made."""
     page = f"docs/{Path(app.env.doc2path(docname)).relative_to(app.srcdir).as_posix()}"
     for entry, sentence in notices(page=page):
-        path = "/" in sentence.split()[0]
-        note = f":::{{note}}\n{sentence if path else sentence[0].upper() + sentence[1:]}.\n:::\n\n"
+        # Which files those are is what `make stale` says.
+        short = re.sub(
+            "^what is in .* changed since this (.*) was made",
+            r"code behind this \1 changed since it was made",
+            sentence,
+        )
+        note = f":::{{note}}\n{short[0].upper() + short[1:]}.\n:::\n\n"
         figure = None if entry.place else Path(os.path.relpath(entry.figures[0], Path(page).parent)).as_posix()
         shown = f"<!-- numbers: {entry.name} -->" if figure is None else rf"!\[[^]]*\]\({re.escape(figure)}\)"
         source[0] = re.sub(shown, lambda match, note=note: note + match[0], source[0], count=1)

@@ -212,7 +212,6 @@ def notices(root: Path = ROOT, page: str | None = None) -> Iterator[tuple[Entry,
         elif changed := entry.changed(root):
             made = entry.made(root)
             when = f"(version {made['version']}, {made['date']})"
-            # The site begins it with a capital, which a path must not get.
             sentence = f"what is in {', '.join(changed)} changed since this {what} was made {when}"
             if not made["inputs"]:
                 sentence = f"from which code this {what} was made is not recorded {when}"
