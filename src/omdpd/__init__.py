@@ -11,71 +11,41 @@ from typing import TYPE_CHECKING, Any
 import omdpd.interrupted  # noqa: F401  # first, since everything else takes a while
 
 if TYPE_CHECKING:
-    from omdpd.experiments.seeds import run
-    from omdpd.gym.agent import Agent
-    from omdpd.learners.default import default
-    from omdpd.learners.needs import SafePolicy
-    from omdpd.learners.omdpd import OMDPD
-    from omdpd.learners.optcmdp import OptCMDP
-    from omdpd.learners.proximal import ProximalOMDPD
-    from omdpd.learners.safe_start import SafeStart
-    from omdpd.learners.sinha_vaze import SinhaVaze
-    from omdpd.learners.uniform import Uniform
-    from omdpd.play.carry import Carry
-    from omdpd.play.from_logs import plan_from_logs
-    from omdpd.play.history import History
-    from omdpd.play.logs import Log
-    from omdpd.play.policy import Policy
-    from omdpd.play.session import Session
-    from omdpd.play.verdict import verdict_from_logs
-    from omdpd.problem.arrays import InvalidInputError
-    from omdpd.problem.cmdp import CMDP, Round
-    from omdpd.problem.labels import Labels
-    from omdpd.problem.setting import BanditFeedback, FullFeedback, Setting, Trajectory
-    from omdpd.report.comparison import compare
-    from omdpd.report.figures import plot
-    from omdpd.report.results import load_runs
-    from omdpd.report.stored import load_run
-    from omdpd.theory.monitor import Monitor, monitor
-    from omdpd.worlds.files import load_problem, save_problem
+    from omdpd.experiments.seeds import run as run
+    from omdpd.gym.agent import Agent as Agent
+    from omdpd.learners.default import default as default
+    from omdpd.learners.needs import SafePolicy as SafePolicy
+    from omdpd.learners.omdpd import OMDPD as OMDPD
+    from omdpd.learners.optcmdp import OptCMDP as OptCMDP
+    from omdpd.learners.proximal import ProximalOMDPD as ProximalOMDPD
+    from omdpd.learners.safe_start import SafeStart as SafeStart
+    from omdpd.learners.sinha_vaze import SinhaVaze as SinhaVaze
+    from omdpd.learners.uniform import Uniform as Uniform
+    from omdpd.play.carry import Carry as Carry
+    from omdpd.play.from_logs import plan_from_logs as plan_from_logs
+    from omdpd.play.history import History as History
+    from omdpd.play.logs import Log as Log
+    from omdpd.play.policy import Policy as Policy
+    from omdpd.play.session import Session as Session
+    from omdpd.play.verdict import verdict_from_logs as verdict_from_logs
+    from omdpd.problem.arrays import InvalidInputError as InvalidInputError
+    from omdpd.problem.cmdp import CMDP as CMDP
+    from omdpd.problem.cmdp import Round as Round
+    from omdpd.problem.labels import Labels as Labels
+    from omdpd.problem.setting import BanditFeedback as BanditFeedback
+    from omdpd.problem.setting import FullFeedback as FullFeedback
+    from omdpd.problem.setting import Setting as Setting
+    from omdpd.problem.setting import Trajectory as Trajectory
+    from omdpd.report.comparison import compare as compare
+    from omdpd.report.figures import plot as plot
+    from omdpd.report.results import load_runs as load_runs
+    from omdpd.report.stored import load_run as load_run
+    from omdpd.theory.monitor import Monitor as Monitor
+    from omdpd.theory.monitor import monitor as monitor
+    from omdpd.worlds.files import load_problem as load_problem
+    from omdpd.worlds.files import save_problem as save_problem
 
 __version__ = "0.2.0"
-
-__all__ = [
-    "CMDP",
-    "OMDPD",
-    "Agent",
-    "BanditFeedback",
-    "Carry",
-    "FullFeedback",
-    "History",
-    "InvalidInputError",
-    "Labels",
-    "Log",
-    "Monitor",
-    "OptCMDP",
-    "Policy",
-    "ProximalOMDPD",
-    "Round",
-    "SafePolicy",
-    "SafeStart",
-    "Session",
-    "Setting",
-    "SinhaVaze",
-    "Trajectory",
-    "Uniform",
-    "compare",
-    "default",
-    "load_problem",
-    "load_run",
-    "load_runs",
-    "monitor",
-    "plan_from_logs",
-    "plot",
-    "run",
-    "save_problem",
-    "verdict_from_logs",
-]
 
 # Where each public name is from: it is loaded when it is asked for, because some take a second.
 _HOMES = {
@@ -113,6 +83,7 @@ _HOMES = {
     "save_problem": "worlds.files",
     "verdict_from_logs": "play.verdict",
 }
+__all__ = sorted(_HOMES)
 _ROOMS = ("experiments", "gym", "learners", "natures", "testing", "worlds")
 
 
