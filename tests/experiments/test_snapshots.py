@@ -15,7 +15,7 @@ SMALL = WORLDS["random_dirichlet"](n_states=3, n_actions=2, horizon=3)
 
 
 def spec(policies="log", learner="OMDPD.tuned"):
-    return RunSpec(SMALL, NATURES["noisy"](), LEARNERS[learner](), K, 0, "thinned", policies)
+    return RunSpec(SMALL, NATURES["noisy"](), LEARNERS[learner](), K, 0, policies=policies)
 
 
 @pytest.mark.parametrize("n_episodes", [1, 2, 39, 40, 41, 60, 3000, 10**6, 10**9])

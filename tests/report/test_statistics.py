@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 from scipy import stats
-from scipy.special import stdtrit
 
 from omdpd.experiments.spec import Experiment
 from omdpd.report.curves import band, load_curves
 from omdpd.report.results import growth_of, mean_of, summaries, with_early
-from omdpd.report.statistics import Growth, half_width, power_of, student_quantile
+from omdpd.report.statistics import Growth, half_width, power_of
 from omdpd.report.study import load_study
 from omdpd.report.tables import exponent_cell, formatted, print_table
 from omdpd.storage.run_folder import RunFolder
@@ -46,11 +45,6 @@ def terminal(records, width=200):
     console = Console(file=io.StringIO(), width=width)
     print_table(console, records)
     return console.file.getvalue()
-
-
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 19, 100, 999])
-def test_the_quantile_is_scipys(freedom):
-    assert student_quantile(freedom) == pytest.approx(stdtrit(freedom, 0.975), rel=1e-11)
 
 
 def test_the_half_width_is_students():

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from omdpd.cli.playing import PlayOptions, Plugins, names_of, place_of, play_experiment, play_runs, plays, registry_of
@@ -72,8 +71,7 @@ def paper(
     console.print(
         "independent: with every entry drawn afresh no policy is safe in every episode, and the next table cannot be "
         f"predicted; so every learner pays at least {floor:.3f} per episode in expectation, and violation grows "
-        "linearly for everybody.",
-        highlight=False,
+        "linearly for everybody."
     )
 
 
@@ -207,16 +205,14 @@ def plot(
         print(f"wrote {file}")
 
 
-def _play_and_print(console: Console, experiment: Experiment, folder: Path, plan: PlayOptions) -> None:
+def _play_and_print(console: Screen, experiment: Experiment, folder: Path, plan: PlayOptions) -> None:
     """Play an experiment and print its table."""
     print_table(console, play_experiment(console, experiment, folder, plan))
-    console.print(
-        f"{plan.drawn(folder)}numbers: {folder / 'summary.csv'}, summary.json", highlight=False, soft_wrap=True
-    )
+    console.say(f"{plan.drawn(folder)}numbers: {folder / 'summary.csv'}, summary.json")
 
 
 def _play_shard(
-    console: Console, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec]
+    console: Screen, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec]
 ) -> None:
     """Play a share of the runs.  Whoever ends last sums the experiment up, as a call without --shard would."""
     records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in experiment.runs()]
@@ -227,21 +223,17 @@ def _play_shard(
     if not left:
         _play_and_print(console, experiment, folder, replace(plan, fresh=None, retry_failed=False))
         return
-    console.print(
+    console.say(
         f"The {len(runs)} runs of this shard are finished; {left} of all {len(records)} are not. The last shard sums "
-        "up, and so does the same command without --shard.",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
+        "up, and so does the same command without --shard."
+    )
 
 
 def _print_forecast(
-    console: Console, experiment: Experiment, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions
+    console: Screen, experiment: Experiment, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions
 ) -> None:
     """Print what is left and what it will take; runs that would fail are counted in the error that it ends with."""
-    found = forecast(
-        experiment, runs, folder, plan.again(runs), plan.retry_failed,
-        lambda line: console.print(line, highlight=False, soft_wrap=True),
-    )  # fmt: skip
+    found = forecast(experiment, runs, folder, plan.again(runs), plan.retry_failed, console.say)
     shown = Table("world", "nature", "learner", "seeds", "seconds a run", box=box.SIMPLE_HEAD, pad_edge=False)
     for labels, n, seconds in found.kinds:
         shown.add_row(*labels, str(n), "fails" if seconds is None else f"{seconds:.1f}")
@@ -250,8 +242,7 @@ def _print_forecast(
     before = f"; {found.n_done} more are finished" if found.n_done else ""
     console.print(
         f"{found.n_left} runs, {experiment.episodes} episodes each: about {minutes:.1f} minutes of work "
-        f"({minutes / jobs:.1f} on {jobs} cores) and {found.megabytes:.1f} MB on disk{before}",
-        highlight=False,
+        f"({minutes / jobs:.1f} on {jobs} cores) and {found.megabytes:.1f} MB on disk{before}"
     )
     if found.refused:
         name, why = next(iter(found.refused.items()))

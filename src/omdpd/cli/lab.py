@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.console import Console
 from rich.table import Column, Table
 
 from omdpd.beliefs.confidence import DELTA
@@ -24,7 +22,7 @@ from omdpd.cli.playing import (
     registry_of,
     suitable,
 )
-from omdpd.cli.screen import Screen
+from omdpd.cli.screen import Screen, plain_table
 from omdpd.experiments.comparing import (
     YARDSTICK,
     comparison_grids,
@@ -82,12 +80,12 @@ def suite(
     if not learners:
         runs, slow = without_slow(runs)
         for line in slow:
-            console.print(f"left out: {line}", highlight=False, soft_wrap=True)
+            console.say(f"left out: {line}")
     records = play_experiment(console, experiment, out, plan, runs)
     print_table(console, records)
     for line in late_violations(records):
-        console.print(line, highlight=False)
-    console.print(f"{plan.drawn(out)}numbers: {out / 'summary.csv'}", highlight=False, soft_wrap=True)
+        console.print(line)
+    console.say(f"{plan.drawn(out)}numbers: {out / 'summary.csv'}")
 
 
 @plays()
@@ -144,17 +142,13 @@ def compare(
     print_table(console, plain)
     apart, orders = write_comparison(plain, against, out)
     console.print(_differences(apart, against))
-    console.print(*orders, sep="\n", highlight=False, soft_wrap=True)
+    console.print(*orders, sep="\n", soft_wrap=True)
     limits = limits_of(found.runs)
     _show_limits(console, limits, out)
     if plan.figures:
         how = "with its defaults" if n_tries == 1 else f"at the best of up to {n_tries} tries"
         draw_comparison(plain, found.tries, limits, f"each learner {how}: means and 95 % intervals", out, shown)
-    console.print(
-        f"{plan.drawn(out)}tables and numbers: {out}; chosen settings: {out / 'table.md'}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    console.say(f"{plan.drawn(out)}tables and numbers: {out}; chosen settings: {out / 'table.md'}")
     if long:
         asked = {each.label for each in grids[0].natures}
         first = [r for r in records if r["world"] == runs[0].world.label and r["nature"] in asked]
@@ -164,11 +158,10 @@ def compare(
         _show_growth(console, [*played, *(r for r in first if (r["nature"], r["learner"], r["seed"]) in same)], out)
 
 
-def _show_limits(console: Console, lines: Sequence[Limit], out: Path) -> None:
+def _show_limits(console: Screen, lines: Sequence[Limit], out: Path) -> None:
     """What the margin alone costs somebody who knows everything but the costs, on the terminal and in limits.csv."""
-    shown = Table(title="Who knows all but the costs, at z = 1 (`Informed`: all but rewards)", box=box.SIMPLE_HEAD)
-    for name in ("world, nature", "K", "regret", "violation"):
-        shown.add_column(name, no_wrap=True)
+    title = "Who knows all but the costs, at z = 1 (`Informed`: all but rewards)"
+    shown = plain_table(title, "world, nature", "K", "regret", "violation")
     for each in lines:
         shown.add_row(f"{each.world}, {each.nature}", str(each.episodes), f"{each.regret:.0f}", f"{each.violation:.0f}")
     console.print(shown)
@@ -187,9 +180,7 @@ def _settings_apart(label: str) -> dict[str, str]:
 
 def _differences(found: Sequence[Difference], against: str) -> Table:
     """The paired differences as a table: mean, interval, and a star where Holm's p value is below 0.05."""
-    shown = Table(title=f"Paired differences to {against} (mean, 95 %)", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("learner", "regret", "violation"):
-        shown.add_column(name, no_wrap=True)
+    shown = plain_table(f"Paired differences to {against} (mean, 95 %)", "learner", "regret", "violation")
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for each in found:
         rows.setdefault((f"{each.world}, {each.nature}", each.learner), {})[each.metric] = _cell(each)
@@ -207,11 +198,10 @@ def _cell(each: Difference) -> str:
     return f"{each.mean:+.0f}{interval}" + (" *" if each.p_holm is not None and each.p_holm < 0.05 else "")
 
 
-def _show_growth(console: Console, records: Sequence[Mapping[str, Any]], out: Path) -> None:
+def _show_growth(console: Screen, records: Sequence[Mapping[str, Any]], out: Path) -> None:
     """Regret and violation of the leaders by the number of episodes, on the terminal and in growth.csv."""
-    shown = Table(title="Growth across runs of different lengths", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("world, nature", "learner", "K", "regret", "violation"):
-        shown.add_column(name, no_wrap=True)
+    title = "Growth across runs of different lengths"
+    shown = plain_table(title, "world, nature", "learner", "K", "regret", "violation")
     lines = at_lengths([in_user_units(record) for record in records])
     for each in lines:
         regret = "-" if each.regret is None else f"{each.regret:.0f}"
@@ -283,17 +273,17 @@ def monitor(
     replay = monitor_stored(run_of(record.spec(), registry_of(plugin)), record)
     console = Screen()
     _show(console, replay.monitor)
-    console.print(str(replay), highlight=False, soft_wrap=True)
+    console.say(str(replay))
     if out is not None:
         from omdpd.report.figures import plot
 
         plot(replay.monitor, out)
-        console.print(f"figure: {out}", highlight=False, soft_wrap=True)
+        console.say(f"figure: {out}")
     if replay.differs is not None:
         raise typer.Exit(2)
 
 
-def _show(console: Console, found: Monitor) -> None:
+def _show(console: Screen, found: Monitor) -> None:
     """The table, the notes below it, each once, and the split of the losses."""
     columns = [
         Column(title, no_wrap=title not in WORDS, justify="left" if title in WORDS else "right")
@@ -306,8 +296,8 @@ def _show(console: Console, found: Monitor) -> None:
         if text and text not in notes:
             notes.append(text)
         table.add_row(*line, f"({notes.index(text) + 1})" if text else "")
-    console.print(f"{found!r}", highlight=False, soft_wrap=True)
+    console.say(f"{found!r}")
     console.print(table)
     for number, text in enumerate(notes, 1):
-        console.print(f"({number}) {text}", highlight=False, soft_wrap=True)
-    console.print(f"{found.losses!r}", highlight=False, soft_wrap=True)
+        console.say(f"({number}) {text}")
+    console.say(f"{found.losses!r}")

@@ -59,7 +59,7 @@ def learners(
     if not shown.row_count:
         raise InvalidInputError(f"no learner has the words {' '.join(words or ())}: omdpd list names all, by kind")
     console.print(shown)
-    console.print(MEANING, highlight=False, soft_wrap=True)
+    console.say(MEANING)
 
 
 def _wide(name: str, card: Card) -> tuple[str, ...]:
@@ -79,19 +79,15 @@ def warm_up(
     Once per user and version: compiled code is kept in the user's cache folder.
     """
     console, registry = Screen(), Registry.installed()
-
-    def say(line: str) -> None:
-        console.print(line, highlight=False, soft_wrap=True)
-
     names = names_of(learners)
     if names:
-        compile_for(runs_of(registry, names), say)
+        compile_for(runs_of(registry, names), console.say)
     else:
-        compile_all(registry, say)
-    say(f"Compiled code ({_megabytes(kernel_folder()):.0f} MB) is {where_kept()}.")
+        compile_all(registry, console.say)
+    console.say(f"Compiled code ({_megabytes(kernel_folder()):.0f} MB) is {where_kept()}.")
     brought = shipped_code()
     if brought is not None:
-        say(f"{_megabytes(brought.folder):.0f} MB came with the package and need not be compiled.")
+        console.say(f"{_megabytes(brought.folder):.0f} MB came with the package and need not be compiled.")
 
 
 def _megabytes(folder: Path | None) -> float:

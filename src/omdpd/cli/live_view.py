@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from omdpd.cli.screen import Screen
 from omdpd.experiments.spec import RunSpec
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.run_folder import RunFolder
@@ -24,7 +24,7 @@ MAX_LINES = 16
 class LiveView:
     """One live line per active run plus the total with its time to go, from what the runs have committed."""
 
-    def __init__(self, console: Console, specs: Sequence[RunSpec], folder: Path) -> None:
+    def __init__(self, console: Screen, specs: Sequence[RunSpec], folder: Path) -> None:
         self.console, self.folder = console, folder
         self.open = {spec.id: spec for spec in specs if not RunFolder(folder / spec.id).finished}
         self.reused = len(specs) - len(self.open)
@@ -42,14 +42,12 @@ class LiveView:
 
     def __enter__(self) -> LiveView:
         if self.reused:
-            self.console.print(f"{self.reused} of {self.n_runs} runs are finished already", highlight=False)
+            self.console.print(f"{self.reused} of {self.n_runs} runs are finished already")
         if going := sorted(k + 1 for k in self.before.values() if k):
-            many = (
-                f"s go on, at episodes {going[0]} to {going[-1]}"
-                if len(going) > 1
-                else f" goes on at episode {going[0]}"
+            several = f"s go on, at episodes {going[0]} to {going[-1]}"
+            self.console.print(
+                f"{len(going)} begun run{several if len(going) > 1 else f' goes on at episode {going[0]}'}"
             )
-            self.console.print(f"{len(going)} begun run{many}", highlight=False)
         if self.console.is_terminal:
             self.progress.start()
         return self
@@ -97,7 +95,7 @@ class LiveView:
         spent = time.monotonic() - self.began
         enough = completed * ENOUGH >= self.episodes > 0
         to_go = f", about {spent * (self.episodes - completed) / completed:.0f} s to go" if enough else ""
-        self.console.print(f"{self._title()}, {completed} of {self.episodes} episodes{to_go}", highlight=False)
+        self.console.print(f"{self._title()}, {completed} of {self.episodes} episodes{to_go}")
 
     def _title(self) -> str:
         return f"{self.n_done} of {self.n_runs} runs done"

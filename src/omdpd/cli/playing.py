@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from omdpd.cli.live_view import LiveView
+from omdpd.cli.screen import Screen
 from omdpd.experiments.executors import Place, executor
 from omdpd.experiments.experiment import forget, run_experiment, suitable_runs, write_experiment
 from omdpd.experiments.first_use import compile_for
@@ -67,14 +67,14 @@ def place_of(shard: str) -> tuple[int, int]:
     return int(place), int(n)
 
 
-def suitable(console: Console, experiments: Sequence[Experiment]) -> list[RunSpec]:
+def suitable(console: Screen, experiments: Sequence[Experiment]) -> list[RunSpec]:
     """The runs whose parts fit together; what does not fit is said."""
     found = []
     for experiment in experiments:
         runs, refused = suitable_runs(experiment)
         found += runs
         for line in refused:
-            console.print(f"left out: {line}", highlight=False, soft_wrap=True)
+            console.say(f"left out: {line}")
     if not found:
         raise InvalidInputError("no learner suits these worlds and natures")
     return found
@@ -178,7 +178,7 @@ PLACES: dict[str, Place] = {"local": "local", "dask": "dask"}
 
 
 def play_experiment(
-    console: Console, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec] | None = None
+    console: Screen, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec] | None = None
 ) -> list[dict[str, Any]]:
     """Play an experiment (or these of its runs), draw its figure and report, and return the summaries.
 
@@ -197,7 +197,7 @@ def play_experiment(
             draw_experiment(experiment, folder, records)
     finally:
         if plan.report and (folder / "runs").is_dir():
-            console.print(f"Report: {write_report(folder)}", highlight=False, soft_wrap=True)
+            console.say(f"Report: {write_report(folder)}")
     return records
 
 
@@ -206,7 +206,7 @@ def _content(file: Path) -> bytes | None:
 
 
 def play_runs(
-    console: Console, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec]
+    console: Screen, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec]
 ) -> list[dict[str, Any]]:
     """Play some runs of an experiment into its folder, and sum nothing up: others may be playing the rest."""
     with playing(console, runs, folder, plan) as (workers, watch):
@@ -214,7 +214,7 @@ def play_runs(
         return run_all(runs, folder / "runs", workers, watch, None, not plan.no_shared_disk)
 
 
-def play_alone(console: Console, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions) -> list[dict[str, Any]]:
+def play_alone(console: Screen, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions) -> list[dict[str, Any]]:
     """Play runs that are no experiment's into a folder; their summaries."""
     make_folder(folder)
     with playing(console, runs, folder, plan) as (workers, watch):
@@ -223,7 +223,7 @@ def play_alone(console: Console, runs: Sequence[RunSpec], folder: Path, plan: Pl
 
 @contextmanager
 def playing(
-    console: Console, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions
+    console: Screen, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions
 ) -> Iterator[tuple[Executor, Callable[[Sequence[RunSpec]], None]]]:
     """Workers for some runs and a live view of them; Ctrl-C and SIGTERM end it with a sentence, and lose nothing."""
     with hearing_terminate() as stop:
@@ -232,10 +232,9 @@ def playing(
             if plan.retry_failed:
                 forget(runs, folder, failed_only=True)
             left = [run for run in runs if not RunFolder(folder / "runs" / run.id).finished]
-            compile_for(left, lambda line: console.print(line, highlight=False, soft_wrap=True))
+            compile_for(left, console.say)
             with plan.executor(max(len(left), 1)) as workers, LiveView(console, runs, folder / "runs") as watch:
                 yield workers, watch
         except KeyboardInterrupt:
-            sentence = f"Stopped; what was done is kept in {folder}. The same command resumes it."
-            console.print(sentence, highlight=False, soft_wrap=True)
+            console.say(f"Stopped; what was done is kept in {folder}. The same command resumes it.")
             raise typer.Exit(143 if stop.terminated else 130) from None

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
+from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Column, Table
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.markup import printable
@@ -24,7 +26,14 @@ PLAIN = {"±": "+-", "…": "...", "─": "-", "━": "-", "╸": "-", "╺": "-
 
 
 class Screen(Console):
-    """A console whose own colours and movements pass, and no others."""
+    """A console whose own colours and movements pass, and no others; numbers in a text have no colour."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def say(self, line: str) -> None:
+        """Print a line that the terminal may break, and nobody else does."""
+        self.print(line, soft_wrap=True)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Pieces of text without what a terminal would obey."""
@@ -50,6 +59,12 @@ class PlainStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.rich_proxied_file, name)
+
+
+def plain_table(title: str, *columns: str) -> Table:
+    """A table with these columns, none of which is folded."""
+    heads = (Column(name, no_wrap=True) for name in columns)
+    return Table(*heads, title=title, box=box.SIMPLE_HEAD, pad_edge=False)
 
 
 def guard_screen() -> None:

@@ -64,8 +64,8 @@ def worlds(plugin: Plugins = None) -> None:
         adversary = _world(registry, name, 0).scenarios
         own = "" if adversary is None else f"  Its own adversary: {', '.join(adversary.names)}."
         described = (registry.spec_type("worlds", name).__doc__ or "").splitlines()[0]
-        console.print(f"{name}: {described}{own}", highlight=False, soft_wrap=True)
-    console.print(MEANING, highlight=False, soft_wrap=True)
+        console.say(f"{name}: {described}{own}")
+    console.say(MEANING)
 
 
 def show(

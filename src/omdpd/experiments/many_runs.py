@@ -5,12 +5,13 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from omdpd.experiments.away import files_of_run, play_away, unpack_parcel
 from omdpd.experiments.interrupts import interrupts_at_the_end
@@ -35,18 +36,6 @@ Watch = Callable[[Sequence[RunSpec]], None]
 
 class OtherCodeError(InvalidInputError):
     """Runs of a folder were played with another content of a plugin file; the message says how to go on."""
-
-
-class Delivery(Protocol):
-    """How runs reach workers and their results come back."""
-
-    def send(self, spec: RunSpec) -> Future[Any]:
-        """Have a run played."""
-        ...
-
-    def receive(self, spec: RunSpec, result: Any) -> dict[str, Any] | None:
-        """The summary of a run; None if it has to be sent again."""
-        ...
 
 
 def run_all(
@@ -167,23 +156,32 @@ def _some(ended: queue.SimpleQueue[Future[Any]], most: int) -> list[Future[Any]]
 
 
 def play_sent(
-    plain: Mapping[str, Any],
-    folder: Path,
-    metrics: Mapping[str, Metric] | None,
-    callback: RunCallback | None = None,
+    plain: Mapping[str, Any], folder: Path, metrics: Mapping[str, Metric] | None, callback: RunCallback | None
 ) -> dict[str, Any]:
     """Play a run that was sent as plain data: in a worker, which may lack what it needs and then says so."""
     return run_safely(from_wire(plain), folder, metrics, callback)
 
 
 @dataclass(frozen=True)
-class SharedDisk:
-    """Workers write into the durable folder themselves."""
+class Delivery(ABC):
+    """How runs reach workers and their results come back."""
 
     folder: Path
     executor: Executor
     metrics: Mapping[str, Metric] | None
-    callback: RunCallback | None = None
+    callback: RunCallback | None
+
+    @abstractmethod
+    def send(self, spec: RunSpec) -> Future[Any]:
+        """Have a run played."""
+
+    @abstractmethod
+    def receive(self, spec: RunSpec, result: Any) -> dict[str, Any] | None:
+        """The summary of a run; None if it has to be sent again."""
+
+
+class SharedDisk(Delivery):
+    """Workers write into the durable folder themselves."""
 
     def send(self, spec: RunSpec) -> Future[dict[str, Any]]:
         """Have a worker play a run into the durable folder."""
@@ -195,14 +193,8 @@ class SharedDisk:
         return result
 
 
-@dataclass(frozen=True)
-class NoSharedDisk:
+class NoSharedDisk(Delivery):
     """Workers work in temporary folders; the durable folder is written here."""
-
-    folder: Path
-    executor: Executor
-    metrics: Mapping[str, Metric] | None
-    callback: RunCallback | None = None
 
     def send(self, spec: RunSpec) -> Future[Any]:
         """Have a worker play on for a while from the files that are here."""

@@ -32,20 +32,15 @@ from omdpd.experiments.plugins import PluginModule, checked_factory, read_plugin
 from omdpd.experiments.spec import (
     KINDS,
     MAX_INTEGER,
-    EpisodesKnown,
+    HowPlayed,
     Kind,
     LearnerSpec,
-    Logged,
     NatureSpec,
     Plugin,
-    Policies,
-    Record,
     RunSpec,
     Spec,
-    Starts,
     WorldSpec,
     as_now,
-    later_of,
 )
 from omdpd.jit.cache import fingerprint
 from omdpd.learners import AVERAGE_LEARNERS, LEARNERS
@@ -256,7 +251,7 @@ def run_of(content: Mapping[str, Any], registry: Registry) -> RunSpec:
     return plain.run(world, nature, learner)
 
 
-class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PlainRun(HowPlayed, frozen=True, forbid_unknown_fields=True):
     """A run's spec as a file holds it: its parts by name, whether or not somebody here knows the names."""
 
     world: dict[str, Any]
@@ -264,11 +259,6 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     learner: dict[str, Any]
     episodes: Annotated[int, msgspec.Meta(ge=1, le=MAX_INTEGER)]
     seed: Annotated[int, msgspec.Meta(ge=0, le=2 * MAX_INTEGER)]
-    record: Record = "thinned"
-    policies: Policies = msgspec.UNSET
-    episodes_known: EpisodesKnown = msgspec.UNSET
-    logged: Logged = msgspec.UNSET
-    start: Starts = msgspec.UNSET
 
     @staticmethod
     def of(content: Mapping[str, Any]) -> PlainRun:
@@ -282,7 +272,7 @@ class PlainRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def run(self, world: WorldSpec, nature: NatureSpec, learner: LearnerSpec) -> RunSpec:
         """The run with its parts as somebody knows them."""
-        return RunSpec(world, nature, learner, self.episodes, self.seed, self.record, *later_of(self))
+        return RunSpec(world, nature, learner, self.episodes, self.seed, **self.how)
 
 
 @cache

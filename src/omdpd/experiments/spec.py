@@ -178,24 +178,34 @@ class NatureSpec(Spec, frozen=True):
         return _with_methods(self, self.made(cmdp, seed), ("draw", "table", "safety", "feedback", "repeats"))
 
 
-class RunSpec(msgspec.Struct, frozen=True):
-    """One run: everything its result depends on.
+class HowPlayed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run, an experiment, and the file of either say besides what is played and how long.
 
     `record`: rows for every episode, or (beyond ten thousand episodes) on a grid that is logarithmic in the end.
     `policies`, `episodes_known`, `logged` and `start` came later: they are part of a run's name only where they are
     "none", false, more than 0, and "explore".
     """
 
-    world: WorldSpec
-    nature: NatureSpec
-    learner: LearnerSpec
-    episodes: int
-    seed: int
     record: Record = "thinned"
     policies: Policies = msgspec.UNSET
     episodes_known: EpisodesKnown = msgspec.UNSET
     logged: Logged = msgspec.UNSET
     start: Starts = msgspec.UNSET
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """All of this by name."""
+        return {name: getattr(self, name) for name in HowPlayed.__struct_fields__}
+
+
+class RunSpec(HowPlayed, frozen=True):
+    """One run: everything its result depends on."""
+
+    world: WorldSpec
+    nature: NatureSpec
+    learner: LearnerSpec
+    episodes: int
+    seed: int
 
     def __post_init__(self) -> None:
         if not 1 <= self.episodes <= MAX_INTEGER:
@@ -234,7 +244,7 @@ class RunSpec(msgspec.Struct, frozen=True):
         return np.random.SeedSequence(self.seed, spawn_key=(number,))
 
 
-class Experiment(msgspec.Struct, frozen=True):
+class Experiment(HowPlayed, frozen=True):
     """A grid of runs: every world with every nature, learner and seed, less what is left out."""
 
     worlds: tuple[WorldSpec, ...]
@@ -243,11 +253,6 @@ class Experiment(msgspec.Struct, frozen=True):
     episodes: int
     seeds: int = 5
     first_seed: int = 0
-    record: Record = "thinned"
-    policies: Policies = msgspec.UNSET
-    episodes_known: EpisodesKnown = msgspec.UNSET
-    logged: Logged = msgspec.UNSET
-    start: Starts = msgspec.UNSET
 
     def __post_init__(self) -> None:
         _forget_defaults(self)
@@ -259,7 +264,7 @@ class Experiment(msgspec.Struct, frozen=True):
     def runs(self) -> list[RunSpec]:
         """Every run of the grid, once."""
         runs = (
-            RunSpec(world, nature, learner, self.episodes, seed, self.record, *later_of(self))
+            RunSpec(world, nature, learner, self.episodes, seed, **self.how)
             for world in self.worlds
             for nature in self.natures
             for seed in range(self.first_seed, self.first_seed + self.seeds)
@@ -276,11 +281,6 @@ def _forget_defaults(spec: RunSpec | Experiment) -> None:
             msgspec.structs.force_setattr(spec, name, msgspec.UNSET)
     if spec.logged is not msgspec.UNSET and not 0 < spec.logged <= MAX_INTEGER:
         raise InvalidInputError(f"logged is {shown(spec.logged)}, but must be between 0 and {MAX_INTEGER}")
-
-
-def later_of(spec: Any) -> tuple[Any, ...]:
-    """What came later of a run, an experiment, or the file of one."""
-    return tuple(getattr(spec, name) for name in LATER)
 
 
 def shard_of(runs: Sequence[RunSpec], place: int, n_shards: int) -> list[RunSpec]:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.checkpoints import Return
-from omdpd.gym.contact import TRIED, during, episode_seeds, first_number
-from omdpd.gym.episode import DoesNotFitError, Episode, Met
+from omdpd.gym.contact import TRIED, during, episode_seeds, first_number, published
+from omdpd.gym.episode import DoesNotFitError, Episode, EpisodeRow, Met
 from omdpd.gym.learned import RANGES, Learned, Played, plot_learned
-from omdpd.gym.learning import EpisodeRow, learned_by, played
+from omdpd.gym.learning import learned_by, played
 from omdpd.gym.table import opened
 from omdpd.gym.task import StepCost, Task, allowed_action
 from omdpd.learners.protocol import Learner
@@ -113,14 +112,12 @@ class Agent:
             self.task, self.limited = env, True
             return
         env = opened(env)
-        inner = getattr(env, "unwrapped", env)
-        steps = horizon or getattr(getattr(env, "spec", None), "max_episode_steps", None)
-        steps = steps or getattr(inner, "horizon", None)
+        steps = horizon or getattr(getattr(env, "spec", None), "max_episode_steps", None) or published(env, "horizon")
         if steps is None:
             raise InvalidInputError("the environment has no time limit of its own: give a horizon")
         limits = np.zeros(1) if budget is None else as_budget(budget)
         if state_of is None:
-            settings = {"initial": getattr(inner, "initial_state_distrib", None)} | settings
+            settings = {"initial": published(env, "initial_state_distrib")} | settings
         task = Task(env, steps, np.zeros_like(limits), cost, state_of=state_of, **{"max_entries": None} | settings)
         self.task, self._span = _probed(task, needs_cost=self.limited)
         self.task = self._ranged(self._span, limits if self.limited else None)
@@ -169,8 +166,7 @@ class Agent:
             def take(episode: Episode) -> None:
                 self._episodes.append(episode)
                 if callback is not None:
-                    row = Return.of(episode)
-                    callback(EpisodeRow(len(self._episodes), row.reward, row.costs, row.length))
+                    callback(EpisodeRow.of(len(self._episodes) - 1, episode))
                 tell(len(self._episodes) - before)
 
             try:
@@ -286,8 +282,8 @@ class Agent:
         return self._session
 
     def _outcome(self) -> Learned:
-        returns = [Return.of(episode) for episode in self._episodes]
-        found = learned_by(self.task, self._playing(len(returns)), returns)
+        rows = [EpisodeRow.of(k, episode) for k, episode in enumerate(self._episodes)]
+        found = learned_by(self.task, self._playing(len(rows)), rows)
         return found if self.limited else replace(found, budget=np.full(found.budget.shape, np.inf))
 
     def _ranged(self, span: Span | None, limits: Floats | None) -> Task:
@@ -366,7 +362,7 @@ def _observed(task: Task) -> Span:
 
 def _rewards_of_table(env: Any) -> npt.NDArray[np.float64] | None:
     """All rewards of an environment that publishes its table `P`."""
-    table = getattr(getattr(env, "unwrapped", env), "P", None)
+    table = published(env, "P")
     if not isinstance(table, Mapping):
         return None
     return np.array([way[2] for actions in table.values() for ways in actions.values() for way in ways], dtype=float)

@@ -14,11 +14,10 @@ import csv
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from omdpd.gym.episode import Episode
+from omdpd.gym.episode import EpisodeRow
 from omdpd.gym.task import Task
 from omdpd.learners.protocol import Learner
 from omdpd.play.session import Session
@@ -31,20 +30,6 @@ from omdpd.storage.atomic import RecordError, make_folder, read_bounded, write_a
 FILE, UNITS = "returns.csv", "task.json"
 
 
-@dataclass(frozen=True)
-class Return:
-    """What an episode came to, in the environment's units."""
-
-    reward: float
-    length: int
-    costs: tuple[float, ...]
-
-    @staticmethod
-    def of(episode: Episode) -> Return:
-        """The numbers of an episode that was played."""
-        return Return(episode.reward, episode.length, tuple(episode.costs.tolist()))
-
-
 class Returns:
     """The file of returns, open at its end; what was there before is in `kept`."""
 
@@ -52,12 +37,12 @@ class Returns:
         self.file = folder / FILE
         self.kept = self._read(n_kept, n_costs)
         # A line that was played but not learnt from goes, and so does half a line.
-        write_atomically(self.file, "".join(_line(k, found) for k, found in enumerate(self.kept)).encode())
+        write_atomically(self.file, "".join(map(_line, self.kept)).encode())
         self._stream: TextIO = open(self.file, "a", newline="")  # noqa: SIM115
 
-    def append(self, k: int, found: Return) -> None:
+    def append(self, row: EpisodeRow) -> None:
         """Write an episode's line through to the disk."""
-        self._stream.write(_line(k, found))
+        self._stream.write(_line(row))
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
@@ -65,12 +50,15 @@ class Returns:
         """Let go of the file."""
         self._stream.close()
 
-    def _read(self, n: int, n_costs: int) -> list[Return]:
+    def _read(self, n: int, n_costs: int) -> list[EpisodeRow]:
         if not n:
             return []
         try:
             lines = list(csv.reader(read_bounded(self.file).decode().splitlines()))[:n]
-            found = [Return(float(line[1]), int(line[2]), tuple(map(float, line[3:]))) for line in lines]
+            found = [
+                EpisodeRow(k, float(line[1]), tuple(map(float, line[3:])), int(line[2]))
+                for k, line in enumerate(lines, 1)
+            ]
         except (ValueError, IndexError, csv.Error) as error:
             raise RecordError(f"{self.file} is damaged: {error}") from None
         if len(found) < n or any(len(each.costs) != n_costs for each in found):
@@ -110,6 +98,6 @@ def _same_units(file: Path, task: Task) -> None:
             )
 
 
-def _line(k: int, found: Return) -> str:
-    numbers: Sequence[float] = (k, found.reward, found.length, *found.costs)
+def _line(row: EpisodeRow) -> str:
+    numbers: Sequence[float] = (row.episode - 1, row.reward, row.length, *row.costs)
     return ",".join(repr(x) for x in numbers) + "\n"

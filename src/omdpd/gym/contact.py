@@ -147,6 +147,11 @@ def refuse_vector(env: Any) -> None:
         )
 
 
+def published(env: Any, name: str) -> Any:
+    """What an environment itself, inside its wrappers, has under a name; None if nothing."""
+    return getattr(getattr(env, "unwrapped", env), name, None)
+
+
 def discrete(env: Any, attribute: str, what: str, hint: str) -> int:
     """The size of a discrete space."""
     space = getattr(env, attribute, None)

@@ -45,6 +45,21 @@ class Episode:
         return costs
 
 
+@dataclass(frozen=True)
+class EpisodeRow:
+    """What an episode came to: its number from 1 on, and reward, costs and length in the environment's units."""
+
+    episode: int
+    reward: float
+    costs: tuple[float, ...]
+    length: int
+
+    @staticmethod
+    def of(k: int, episode: Episode) -> EpisodeRow:
+        """The row of an episode that was played after k others."""
+        return EpisodeRow(k + 1, episode.reward, tuple(episode.costs.tolist()), episode.length)
+
+
 class DoesNotFitError(InvalidInputError):
     """An episode with a reward or a cost outside the task's ranges; `met` is the episode."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.checkpoints import Return, Returns, opened_checkpoint
-from omdpd.gym.contact import during, episode_seeds, reset, whole
-from omdpd.gym.episode import Episode
+from omdpd.gym.checkpoints import Returns, opened_checkpoint
+from omdpd.gym.contact import during, episode_seeds, published, reset, whole
+from omdpd.gym.episode import Episode, EpisodeRow
 from omdpd.gym.learned import Learned
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
@@ -38,16 +38,6 @@ class TaskSettings(TypedDict, total=False):
     max_entries: int | None
     truncation: Truncation
     allowed: npt.ArrayLike | None
-
-
-@dataclass(frozen=True)
-class EpisodeRow:
-    """One episode for a callback: its number from 1 on, and reward, costs and length in the environment's units."""
-
-    episode: int
-    reward: float
-    costs: tuple[float, ...]
-    length: int
 
 
 def learn(
@@ -94,23 +84,19 @@ def learn(
     whole_number("seed", seed, 0)
     before = task.logged(logged) if isinstance(logged, Log) else logged
     with progress_bar(type(learner).__name__, n_episodes, progress) as tell:
-
-        def notify(k: int, found: Return) -> None:
-            if callback is not None:
-                callback(EpisodeRow(k + 1, found.reward, found.costs, found.length))
-            tell(k + 1)
-
         kept = None
         if checkpoint is None:
             session = Session(learner, setting, logged=before, start=start)
         else:
             session, kept = opened_checkpoint(Path(checkpoint), learner, task, n_episodes, before, start)
         try:
-            returns = [] if kept is None else list(kept.kept)
+            rows = [] if kept is None else list(kept.kept)
             for k, episode in played(task, session, range(session.episodes, n_episodes), seed, kept):
-                returns.append(Return.of(episode))
-                notify(k, returns[-1])
-            return learned_by(task, session, returns)
+                rows.append(EpisodeRow.of(k, episode))
+                if callback is not None:
+                    callback(rows[-1])
+                tell(k + 1)
+            return learned_by(task, session, rows)
         finally:
             if kept is not None:
                 kept.close()
@@ -125,7 +111,7 @@ def played(
         with during(f"episode {k + 1}"):
             episode = task.play(session.policy(), *episode_seeds(seed, k))
         if kept is not None:
-            kept.append(k, Return.of(episode))
+            kept.append(EpisodeRow.of(k, episode))
         session.update(episode.feedback)
         yield k, episode
 
@@ -145,7 +131,7 @@ def learn_by_context(
     """
     tasks = [_within(task, context_of, c) for c in range(positive_integer("n_contexts", n_contexts))]
     sessions = [Session(learner, part.setting(None)) for part in tasks]
-    returns: list[list[Return]] = [[] for _ in tasks]
+    rows: list[list[EpisodeRow]] = [[] for _ in tasks]
     whole_number("seed", seed, 0)
     for k in range(positive_integer("n_episodes", n_episodes)):
         rng, env_seed = episode_seeds(seed, k)
@@ -158,9 +144,9 @@ def learn_by_context(
             )
         with during(f"episode {k + 1}"):
             episode = tasks[c].play_from(observation, sessions[c].policy(), rng, info)
-        returns[c].append(Return.of(episode))
+        rows[c].append(EpisodeRow.of(len(rows[c]), episode))
         sessions[c].update(episode.feedback)
-    return tuple(learned_by(*observed) for observed in zip(tasks, sessions, returns, strict=True))
+    return tuple(learned_by(*observed) for observed in zip(tasks, sessions, rows, strict=True))
 
 
 def _within(task: Task, context_of: Callable[[Any], int], context: int) -> Task:
@@ -186,13 +172,13 @@ def _context(context_of: Callable[[Any], int], observation: Any) -> int:
         return whole(f"the context of the observation {shown(observation)}", context_of(observation))
 
 
-def learned_by(task: Task, session: Session, returns: Sequence[Return]) -> Learned:
-    """What a session learnt in a task, with the returns of its episodes."""
+def learned_by(task: Task, session: Session, rows: Sequence[EpisodeRow]) -> Learned:
+    """What a session learnt in a task, with what its episodes came to."""
     return Learned(
         task.own_policy(session.policy()),
-        np.array([found.reward for found in returns]),
-        np.array([found.costs for found in returns]).reshape(len(returns), task.limits.size),
-        np.array([found.length for found in returns], dtype=np.int64),
+        np.array([row.reward for row in rows]),
+        np.array([row.costs for row in rows]).reshape(len(rows), task.limits.size),
+        np.array([row.length for row in rows], dtype=np.int64),
         task.limits,
         session.report(),
         task,
@@ -215,8 +201,7 @@ def _task(env: Any, learner: Learner[Any] | None, settings: dict[str, Any]) -> T
     if settings["horizon"] is None or settings["budget"] is None:
         raise InvalidInputError("learn needs a horizon and a budget, unless it is given a Task")
     if settings.get("initial") is None:
-        published = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)
-        settings = settings | {"initial": published}
+        settings = settings | {"initial": published(env, "initial_state_distrib")}
     task = Task(env, **(settings | {"max_entries": None}))
     return task if _keeps_none(learner, task) else replace(task, max_entries=settings.get("max_entries", MAX_ENTRIES))
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import flag, number, reset, whole
+from omdpd.gym.contact import flag, number, published, reset, whole
 from omdpd.gym.task import MAX_ENTRIES
 from omdpd.problem.arrays import (
     Floats,
@@ -133,10 +133,9 @@ def opened(env: Any) -> Any:
 
 def _table(env: Any, name: str, reward: TableCost | npt.ArrayLike | None) -> tuple[Table, int, int]:
     """P, S and A; or the sentence that says what is missing or cannot be."""
-    inner = getattr(env, "unwrapped", env)
-    table = getattr(inner, "P", None)
-    if table is None and callable(getattr(inner, "get_transition_matrix", None)):
-        return _of_matrix(numbers(f"the transition matrix of {name}", inner.get_transition_matrix()), name, reward)
+    table, matrix = published(env, "P"), published(env, "get_transition_matrix")
+    if table is None and callable(matrix):
+        return _of_matrix(numbers(f"the transition matrix of {name}", matrix()), name, reward)
     if reward is not None:
         raise InvalidInputError(f"{name} publishes its rewards in a table P: leave reward out")
     if not isinstance(table, Mapping) or not table:
@@ -290,7 +289,7 @@ def _reward_range(table: Table, given: tuple[float, float] | None) -> tuple[floa
 
 def _initial(env: Any, given: npt.ArrayLike | None, S: int) -> Floats:
     """The law of the first state: as given, as published, or as met by resets."""
-    law = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None) if given is None else given
+    law = published(env, "initial_state_distrib") if given is None else given
     if law is None:
         met = [whole("the observation of reset", reset(env, seed)[0]) for seed in range(1000)]
         if not 0 <= min(met) <= max(met) < S:
@@ -301,7 +300,7 @@ def _initial(env: Any, given: npt.ArrayLike | None, S: int) -> Floats:
 
 def _layout(env: Any, n_states: int) -> tuple[str, ...]:
     """The map of an environment that publishes one as `desc`, if its cells are the states."""
-    desc = getattr(getattr(env, "unwrapped", env), "desc", None)
+    desc = published(env, "desc")
     if not isinstance(desc, np.ndarray) or desc.ndim != 2 or desc.size != n_states or desc.dtype.kind != "S":
         return ()
     return tuple("".join(cell.decode("ascii", "replace") for cell in row) for row in desc)

@@ -315,9 +315,8 @@ class Policy:
 
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of states and actions, given or counted."""
-        _, S, A = self.shape
-        states = self.labels.states or tuple(f"state {s}" for s in range(S))
-        return states, self.labels.actions or tuple(f"action {a}" for a in range(A))
+        named = self.labels.counted(*self.shape[1:])
+        return named.states, named.actions
 
     def _npz(self) -> bytes:
         labels = json.dumps(asdict(self.labels)).encode()

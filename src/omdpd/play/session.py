@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import local
 from typing import Any, Self
 from weakref import WeakSet, finalize
 
-import numpy as np
 import numpy.typing as npt
 
-from omdpd.learners.masked import masked, name_of, pools_steps
+from omdpd.learners.masked import name_of
 from omdpd.learners.protocol import Learner, check_storable
 from omdpd.learners.safe_start import SafeStart
-from omdpd.play.books import Books, Ended, checked_id
+from omdpd.play.books import Ended, checked_id
 from omdpd.play.carry import Carry
 from omdpd.play.episodes import (
     Episode,
-    checked_budget,
     opened,
     to_act,
     to_begin,
@@ -30,18 +26,15 @@ from omdpd.play.episodes import (
     to_tell,
     to_tell_whole,
 )
-from omdpd.play.guards import check_footprint
-from omdpd.play.identity import in_learner_units, owner_of, whole_episodes
-from omdpd.play.logs import Log, as_logged
-from omdpd.play.policy import Policy, table_of
+from omdpd.play.identity import in_learner_units, owner_of
+from omdpd.play.logs import Log
+from omdpd.play.policy import Policy
 from omdpd.play.session_operation import Operation
-from omdpd.play.start import Before, Start, as_start, start_of, starting, with_next_start
-from omdpd.play.taught import Taught
-from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
+from omdpd.play.start import Before, Start, as_start, start_of, with_next_start
+from omdpd.problem.arrays import InvalidInputError, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback
 from omdpd.storage.entries import Whole
 from omdpd.storage.journal import Journal
-from omdpd.storage.locks import Turn
 from omdpd.storage.owners import logs_of_session
 
 
@@ -67,42 +60,6 @@ class Session(Operation):
     >>> session.episodes
     1
     """
-
-    def __init__(
-        self,
-        learner: Learner[Any] | None,
-        setting: Setting,
-        *,
-        logged: Sequence[Feedback] | Log | Before = (),
-        start: Start = "safe",
-        fallback: Policy | npt.ArrayLike | None = None,
-        carry: Carry | None = None,
-    ) -> None:
-        self.before = _before(setting, logged, start)
-        setting = as_logged(setting, self.before.logged, self.before.names)
-        self.learner = in_learner_units(starting(learner, setting.scaled(), self.before), setting)
-        self._player = masked(self.learner, setting)
-        self.setting = setting
-        self.episodes = 0
-        self._closed = False
-        check_footprint(self._player, setting.scaled(), judged=False)
-        self.mind = Taught(self._player, setting, self.before.logged)
-        self._journal: Journal | None = None
-        self._snapshot_every = self._kept = 0
-        self._turn, self._learning, self._keeping, self._within = Turn(), Turn(), Turn(), False
-        self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
-        self.books, self._entries, self._lags = Books(), 0, False
-        self.books.watch.by_step = not pools_steps(self.learner)
-        for each in self.before.logged:
-            self.books.watch.moved(each.trajectory.states.tolist(), each.trajectory.actions.tolist(), bet=False)
-        self._followers: list[Session] = []
-        self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
-        if fallback is not None:
-            self.mind.kept[self._fallback] = table_of(fallback, setting.shape)
-        if carry is not None:
-            checked_budget(setting, self.base_budget())
-            carry.budget(self.base_budget(), self.books)
-        self.carry = carry
 
     @classmethod
     def open(
@@ -337,22 +294,9 @@ class _Opened(local):
 _OPEN = _Opened()
 
 
-def _before(setting: Setting, logged: Sequence[Feedback] | Log | Before, start: Start) -> Before:
-    """What was logged as a learner sees it; it does so already where another session had it."""
-    if isinstance(logged, Before):
-        seen = tuple(checked_feedback(setting.scaled(), feedback) for feedback in logged.logged)
-        return replace(logged, logged=seen)
-    seen = tuple(checked_feedback(setting, each) for each in whole_episodes(logged, setting))
-    return Before(seen, start, logged.names if isinstance(logged, Log) else ())
-
-
 def _close_forgotten(path: Path) -> None:
     """Close what this thread opened in a folder and left open outside ``with``."""
     for session in list(_OPEN.sessions):
         journal = None if session._within else session._journal
         if journal is not None and journal.path.resolve() == path.resolve():
             session.close()
-
-
-def _digest(table: Floats) -> str:
-    return hashlib.sha256(np.ascontiguousarray(table).tobytes()).hexdigest()[:12]

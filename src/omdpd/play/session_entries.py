@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from omdpd.learners.masked import masked, pools_steps
 from omdpd.learners.protocol import Learner
 from omdpd.play.books import Books, Ended, Open, ended_by
-from omdpd.play.episodes import Entry, over_allowed
-from omdpd.play.policy import Policy
+from omdpd.play.carry import Carry
+from omdpd.play.episodes import Entry, checked_budget, over_allowed
+from omdpd.play.guards import check_footprint
+from omdpd.play.identity import in_learner_units, whole_episodes
+from omdpd.play.logs import Log, as_logged
+from omdpd.play.policy import Policy, table_of
+from omdpd.play.start import Before, Start, starting
 from omdpd.play.taught import Taught
 from omdpd.problem.arrays import Floats, InvalidInputError
-from omdpd.problem.setting import BanditFeedback, Setting, Trajectory, checked_feedback
+from omdpd.problem.setting import BanditFeedback, Feedback, Setting, Trajectory, checked_feedback
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.entries import Whole
 from omdpd.storage.journal import Journal, SessionWarning
@@ -27,24 +37,43 @@ if TYPE_CHECKING:
 
 
 class Entries:
-    """A session's books, its learner's mind, and the journal that both follow from; `Session` makes them."""
+    """A session's books, its learner's mind, and the journal that both follow from."""
 
-    setting: Setting
-    books: Books
-    mind: Taught
-    episodes: int
-    _player: Learner[Any]
-    _journal: Journal | None
-    _followers: list[Session]
-    _fallback: str
-    _entries: int
-    _snapshot_every: int
-    _kept: int
-    _closed: bool
-    _lags: bool
-    _turn: Turn
-    _learning: Turn
-    _keeping: Turn
+    def __init__(
+        self,
+        learner: Learner[Any] | None,
+        setting: Setting,
+        *,
+        logged: Sequence[Feedback] | Log | Before = (),
+        start: Start = "safe",
+        fallback: Policy | npt.ArrayLike | None = None,
+        carry: Carry | None = None,
+    ) -> None:
+        self.before = _before(setting, logged, start)
+        setting = as_logged(setting, self.before.logged, self.before.names)
+        self.learner = in_learner_units(starting(learner, setting.scaled(), self.before), setting)
+        self._player = masked(self.learner, setting)
+        self.setting = setting
+        self.episodes = 0
+        self._closed = False
+        check_footprint(self._player, setting.scaled(), judged=False)
+        self.mind = Taught(self._player, setting, self.before.logged)
+        self._journal: Journal | None = None
+        self._snapshot_every = self._kept = 0
+        self._turn, self._learning, self._keeping, self._within = Turn(), Turn(), Turn(), False
+        self._name = secrets.token_hex(16) if setting.seed is None else f"seed {setting.seed}"
+        self.books, self._entries, self._lags = Books(), 0, False
+        self.books.watch.by_step = not pools_steps(self.learner)
+        for each in self.before.logged:
+            self.books.watch.moved(each.trajectory.states.tolist(), each.trajectory.actions.tolist(), bet=False)
+        self._followers: list[Session] = []
+        self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
+        if fallback is not None:
+            self.mind.kept[self._fallback] = table_of(fallback, setting.shape)
+        if carry is not None:
+            checked_budget(setting, self.base_budget())
+            carry.budget(self.base_budget(), self.books)
+        self.carry = carry
 
     def _check_open(self) -> None:
         if self._closed:
@@ -237,3 +266,16 @@ class Entries:
             if self._journal is not None:
                 self._journal.close()
                 self._journal = None
+
+
+def _before(setting: Setting, logged: Sequence[Feedback] | Log | Before, start: Start) -> Before:
+    """What was logged as a learner sees it; it does so already where another session had it."""
+    if isinstance(logged, Before):
+        seen = tuple(checked_feedback(setting.scaled(), feedback) for feedback in logged.logged)
+        return replace(logged, logged=seen)
+    seen = tuple(checked_feedback(setting, each) for each in whole_episodes(logged, setting))
+    return Before(seen, start, logged.names if isinstance(logged, Log) else ())
+
+
+def _digest(table: Floats) -> str:
+    return hashlib.sha256(np.ascontiguousarray(table).tobytes()).hexdigest()[:12]

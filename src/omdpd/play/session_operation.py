@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.learners.masked import MaskedState
-from omdpd.learners.protocol import Learner, Report
+from omdpd.learners.protocol import Report
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.alarms import Alarm
 from omdpd.play.episodes import Entry, checked_budget, within_budget
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 class Operation(Entries):
     """What the owner of a session does beside playing."""
-
-    learner: Learner[Any]
 
     def set_budget(self, budget: npt.ArrayLike) -> None:
         """Give the episodes that begin from now on another budget.

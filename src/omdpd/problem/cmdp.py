@@ -329,7 +329,7 @@ class CMDP:
     def _repr_html_(self) -> str:
         """The problem in a notebook: sizes and budgets; `omdpd.worlds.card.problem_card` solves it."""
         H, S, A = self.shape
-        names = self.labels.constraints or tuple(f"constraint {i}" for i in range(self.n_constraints))
+        names = self.labels.counted(n_constraints=self.n_constraints).constraints
         rows = [(name, limit_name(b)) for name, b in zip(names, self.limits, strict=True)]
         steps = H if self.discount is None else f"without an end, {long_run_name(self.discount)}"
         facts = {"states": S, "actions": A, "steps": steps, "dynamics": "stationary" if self.stationary else "by step"}

@@ -19,6 +19,17 @@ class Labels:
     constraints: tuple[str, ...] = ()
     layout: tuple[str, ...] = ()
 
+    def counted(self, n_states: int = 0, n_actions: int = 0, n_constraints: int = 0) -> Labels:
+        """The same, with numbers for names where none were given.
+
+        >>> Labels(actions=("stay", "go")).counted(2, 2)
+        Labels(states=('state 0', 'state 1'), actions=('stay', 'go'), constraints=(), layout=())
+        """
+        kinds = ("state", self.states, n_states), ("action", self.actions, n_actions)
+        each = (*kinds, ("constraint", self.constraints, n_constraints))
+        states, actions, constraints = (given or tuple(f"{kind} {i}" for i in range(n)) for kind, given, n in each)
+        return Labels(states, actions, constraints, self.layout)
+
     def check(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         """Refuse a list of the wrong length."""
         cells = ("map", "".join(self.layout), n_states), ("constraint", self.constraints, n_constraints)

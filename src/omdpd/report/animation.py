@@ -41,19 +41,18 @@ def animated_runs(study: Study, run: str | None = None) -> list[StoredRun]:
             raise InvalidInputError(f"no run {run!r} under {study.folder} kept its policies")
     if not there:
         raise InvalidInputError(f'no run under {study.folder} kept its policies (policies = "log" in its experiment)')
-    first = there[0].asked
-    chosen: dict[Any, StoredRun] = {}
+    first = there[0].label
+    chosen: dict[str, StoredRun] = {}
     for view in there:
-        if view.asked is not None and first is not None and view.asked.world == first.world:
-            same_place = view.asked.nature == first.nature
-            if run is not None or same_place:
-                chosen.setdefault(view.asked.learner, view)
+        same_place = view.label.nature == first.nature
+        if view.label.world == first.world and (run is not None or same_place):
+            chosen.setdefault(view.label.learner, view)
     return list(chosen.values())[:MAX_TRACKS]
 
 
 def write_player(study: Study, views: Sequence[StoredRun], file: Path) -> Path:
     """A page that plays the policies of some runs of one world, one at a time."""
-    problem = next(w for w in study.problems()["worlds"] if views[0].asked and w["world"] == views[0].asked.world)
+    problem = next(w for w in study.problems()["worlds"] if w["world"] == views[0].label.world)
     if problem["fault"]:
         raise InvalidInputError(f"the world {problem['world']} cannot be built here: {problem['fault']}")
     tracks = [track for view in views if (track := _track(study, view)) is not None]
@@ -67,9 +66,9 @@ def write_gif(study: Study, view: StoredRun, file: Path, step: int = 0) -> Path:
         from PIL import Image
     except ImportError:
         raise no_figures() from None
-    asked = view.asked
-    cmdp = None if asked is None else study.truths.of(asked).cmdp
-    if asked is None or cmdp is None:
+    asked = view.label
+    cmdp = study.truths.of(asked).cmdp
+    if cmdp is None:
         raise InvalidInputError(f"the world of {view.id} cannot be built here")
     if not 0 <= step < cmdp.shape[0]:
         raise InvalidInputError(f"--step is {step}, but an episode has steps 0 to {cmdp.shape[0] - 1}")
@@ -90,9 +89,9 @@ def write_gif(study: Study, view: StoredRun, file: Path, step: int = 0) -> Path:
 
 def _track(study: Study, view: StoredRun) -> Mapping[str, Any] | None:
     """One run for the player."""
-    asked = view.asked
-    cmdp = None if asked is None else study.truths.of(asked).cmdp
-    if asked is None or cmdp is None:
+    asked = view.label
+    cmdp = study.truths.of(asked).cmdp
+    if cmdp is None:
         return None
     curves, played = study.curves(view), view.tried(lambda: run_policies(view, cmdp))
     plan = study.truths.plan(asked, view.kept.keys, view.episodes)

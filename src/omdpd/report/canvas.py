@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import io
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from omdpd.problem.arrays import InvalidInputError, not_installed
 from omdpd.problem.markup import printable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
@@ -44,6 +46,17 @@ def new_figure(width: float, height: float, layout: str | None = "constrained") 
     """An empty figure of this size in inches, laid out by constraints unless told otherwise."""
     figure: Figure = _shown()(figsize=(width, height), layout=layout)
     return figure
+
+
+def new_panels(n: int, most: int, size: Callable[[int, int], tuple[float, float]]) -> tuple[Figure, list[Axes]]:
+    """A figure of n panels, at most so many beside one another; `size` is its size by rows and columns."""
+    columns = min(n, most)
+    rows = -(-n // columns)
+    figure = new_figure(*size(rows, columns))
+    panels = [*figure.subplots(rows, columns, squeeze=False).flat]
+    for axes in panels[n:]:
+        axes.set_axis_off()
+    return figure, panels[:n]
 
 
 def plain_ticks(*axes: Axis) -> None:

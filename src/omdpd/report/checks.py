@@ -19,6 +19,7 @@ from omdpd.problem.arrays import Floats
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.manifest import Manifest
 from omdpd.storage.npz import Arrays
+from omdpd.storage.sealed import converted
 
 # No measured number is larger: in the user's units and squared it still is one.
 LARGEST = 1e75
@@ -105,7 +106,7 @@ class Kept(msgspec.Struct, array_like=True, frozen=True):
 
 def check_summary(file: Path, summary: Mapping[str, Any], run: str) -> None:
     """Refuse a summary without the names and numbers that tables and figures need, or of another run."""
-    scores: Any = _converted(file, summary, SCORES)
+    scores: Any = converted(summary, SCORES, file)
     if run and scores.run != run:
         raise RecordError(f"{file} is damaged: its run is {scores.run[:80]!r}, no name of its folder")
 
@@ -113,7 +114,7 @@ def check_summary(file: Path, summary: Mapping[str, Any], run: str) -> None:
 def kept_of(file: Path, manifest: Manifest) -> Kept:
     """What a commit keeps, as far as pages read it."""
     progress = manifest.tree.get("progress") if isinstance(manifest.tree, dict) else None
-    return Kept() if progress is None else _converted(file, progress, Kept)
+    return Kept() if progress is None else converted(progress, Kept, file)
 
 
 def checked_rows(path: Path, rows: Arrays, values: Floats, summary: Mapping[str, Any] | None) -> Arrays:
@@ -177,10 +178,3 @@ def _check_columns(path: Path, rows: Arrays) -> None:
 
 def _close(stated: float, found: float, n_episodes: int) -> bool:
     return abs(stated - found) <= TOLERANCE * max(1.0, abs(found), n_episodes)
-
-
-def _converted(file: Path, content: Any, kind: type[Named]) -> Named:
-    try:
-        return msgspec.convert(content, kind)
-    except msgspec.ValidationError as error:
-        raise RecordError(f"{file} is damaged: {str(error)[:300]}") from None

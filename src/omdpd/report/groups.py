@@ -56,7 +56,7 @@ class RunCurves:
 def run_curves(view: StoredRun, best: float | None, units: Units) -> RunCurves | None:
     """The curves of a run that has rows, against the value of its comparator."""
     columns = view.columns
-    if not columns or view.asked is None:
+    if not columns:
         return None
     cost = units.multiple(COLUMNS["violation_sum"])
     k, violation = columns["episode"], columns["violation_sum"] * cost
@@ -69,7 +69,7 @@ def run_curves(view: StoredRun, best: float | None, units: Units) -> RunCurves |
     weak = None
     if len(k) == int(k[-1]):
         weak = np.maximum(np.cumsum(columns["excess"], axis=0), 0.0).max(axis=1) * cost
-    return RunCurves(view, units, view.asked.seed, k, regret, violation, weak, burst)
+    return RunCurves(view, units, view.label.seed, k, regret, violation, weak, burst)
 
 
 def group_value(runs: Sequence[RunCurves], n_episodes: int, points: int, why: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,8 @@ import numpy.typing as npt
 from omdpd.play.policy import Policy, table_of
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.canvas import looking, new_figure
+from omdpd.problem.labels import Labels
+from omdpd.report.canvas import looking, new_panels
 from omdpd.worlds.card import ProblemCard
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ CELL = 32  # pixels
 ARROWS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 # Inches that a page shows without shrinking a figure.
 WIDTH = 8.0
+LOOK = {"font.size": 8, "svg.hashsalt": "omdpd"}
 # At most this many steps are drawn of a map.
 MAX_PANELS = 12
 # States are named along an axis up to this many.
@@ -75,7 +78,7 @@ def draw_played(cmdp: CMDP, policy: Policy) -> Figure:
 
 
 def _played(cmdp: CMDP, policy: Floats, occupancy: Floats, said: str) -> Figure:
-    with looking({"font.size": 8, "svg.hashsalt": "omdpd"}):
+    with looking(LOOK):
         figure = (_maps if cmdp.labels.layout else _by_state)(cmdp, policy, occupancy)
         figure.suptitle(f"{cmdp.name}: {said}" if cmdp.name else said, fontsize=10)
     return figure
@@ -87,28 +90,41 @@ def draw_policy(policy: Policy) -> Figure:
     What it never reaches, where that is known, stays white.
     """
     H, S, A = policy.shape
-    names = policy.labels.actions or tuple(f"action {a}" for a in range(A))
-    blank = np.where(np.ones((H, S), bool) if policy.reached is None else policy.reached, 0.0, np.nan).T
-    panels = [(f"chance of: {names[a]}", policy.table[:, :, a].T + blank) for a in range(A)]
-    limits: dict[str, float] = {"vmin": 0.0, "vmax": 1.0}
+    blank = np.where(np.ones((H, S), bool) if policy.reached is None else policy.reached, 0.0, np.nan)
+    panels, limits = _chances(policy.table + blank[..., None], policy.labels), {"vmin": 0.0, "vmax": 1.0}
     if A > MAX_PANELS:
-        panels, limits = [("likeliest action", policy.table.argmax(axis=2).T + blank)], {}
-    columns = min(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    with looking({"font.size": 8, "svg.hashsalt": "omdpd"}):
-        size = (min(1.6 + columns * (1.6 + 0.15 * H), WIDTH), (1.2 + 0.16 * min(S, 30)) * rows + 0.4)
-        figure = new_figure(*size)
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for axes, (title, values) in zip(grid.flat, panels, strict=False):
-            image = axes.imshow(values, aspect="auto", cmap="viridis", **limits)
-            axes.set(title=title, xlabel="step", ylabel="state", xticks=_few(H))
-            axes.set_yticks(_few(S) if S > MAX_NAMED else range(S))
-            if policy.labels.states and S <= MAX_NAMED:
-                axes.set_yticks(range(S), policy.labels.states)
-                axes.set_ylabel("")
-        for axes in list(grid.flat)[len(panels) :]:
-            axes.set_axis_off()
-        figure.colorbar(image, ax=grid, shrink=0.7)
+        panels, limits = [("likeliest action", (policy.table.argmax(axis=2) + blank).T)], {}
+    with looking(LOOK):
+        figure = _heat_maps(panels, policy.labels, lambda columns: 1.6 + columns * (1.6 + 0.15 * H), **limits)
+        for axes in figure.axes[: len(panels)]:
+            axes.set_xticks(_few(H))
+            if S > MAX_NAMED or not policy.labels.states:
+                axes.set_yticks(_few(S) if S > MAX_NAMED else range(S))
+    return figure
+
+
+def _chances(policy: Floats, labels: Labels) -> list[tuple[str, Floats]]:
+    """A table (H, S, A) as a panel (S, H) for every action, with its title."""
+    names = labels.counted(n_actions=policy.shape[2]).actions
+    return [(f"chance of: {name}", policy[:, :, a].T) for a, name in enumerate(names)]
+
+
+def _heat_maps(
+    panels: Sequence[tuple[str, Floats]], labels: Labels, width: Callable[[int], float], **how: Any
+) -> Figure:
+    """Panels (S, H) with their titles, and one scale; `width` is that of so many columns, in inches."""
+    S = len(panels[0][1])
+    figure, grid = new_panels(
+        len(panels), 3,
+        lambda rows, columns: (min(width(columns), WIDTH), (1.2 + 0.16 * min(S, MAX_NAMED)) * rows + 0.5),
+    )  # fmt: skip
+    for axes, (title, values) in zip(grid, panels, strict=True):
+        image = axes.imshow(values, aspect="auto", cmap="viridis", **how)
+        axes.set(title=title, xlabel="step", ylabel="state")
+        if labels.states and S <= MAX_NAMED:
+            axes.set_yticks(range(S), labels.states)
+            axes.set_ylabel("")
+    figure.colorbar(image, ax=figure.axes, shrink=0.7)
     return figure
 
 
@@ -129,56 +145,30 @@ def draw_cells(axes: Axes, cmdp: CMDP, policy: Floats, occupancy: Floats, step: 
         return
     axes.imshow(policy[step], cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
     _, S, A = cmdp.shape
-    axes.set_xticks(range(A), cmdp.labels.actions or [f"action {a}" for a in range(A)])
-    if S <= 30:
-        axes.set_yticks(range(S), cmdp.labels.states or [f"state {s}" for s in range(S)])
+    named = cmdp.labels.counted(S, A)
+    axes.set_xticks(range(A), named.actions)
+    if S <= MAX_NAMED:
+        axes.set_yticks(range(S), named.states)
 
 
 def _by_state(cmdp: CMDP, policy: Floats, occupancy: Floats) -> Figure:
     """One panel for the occupancy (state by step), one per action for its probability."""
-    _, S, A = cmdp.shape
     mass = occupancy.sum(axis=2)
-    n = A + 1
-    columns = min(n, 3)
-    rows = -(-n // columns)
-    size = (min(3.2 * columns, WIDTH), (1.2 + 0.16 * min(S, 30)) * rows + 0.6)
-    figure = new_figure(*size)
-    grid = figure.subplots(rows, columns, squeeze=False)
-    panels = [("share of episodes in the state", mass.T)]
-    names = cmdp.labels.actions or tuple(f"action {a}" for a in range(A))
-    unseen = np.where(mass[..., None] > 1e-9, policy, np.nan)
-    panels += [(f"chance of: {names[a]}", unseen[:, :, a].T) for a in range(A)]
-    for axes, (title, values) in zip(grid.flat, panels, strict=False):
-        image = axes.imshow(values, aspect="auto", cmap="viridis", vmin=0.0, vmax=1.0, origin="lower")
-        axes.set(title=title, xlabel="step", ylabel="state")
-        if cmdp.labels.states and S <= 12:
-            axes.set_yticks(range(S), cmdp.labels.states)
-            axes.set_ylabel("")
-    for axes in list(grid.flat)[n:]:
-        axes.set_axis_off()
-    figure.colorbar(image, ax=grid, shrink=0.7)
-    return figure
+    met = _chances(np.where(mass[..., None] > 1e-9, policy, np.nan), cmdp.labels)
+    panels = [("share of episodes in the state", mass.T), *met]
+    return _heat_maps(panels, cmdp.labels, lambda columns: 3.2 * columns, vmin=0.0, vmax=1.0, origin="lower")
 
 
 def _maps(cmdp: CMDP, policy: Floats, occupancy: Floats) -> Figure:
     """One map per step: shade for the chance to be in a cell, arrows for what is done there."""
     H = cmdp.shape[0]
     steps = np.unique(np.linspace(0, H - 1, min(H, MAX_PANELS)).round().astype(int))
-    columns = min(len(steps), 3)
-    rows = -(-len(steps) // columns)
-    height, width = len(cmdp.labels.layout), len(cmdp.labels.layout[0])
-    size = (2.4 * columns + 0.8, 2.4 * rows * height / width + 0.7)
-    figure = new_figure(*size)
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes, h in zip(grid.flat, steps, strict=False):
-        mass = occupancy[h].sum(axis=1)
-        image = axes.imshow(mass.reshape(height, width), cmap="Blues", vmin=0.0, vmax=1.0)
-        _marks(axes, cmdp.labels.layout)
-        _arrows(axes, cmdp, mass, policy[h])
-        axes.set(title=f"step {h}", xticks=[], yticks=[])
-    for axes in list(grid.flat)[len(steps) :]:
-        axes.set_axis_off()
-    figure.colorbar(image, ax=grid, shrink=0.6, label="chance to be in the cell")
+    ratio = len(cmdp.labels.layout) / len(cmdp.labels.layout[0])
+    figure, panels = new_panels(len(steps), 3, lambda rows, columns: (2.4 * columns + 0.8, 2.4 * rows * ratio + 0.7))
+    for axes, h in zip(panels, steps, strict=True):
+        draw_cells(axes, cmdp, policy, occupancy, h)
+        axes.set_title(f"step {h}")
+    figure.colorbar(panels[0].images[0], ax=figure.axes, shrink=0.6, label="chance to be in the cell")
     return figure
 
 

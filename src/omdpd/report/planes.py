@@ -16,7 +16,7 @@ import numpy as np
 
 from omdpd.learners import NON_LEARNERS
 from omdpd.play.units import in_user_units
-from omdpd.report.canvas import looking, new_figure
+from omdpd.report.canvas import looking, new_panels
 from omdpd.report.comparison import Difference, Order, differences, orders, ranks, tidy_csv
 from omdpd.report.figures import STYLES, WIDTH, save, styles_by_name
 from omdpd.report.results import grouped, mean_of
@@ -37,6 +37,7 @@ REST = "#bbbbbb"
 INFORMED, BOUNDARY = "Informed", "boundary"
 # Points of all text: at the width of a page of the site they are more than eight.
 TEXT = 9
+LOOK = {"font.size": TEXT, "axes.spines.top": False, "axes.spines.right": False}
 
 
 class Reference(NamedTuple):
@@ -82,17 +83,12 @@ def draw_plane(
     groups = {key: group for key, group in grouped(records).items() if key[2] != INFORMED or not stars}
     places = list(dict.fromkeys(key[:2] for key in groups))
     number = {name: 1 + i for i, name in enumerate(highlighted(groups, highlight))}
-    columns = min(len(places), 2)
-    rows = -(-len(places) // columns)
-    with looking({"font.size": TEXT, "axes.spines.top": False, "axes.spines.right": False}):
+    with looking(LOOK):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        figure = new_figure(WIDTH, 3.8 * rows)
+        figure, panels = new_panels(len(places), 2, lambda rows, columns: (WIDTH, 3.8 * rows))
         FigureCanvasAgg(figure)  # numbers are placed in pixels
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for axes in grid.flat[len(places) :]:
-            axes.set_axis_off()
-        for axes, place in zip(grid.flat, places, strict=False):
+        for axes, place in zip(panels, places, strict=True):
             _plane(axes, {key[2]: group for key, group in groups.items() if key[:2] == place}, number)
             _stars(axes, stars, place)
             axes.set_title(place[1] if len({world for world, _ in places}) == 1 else ", ".join(place))
@@ -126,11 +122,16 @@ def highlighted(groups: Mapping[tuple[str, ...], Any], wanted: Collection[str]) 
     return names if len(names) <= 2 * len(STYLES) else [name for name in names if name in best]
 
 
-def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number: Mapping[str, int]) -> None:
-    """Points with bars, each numbered beside it where no other number stands."""
+def _scales(axes: Axes) -> None:
+    """What the axes of every panel are."""
     axes.set(xlabel="regret", ylabel="strong violation")
     axes.set_xscale("symlog", linthresh=10.0)
     axes.set_yscale("symlog", linthresh=10.0)
+
+
+def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number: Mapping[str, int]) -> None:
+    """Points with bars, each numbered beside it where no other number stands."""
+    _scales(axes)
     points, style = [], styles_by_name(name.partition(".")[0] for name in number)
     for name, group in groups.items():
         regret, violation = mean_of(group, "regret"), mean_of(group, "violation")
@@ -167,14 +168,9 @@ def draw_frontiers(lines: Sequence[Any], stars: Sequence[Reference] = ()) -> Fig
     left out.  As many of the best learners of a panel as there are styles have a colour and a name.
     """
     places = list(dict.fromkeys((line.world, line.nature) for line in lines))
-    columns = min(len(places), 2)
-    rows = -(-len(places) // columns)
-    with looking({"font.size": TEXT, "axes.spines.top": False, "axes.spines.right": False}):
-        figure = new_figure(WIDTH, 5.2 * rows)
-        grid = figure.subplots(rows, columns, squeeze=False)
-        for axes in grid.flat[len(places) :]:
-            figure.delaxes(axes)
-        for axes, place in zip(grid.flat, places, strict=False):
+    with looking(LOOK):
+        figure, panels = new_panels(len(places), 2, lambda rows, columns: (WIDTH, 5.2 * rows))
+        for axes, place in zip(panels, places, strict=True):
             _tries_panel(axes, [line for line in lines if (line.world, line.nature) == place])
             _stars(axes, stars, place)
             axes.set_title(", ".join(place))
@@ -183,9 +179,7 @@ def draw_frontiers(lines: Sequence[Any], stars: Sequence[Reference] = ()) -> Fig
 
 
 def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
-    axes.set(xlabel="regret", ylabel="strong violation")
-    axes.set_xscale("symlog", linthresh=10.0)
-    axes.set_yscale("symlog", linthresh=10.0)
+    _scales(axes)
     chosen = sorted((line.criterion, line.learner) for line in lines if line.chosen)
     names = [name for _, name in chosen]
     for place in reversed(range(len(names))):  # the best on top

@@ -95,12 +95,12 @@ def affordable_runs(views: Sequence[StoredRun], truths: Truths) -> list[StoredRu
     turn: dict[Any, int] = {}
     ranked: list[tuple[int, int, StoredRun]] = []
     for view in views:
-        if view.asked is not None and view.episodes:
-            group = view.asked.group
+        if view.episodes:
+            group = view.label.group
             turn[group] = turn.get(group, -1) + 1
             ranked.append((turn[group], len(ranked), view))
     for _, _, view in sorted(ranked, key=lambda item: item[:2]):
-        cmdp = None if view.asked is None else truths.of(view.asked).cmdp
+        cmdp = truths.of(view.label).cmdp
         kept = None if cmdp is None else view.tried(view.snapshots)
         if cmdp is not None and kept is not None and (cost := cost_of(len(kept.get("episodes", ())), cmdp)) <= left:
             left -= cost
@@ -111,10 +111,10 @@ def affordable_runs(views: Sequence[StoredRun], truths: Truths) -> list[StoredRu
 def _visits(view: StoredRun, cmdp: CMDP, arrays: Arrays) -> dict[str, Any]:
     """How often every (step, state, action) was visited, as the learner counted, and sqrt(L / n)."""
     visits = stored_table(view.kept.shown.visits, arrays, cmdp.shape)
-    if visits is None or view.asked is None:
+    if visits is None:
         return {}
     # Widths on the page are those of scale one; learners multiply them by a scale of their own.
-    L = log_term(cmdp.setting(view.asked.episodes, "bandit"), 0, DELTA)
+    L = log_term(cmdp.setting(view.label.episodes, "bandit"), 0, DELTA)
     return {"visits": visits.astype(int).ravel().tolist(), "log_term": round(L, 4)}
 
 

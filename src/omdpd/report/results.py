@@ -177,10 +177,9 @@ def _ranges(lists: Sequence[Sequence[float] | None]) -> str:
 
 def _labelled(rows: Columns, run: StoredRun) -> Columns:
     """The rows with columns that say whose they are."""
-    assert run.asked is not None, "a run without a spec has no rows"
     world, nature, learner = run.labels
     names = {"run": run.id, "world": world, "nature": nature, "learner": learner}
     labels = {key: np.full(rows.n_rows, name, dtype=object) for key, name in names.items()}
     best = (run.summary or {}).get("comparator_value")
     regret = regret_curve(np.nan if best is None else best, rows["episode"], rows["value_sum"])
-    return Columns(labels | {"seed": np.full(rows.n_rows, run.asked.seed)} | rows | {"regret": regret})
+    return Columns(labels | {"seed": np.full(rows.n_rows, run.label.seed)} | rows | {"regret": regret})

@@ -9,11 +9,10 @@ Fewer runs than `MIN_RUNS` have no interval: two numbers say next to nothing abo
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
@@ -24,9 +23,8 @@ from omdpd.problem.arrays import Floats
 MIN_RUNS = 3
 # Redrawn samples of runs behind the interval of an exponent.
 N_DRAWS = 2000
-# The level of an interval, the normal quantile that belongs to it (no Student's is smaller), and Newton steps: from
-# there even one degree of freedom, t = 12.7, needs a dozen.
-LEVEL, LEVEL_NORMAL, MAX_NEWTON = 0.95, 1.959963984540054, 60
+# The level of an interval.
+LEVEL = 0.95
 
 
 def half_width(values: Floats) -> Floats | None:
@@ -38,41 +36,9 @@ def half_width(values: Floats) -> Floats | None:
     n = len(values)
     if n < MIN_RUNS:
         return None
-    return np.asarray(student_quantile(n - 1) * np.std(values, axis=0, ddof=1) / np.sqrt(n))
+    from scipy.special import stdtrit  # slow to import, and most commands need none of it
 
-
-@cache
-def student_quantile(freedom: int) -> float:
-    """t with P(|T| <= t) = 95 % under Student's law; SciPy has it too, but takes a fifth of a command's time to load.
-
-    Newton's method from below on t -> P(|T| <= t), which is concave: it never overshoots.
-
-    >>> round(student_quantile(2), 6), round(student_quantile(10**4), 3)
-    (4.302653, 1.96)
-    """
-    log_density = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
-    t = LEVEL_NORMAL
-    for _ in range(MAX_NEWTON):
-        density = math.exp(log_density - 0.5 * (freedom + 1) * math.log1p(t * t / freedom))
-        step = (LEVEL - _within_student(t, freedom)) / (2.0 * density)
-        t += step
-        if abs(step) <= 1e-14 * t:
-            break
-    return t
-
-
-def _within_student(t: float, freedom: int) -> float:
-    """P(|T| <= t): a sum of powers of cos, with sin and angle of tan = t / sqrt(freedom)."""
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2
-    term, total = (cosine, 0.0) if odd else (1.0, 0.0)
-    for k in range(odd + 2, freedom + 1, 2):
-        total += term
-        term *= cosine * cosine * (k - 1) / k
-        if term < 1e-18 * total:
-            break
-    return 2.0 / math.pi * (angle + sine * total) if odd else sine * total
+    return np.asarray(stdtrit(n - 1, (1.0 + LEVEL) / 2.0) * np.std(values, axis=0, ddof=1) / np.sqrt(n))
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,6 +90,12 @@ class StoredRun:
         return ("?", "?", "?") if self.asked is None else self.asked.group
 
     @property
+    def label(self) -> RunLabel:
+        """What a run that can be named was asked to do."""
+        assert self.asked is not None, "a run without a spec has no name, and no rows"
+        return self.asked
+
+    @property
     def spec(self) -> RunSpec | None:
         """The run as it can be played; None where nothing here knows a name of its spec."""
         return None if self.asked is None else self.asked.spec

@@ -42,6 +42,8 @@ MAX_POINTS, MIN_POINTS, ALL_POINTS = 320, 120, 120_000
 KNOWN_AT_THE_END = "The best policy safe in every episode is known when the run ends."
 NOT_SAFE = "No policy is safe in every episode, so there is nothing to regret against."
 
+# Seeds of a world and nature whose best policies are shown.
+MAX_BEST = 10
 # Less time than this no run takes.
 LEAST_SECONDS = 1e-6
 
@@ -143,8 +145,7 @@ class Study:
         """Runs by world, nature and learner; those that only wait to be run are named too."""
         groups: dict[GroupKey, list[StoredRun]] = {asked.group: [] for asked in self.planned.values()}
         for view in self.ordered():
-            if view.asked is not None:
-                groups.setdefault(view.asked.group, []).append(view)
+            groups.setdefault(view.label.group, []).append(view)
         return groups
 
     def places(self) -> list[tuple[str, str]]:
@@ -193,7 +194,7 @@ class Study:
         why = ""
         if lacking:
             why = NOT_SAFE if all(_unsafe(c) for c in lacking) else KNOWN_AT_THE_END
-        K = max((view.asked.episodes for view in views if view.asked is not None), default=0)
+        K = max((view.label.episodes for view in views), default=0)
         names = dict(zip(("world", "nature", "learner"), key, strict=True))
         provisional = any(c.view.state != "finished" and c.regret is not None for c in curves)
         planned = sum(asked.group == key for asked in self.planned.values())
@@ -209,12 +210,9 @@ class Study:
         views = [view for key, group in self.groups().items() if key[:2] == self.places()[i] for view in group]
         best: dict[str, Any] = {}
         for view in views:
-            asked = view.asked
-            there = view.episodes and view.state != "damaged"
-            if asked is not None and there and str(asked.seed) not in best and len(best) < 10:
-                plan = self._plan(view, asked)
-                if plan is not None:
-                    best[str(asked.seed)] = optimum(plan)
+            seed, there = str(view.label.seed), view.episodes and view.state != "damaged"
+            if there and seed not in best and len(best) < MAX_BEST and (plan := self._plan(view)) is not None:
+                best[seed] = optimum(plan)
         return {"best": best}
 
     def shown_policies(self) -> set[str]:
@@ -226,10 +224,10 @@ class Study:
         views = [view for view in list(self.groups().values())[i] if view.id in chosen]
         made = []
         for view in views:
-            cmdp = None if view.asked is None else self.truths.of(view.asked).cmdp
+            cmdp = self.truths.of(view.label).cmdp
             value = None if cmdp is None else view.tried(partial(run_policies, view, cmdp))
-            if value is not None and view.asked is not None:
-                made.append(value | {"seed": view.asked.seed})
+            if value is not None:
+                made.append(value | {"seed": view.label.seed})
         return {"runs": made}
 
     def comparison(self) -> Part:
@@ -245,7 +243,7 @@ class Study:
         """What rewards and costs of a run are to the user: as it says at its end, until then as its world says."""
         if view.summary is not None:
             return Units.of_record(view.summary)
-        cmdp = None if view.asked is None else self.truths.of(view.asked).cmdp
+        cmdp = self.truths.of(view.label).cmdp
         return Units.of_record({}) if cmdp is None else Units.of(cmdp)
 
     def _best(self, view: StoredRun) -> float | None:
@@ -253,20 +251,18 @@ class Study:
         if view.summary is not None:
             best = view.summary.get("comparator_value")
             return None if best is None else float(best)
-        if view.asked is None or not view.episodes:
-            return None
-        plan = self._plan(view, view.asked)
+        plan = self._plan(view) if view.episodes else None
         return plan.value if plan is not None and plan.feasible else None
 
-    def _plan(self, view: StoredRun, asked: RunLabel) -> Plan | None:
+    def _plan(self, view: StoredRun) -> Plan | None:
         """The best policy safe for what a run has met; of an unfinished one only where tables come again.
 
         Elsewhere it changes with every episode, and is worked out once the run has ended.
         """
-        nature = self.truths.of(asked).nature
+        nature = self.truths.of(view.label).nature
         if nature is None or (view.summary is None and not nature.repeats):
             return None
-        return view.tried(lambda: self.truths.plan(asked, view.kept.keys, view.episodes))
+        return view.tried(lambda: self.truths.plan(view.label, view.kept.keys, view.episodes))
 
     def _kept(self, curves: Sequence[RunCurves]) -> Any:
         """Numbers at the kept episodes of the group's first run that kept any."""
@@ -282,8 +278,7 @@ class Study:
         return int(min(max(ALL_POINTS / max(len(self.views), 1) / 3.0, MIN_POINTS), MAX_POINTS))
 
     def _asked(self) -> list[RunLabel]:
-        there = [view.asked for view in self.ordered() if view.asked is not None]
-        return list(dict.fromkeys([*self.planned.values(), *there]))
+        return list(dict.fromkeys([*self.planned.values(), *(view.label for view in self.ordered())]))
 
     def _read_experiment(self) -> None:
         file = self.folder / "experiment.toml"

@@ -103,6 +103,14 @@ def read_bounded(file: Path, most: int = MAX_FILE_BYTES, size: int | None = None
     return content
 
 
+def read_noted(file: Path, sha256: str, size: int | None = None) -> bytes:
+    """The content of a file whose checksum was noted when it was written; refused if it is another."""
+    content = read_bounded(file, size=size)
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise RecordError(f"{file} is damaged: its checksum is not the one that was written")
+    return content
+
+
 @contextmanager
 def opened_plain(file: Path, follow: bool = False) -> Iterator[BufferedReader]:
     """A plain file to read; links are followed only if asked, and nothing else that has a name is opened."""

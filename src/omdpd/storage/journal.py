@@ -24,7 +24,6 @@ snapshot means nothing, as long as it counts nothing that the old one does not h
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 import threading
@@ -44,6 +43,7 @@ from omdpd.storage.atomic import (
     make_folder,
     read_bounded,
     read_json,
+    read_noted,
     rename,
     sweep,
     sync_folder,
@@ -59,12 +59,11 @@ from omdpd.storage.owners import (
     Claim,
     Owner,
     claim_of,
-    converted,
     difference,
     logs_of_session,
 )
 from omdpd.storage.packing import Tree
-from omdpd.storage.sealed import SEALED, read_sealed, sealed_json
+from omdpd.storage.sealed import SEALED, converted, read_sealed, sealed_json
 
 MADE = re.compile(r"(state-\d{9,}\.npz|journal-\d{9,}\.log)")
 LOGS = re.compile(r"(history|journal)-\d{9,}\.log")
@@ -104,11 +103,11 @@ class _Snapshot(msgspec.Struct, forbid_unknown_fields=True):
     file: str
     state_sha256: str
     tree: Any
-    entries: int | None = None
+    entries: int = -1  # as many as episodes, in a journal of those alone
     books: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        self.entries = self.episodes if self.entries is None else self.entries
+        self.entries = self.episodes if self.entries < 0 else self.entries
         if self.file != f"state-{self.entries:09d}.npz":
             raise ValueError(f"it names {self.file!r}, which is not its own state")
 
@@ -191,10 +190,8 @@ class Journal:
             raise RecordError(f"{file} is damaged: its checksum is missing")
         kept = converted(content, _Snapshot, file)
         state = self.path / kept.file
-        arrays = read_bounded(state)
-        if hashlib.sha256(arrays).hexdigest() != kept.state_sha256:
-            raise RecordError(f"{state} is damaged: its checksum is not the one that was written")
-        return Kept(kept.entries, kept.episodes, kept.tree, kept.books, arrays_of_npz(arrays, str(state)))
+        arrays = arrays_of_npz(read_noted(state, kept.state_sha256), str(state))
+        return Kept(kept.entries, kept.episodes, kept.tree, kept.books, arrays)
 
     def entries(self, first: int) -> Iterator[tuple[Entry, int]]:
         """What was told since a snapshot of `first` entries, and where each entry ends in the log."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, read_bounded
+from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, read_noted
 from omdpd.storage.npz import Arrays
 from omdpd.storage.packing import Tree
-from omdpd.storage.sealed import FORMAT, read_sealed, sealed_json
+from omdpd.storage.sealed import FORMAT, converted, read_sealed, sealed_json
 
 # Tables may be Parquet files in a run that an earlier version began.
 PART_NAME = re.compile(r"((rows|values)-\d{6,}\.(npz|parquet)|(state|policies)-\d{6,}\.npz)")
@@ -41,11 +40,7 @@ class NamedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def content(self, folder: Path) -> bytes:
         """What the file holds, if that is what was committed."""
-        file = folder / self.file
-        content = read_bounded(file, size=self.size)
-        if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise RecordError(f"{file} is damaged: its checksum is not the one that was committed")
-        return content
+        return read_noted(folder / self.file, self.sha256, self.size)
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,10 +75,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return None
         if "format" not in content:
             raise RecordError(f"{file} is damaged: it names no format")
-        try:
-            manifest = msgspec.convert(content, Manifest)
-        except (msgspec.ValidationError, ValueError) as error:
-            raise RecordError(f"{file} is damaged: {error}") from None
+        manifest = converted(content, Manifest, file)
         if manifest.episodes < 0 or manifest.number < 1:
             raise RecordError(f"{file} is damaged: it counts {manifest.episodes} episodes in {manifest.number} commits")
         return manifest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ from typing import Any
 import msgspec
 
 from omdpd.problem.setting import Feedback
-from omdpd.storage.atomic import RecordError, read_bounded
+from omdpd.storage.atomic import RecordError, read_noted
 from omdpd.storage.entries import feedback_of
 from omdpd.storage.npz import arrays_of_npz
-from omdpd.storage.sealed import SEALED, read_sealed
+from omdpd.storage.sealed import SEALED, converted, read_sealed
 
 # The layout of a journal: what is written, and what can still be read.
 JOURNAL, READABLE = 2, (1, 2)
@@ -64,10 +63,7 @@ def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any, tuple[str, .
     if found is None or not found.logged_sha256:
         return None
     file = path / LOGGED
-    content = read_bounded(file)
-    if hashlib.sha256(content).hexdigest() != found.logged_sha256:
-        raise RecordError(f"{file} is damaged: its checksum is not the one that was written")
-    stored = arrays_of_npz(content, str(file))
+    stored = arrays_of_npz(read_noted(file, found.logged_sha256), str(file))
     rows = zip(*stored.values(), strict=True)
     return tuple(feedback_of(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start, found.names
 
@@ -83,8 +79,7 @@ def claim_of(path: Path) -> Claim | None:
             f"{file} has format {content.get('format')!r}, but this version reads format {SEALED}: go on with the "
             "version that wrote it, or begin a session in a new folder"
         )
-    claim: Claim = converted({key: value for key, value in content.items() if key != "format"}, Claim, file)
-    return claim
+    return converted({key: value for key, value in content.items() if key != "format"}, Claim, file)
 
 
 def difference(there: Facts, here: Facts) -> str:
@@ -94,11 +89,3 @@ def difference(there: Facts, here: Facts) -> str:
         return "the version that began it kept no words of what differs; compare learner, setting and what was `logged`"
     told = [f"{name} is {there.get(name, 'not there')}, not {here.get(name, 'there')}" for name in sorted(names)]
     return "; ".join(told[:3]) + (f"; and {len(told) - 3} more" if len(told) > 3 else "")
-
-
-def converted(content: dict[str, Any], kind: type[Any], file: Path) -> Any:
-    """A record of a file as what it must be."""
-    try:
-        return msgspec.convert(content, kind)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise RecordError(f"{file} is damaged: {error}") from None

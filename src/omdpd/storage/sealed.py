@@ -12,9 +12,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, json_bytes, read_bounded, record_of
+
+T = TypeVar("T")
 
 # The layout of a run folder: what is written, and what can still be read.  Up to 3 its tables were Parquet files.
 FORMAT, READABLE = 4, (2, 3, 4)
@@ -76,6 +80,14 @@ def read_sealed_text(file: Path, run: str = "") -> tuple[bytes, bool]:
     elif text.startswith(b"#"):
         raise RecordError(f"{file} is damaged: its checksum is missing")
     return text, seal is not None
+
+
+def converted(content: Any, kind: type[T], file: Path) -> T:
+    """A record of a file as what it must be."""
+    try:
+        return msgspec.convert(content, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RecordError(f"{file} is damaged: {str(error)[:300]}") from None
 
 
 def toml_of_text(file: Path, text: bytes) -> dict[str, Any]:

@@ -260,7 +260,7 @@ def never_paid(cmdp: CMDP) -> Bools:
 
 def constraint_names(cmdp: CMDP) -> tuple[str, ...]:
     """The names of the constraints, given or counted."""
-    return cmdp.labels.constraints or tuple(f"constraint {i}" for i in range(cmdp.n_constraints))
+    return cmdp.labels.counted(n_constraints=cmdp.n_constraints).constraints
 
 
 def natural_value(cmdp: CMDP, value: float) -> float:
