@@ -47,6 +47,14 @@ def kill_after(monkeypatch, n):
     monkeypatch.setattr(omdpd.play.loop, "play_judged", play_judged)
 
 
+def play_until_killed(monkeypatch, spec, folder, n):
+    """Play a run that is killed in its n-th episode from here."""
+    with monkeypatch.context() as patch:
+        kill_after(patch, n)
+        with pytest.raises(Killed):
+            run(spec, folder)
+
+
 def commit_every_episode(monkeypatch):
     monkeypatch.setenv("OMDPD_COMMIT_SECONDS", "0")
 
@@ -60,10 +68,7 @@ def test_a_run_that_was_killed_and_resumed_is_identical_to_the_last_bit(tmp_path
     whole = run(spec, tmp_path / "whole")
     commit_every_episode(monkeypatch)
     for n in (5, 4):  # killed in episode 5, then in the fourth episode after that
-        with monkeypatch.context() as patch:
-            kill_after(patch, n)
-            with pytest.raises(Killed):
-                run(spec, tmp_path / "killed")
+        play_until_killed(monkeypatch, spec, tmp_path / "killed", n)
         assert RunFolder(tmp_path / "killed").summary is None
     assert RunFolder(tmp_path / "killed").episodes == 7
     resumed = run(spec, tmp_path / "killed")
@@ -75,10 +80,7 @@ def test_a_run_that_was_killed_and_resumed_is_identical_to_the_last_bit(tmp_path
 def test_a_run_killed_before_its_first_commit_starts_again(tmp_path, monkeypatch):
     spec = spec_of()
     whole = run(spec, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        kill_after(patch, 3)
-        with pytest.raises(Killed):
-            run(spec, tmp_path / "killed")
+    play_until_killed(monkeypatch, spec, tmp_path / "killed", 3)
     assert RunFolder(tmp_path / "killed").episodes == 0
     assert timeless(run(spec, tmp_path / "killed")) == timeless(whole)
 
@@ -195,10 +197,7 @@ def test_half_written_files_of_a_dead_process_are_ignored(tmp_path, monkeypatch)
     spec = spec_of()
     whole = run(spec, tmp_path / "whole")
     commit_every_episode(monkeypatch)
-    with monkeypatch.context() as patch:
-        kill_after(patch, 6)
-        with pytest.raises(Killed):
-            run(spec, tmp_path / "killed")
+    play_until_killed(monkeypatch, spec, tmp_path / "killed", 6)
     folder = tmp_path / "killed"
     (folder / ".commit.json.4711.tmp").write_bytes(b'{"half": ')
     # Files of the commit that never came about: written whole, but not named by commit.json.
@@ -211,10 +210,7 @@ def test_half_written_files_of_a_dead_process_are_ignored(tmp_path, monkeypatch)
 def test_a_damaged_file_is_refused_by_name_and_not_used(tmp_path, monkeypatch, kind):
     spec = spec_of()
     commit_every_episode(monkeypatch)
-    with monkeypatch.context() as patch:
-        kill_after(patch, 6)
-        with pytest.raises(Killed):
-            run(spec, tmp_path)
+    play_until_killed(monkeypatch, spec, tmp_path, 6)
     file = sorted(tmp_path.glob(f"{kind}-*"))[0]
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
@@ -226,10 +222,7 @@ def test_a_damaged_file_is_refused_by_name_and_not_used(tmp_path, monkeypatch, k
 def test_a_missing_file_is_refused_by_name(tmp_path, monkeypatch):
     spec = spec_of()
     commit_every_episode(monkeypatch)
-    with monkeypatch.context() as patch:
-        kill_after(patch, 4)
-        with pytest.raises(Killed):
-            run(spec, tmp_path)
+    play_until_killed(monkeypatch, spec, tmp_path, 4)
     file = next(iter(tmp_path.glob("state-*")))
     file.unlink()
     with pytest.raises(RecordError, match=file.name):
@@ -239,10 +232,7 @@ def test_a_missing_file_is_refused_by_name(tmp_path, monkeypatch):
 def test_a_cut_off_commit_file_is_refused_with_a_sentence(tmp_path, monkeypatch):
     spec = spec_of()
     commit_every_episode(monkeypatch)
-    with monkeypatch.context() as patch:
-        kill_after(patch, 4)
-        with pytest.raises(Killed):
-            run(spec, tmp_path)
+    play_until_killed(monkeypatch, spec, tmp_path, 4)
     file = tmp_path / "commit.json"
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(RecordError, match=r"commit\.json"):
@@ -252,10 +242,7 @@ def test_a_cut_off_commit_file_is_refused_with_a_sentence(tmp_path, monkeypatch)
 def test_a_copied_folder_goes_on_like_the_original(tmp_path, monkeypatch):
     spec = spec_of()
     commit_every_episode(monkeypatch)
-    with monkeypatch.context() as patch:
-        kill_after(patch, 6)
-        with pytest.raises(Killed):
-            run(spec, tmp_path / "here")
+    play_until_killed(monkeypatch, spec, tmp_path / "here", 6)
     shutil.copytree(tmp_path / "here", tmp_path / "there")
     assert timeless(run(spec, tmp_path / "here")) == timeless(run(spec, tmp_path / "there"))
 

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from omdpd.learners.bvops import BVOPS
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, forward, random_cmdp
 from tests.references.kl_reference import check_kl_step
 from tests.references.plain_loop import PlainCounts, optimistic_tables
@@ -51,24 +49,6 @@ def test_losses_are_weighted_by_upper_occupancies_and_projected_on_the_safe_set(
     assert binding > 0
     assert said.step_size == pytest.approx(eta)
     assert said.log.failures == 0
-
-
-def test_the_trivial_world_is_solved():
-    value, _, violation = late_averages(BVOPS(), "bandit", 400)
-    assert value > 0.85 * BEST
-    assert violation < 0.05
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (BVOPS(), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (BVOPS(), Setting(H, S, A), "set n_episodes"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)
 
 
 @pytest.mark.slow

@@ -2,22 +2,12 @@ import numpy as np
 import pytest
 
 from omdpd.learners.cautious_lp import CautiousLP
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
-from tests.references.instances import forward, random_cmdp, random_policy, revealed
+from tests.references.instances import forward, pool_of, random_cmdp, revealed
 from tests.references.plain_loop import PlainCounts, cautious_tables, dot
 from tests.references.reference_programs import dual_value
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
-
-
-def pool_of(rng, cmdp, n):
-    """Tables that some policy satisfies with room."""
-    safe = forward(random_policy(rng, H, S, A), cmdp.transition, cmdp.initial)
-    tables = rng.uniform(-0.6, 0.6, (n, I, H, S, A))
-    return tables - (np.tensordot(tables, safe, axes=3) / H)[..., None, None, None] - 0.05
 
 
 def test_the_cautious_program_satisfies_every_table_seen_with_its_margin():
@@ -63,14 +53,3 @@ def test_the_cautious_program_may_use_a_box():
         state = learner.update(state, revealed(rng, cmdp, learner.policy(state), d))
     assert dot(d, state.q) <= 1e-7
     assert learner.report(state).infeasible == 0
-
-
-def test_the_trivial_world_is_solved():
-    value, excess, _ = late_averages(CautiousLP(), "full", 400)
-    assert value > 0.95 * BEST
-    assert excess < 0.1
-
-
-def test_hidden_costs_are_refused():
-    with pytest.raises(InvalidInputError, match="whole cost tables"):
-        CautiousLP().init(Setting(H, S, A, n_episodes=K))

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from omdpd.learners.cpdpo import CPDPO
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import best_kernel
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, optimistic_tables
 from tests.references.policy_by_hand import exponential
-from tests.references.trivial_world import late_averages
 from tests.references.upper_occupancy import most_occupancy, most_value
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
@@ -64,27 +62,7 @@ def test_episodes_go_line_by_line():
     assert 0 < switched < K
 
 
-def test_the_trivial_world_is_learnt():
-    # The method is slow: it has to beat the uniform policy clearly, and stay safe doing so.
-    value, _, violation = late_averages(CPDPO(room=0.6), "bandit", 3000)
-    assert value > 1.8
-    assert violation < 0.3
-
-
 def test_theory_has_the_papers_constants():
     rates = CPDPO.theory(ROOM).rates(Setting(H, S, A, n_episodes=K), 0)
     assert rates.eta == pytest.approx(min(1 / (24 * H**3), 1 / math.sqrt(S * H * A * H * K)))
     assert rates.most == pytest.approx((H + 1) / ROOM)
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (CPDPO(), Setting(H, S, A, n_episodes=K), "room"),
-        (CPDPO(room=ROOM), Setting(H, S, A), "n_episodes"),
-        (CPDPO(room=ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

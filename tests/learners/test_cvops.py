@@ -5,8 +5,6 @@ import pytest
 
 from omdpd.learners.cvops import CVOPS
 from omdpd.play.scene import known_safe_policy
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, forward, random_cmdp
 from tests.references.plain_loop import PlainCounts, kernel_of, logarithms, optimistic_tables
 from tests.references.upper_occupancy import most_value
@@ -55,15 +53,3 @@ def test_a_policy_is_kept_once_it_is_surely_safe_and_then_mixed_in(told):
         mixed = state.share * forward(state.kept, p, setting.mu) + (1 - state.share) * forward(bold, p, setting.mu)
         assert np.allclose(forward(learner.policy(state), p, setting.mu), mixed, atol=1e-7)
     assert min(phases.values()) > 0
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (CVOPS(room=0.5), Setting(H, S, A, 2, n_episodes=K), "one constraint"),
-        (CVOPS(room=0.5), Setting(H, S, A), "n_episodes"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

@@ -2,32 +2,18 @@ import numpy as np
 import pytest
 
 from omdpd.learners.dope import DOPE
-from omdpd.learners.needs import SafePolicy
 from omdpd.play.scene import known_safe_policy, with_known_facts
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.regions import Box
 from tests.references.instances import bandit, random_cmdp, random_kernel
 from tests.references.plain_loop import PlainCounts, box_of, logarithms
-from tests.references.reference_programs import extended_value
+from tests.references.reference_programs import extended_value, pinned
 from tests.references.trivial_world import BEST, known_safe, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 100
-FINE = SafePolicy(np.full((H, S, A), 1 / A), np.array([-0.25]))
-
-
-def pinned(policy):
-    """q_h(s, .) proportional to the policy, as tables with a hair of room for rounding."""
-    rows = []
-    for h, s, a in np.ndindex(policy.shape):
-        row = np.zeros(policy.shape)
-        row[h, s] = -policy[h, s, a]
-        row[h, s, a] += 1.0
-        rows += [row - 1e-9 / H, -row - 1e-9 / H]
-    return np.array(rows)
 
 
 def box_around(p, reach, seen):
@@ -97,24 +83,6 @@ def test_a_run_tells_the_support_where_it_is_to_be_known():
 
 def test_the_published_first_phase_is_long():
     assert DOPE(transition_scale=1.0).warm_up(Setting(5, 5, 3, n_episodes=K), 0.5) == 5**2 * 3 * 5**4 / 0.25
-
-
-def test_the_trivial_world_is_solved_with_hardly_any_violation():
-    value, _, violation = late_averages(DOPE(safe=known_safe()), "bandit", 400)
-    assert value > 0.9 * BEST
-    assert violation < 0.02
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (DOPE(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
-        (DOPE(safe=FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)
 
 
 @pytest.mark.slow

@@ -5,28 +5,15 @@ from omdpd.beliefs.counts import Counts
 from omdpd.learners.dope_plus import DOPEPlus
 from omdpd.learners.needs import SafePolicy
 from omdpd.play.scene import known_safe_policy
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, box_of, logarithms
-from tests.references.reference_programs import extended_value
-from tests.references.trivial_world import BEST, known_safe, late_averages
+from tests.references.reference_programs import extended_value, pinned
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 100
 FINE = SafePolicy(np.full((H, S, A), 1 / A), np.array([-0.25]))
 SCALE = 0.002
-
-
-def pinned(policy):
-    """q_h(s, .) proportional to the policy, as tables with a hair of room for rounding."""
-    rows = []
-    for h, s, a in np.ndindex(policy.shape):
-        row = np.zeros(policy.shape)
-        row[h, s] = -policy[h, s, a]
-        row[h, s, a] += 1.0
-        rows += [row - 1e-9 / H, -row - 1e-9 / H]
-    return np.array(rows)
 
 
 def plain_rows(counts):
@@ -149,21 +136,3 @@ def test_a_world_without_chance_has_no_error_but_that_of_the_order_one_over_n_an
     floor = SCALE * np.sqrt(Lp / 10_000)
     assert np.allclose(b[:-1], SCALE * 14 / 3 * H * S * Lp / 50.0 + floor)
     assert np.allclose(b[-1], floor)
-
-
-def test_the_trivial_world_is_solved_with_hardly_any_violation():
-    value, _, violation = late_averages(DOPEPlus(safe=known_safe()), "bandit", 400)
-    assert value > 0.9 * BEST
-    assert violation < 0.02
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (DOPEPlus(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
-        (DOPEPlus(safe=FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)

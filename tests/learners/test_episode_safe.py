@@ -5,8 +5,6 @@ import pytest
 
 from omdpd.learners.episode_safe import EpisodeSafe
 from omdpd.play.scene import known_safe_policy
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, logarithms
 from tests.references.policy_by_hand import bonus_tables
@@ -76,8 +74,3 @@ def test_a_wider_margin_for_the_kernel_makes_costs_dearer():
     assert np.all(wide >= plain)
     assert np.any(wide[:, :-1] > plain[:, :-1])
     assert np.array_equal(wide[:, -1], plain[:, -1])
-
-
-def test_what_it_cannot_serve_is_refused_with_a_sentence():
-    with pytest.raises(InvalidInputError, match="set safe"):
-        EpisodeSafe().init(Setting(H, S, A, n_episodes=K))

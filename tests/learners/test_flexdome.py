@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from omdpd.learners.flexdome import FlexDOME
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts
 from tests.references.policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
@@ -40,15 +38,3 @@ def test_episodes_go_line_by_line_and_the_dual_sees_the_margin(power):
         pi = exponential(pi, Q, eta, 1 - eta * tau)
         lam = np.clip((1 - eta * tau) * lam + eta * (cost + eps), 0.0, H / ROOM)
     assert lam.max() > 0.0
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (FlexDOME(), Setting(H, S, A), "room"),
-        (FlexDOME(room=ROOM), Setting(H, S, A, feedback="full"), "'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

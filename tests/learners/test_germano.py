@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from omdpd.learners.germano import Germano
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import forward, random_cmdp, revealed
 from tests.references.plain_loop import PlainCounts, Solves, dot, optimistic_tables
-from tests.references.trivial_world import BEST, late_averages
+from tests.references.trivial_world import late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 16
@@ -41,24 +39,6 @@ def test_both_players_move_as_they_should():
         q = state.q
     assert capped
     assert learner.report(state).log.failures == 0
-
-
-def test_the_trivial_world_is_solved():
-    value, excess, _ = late_averages(Germano(), "full", 400)
-    assert value > 0.9 * BEST
-    assert excess < 0.1
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (Germano(), Setting(H, S, A, n_episodes=K), "whole cost tables"),
-        (Germano(), Setting(H, S, A, feedback="full"), "set n_episodes"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from omdpd.learners.ghosh import GhoshZhouShroff
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts
 from tests.references.policy_by_hand import bonus_tables
@@ -56,16 +54,3 @@ def test_policies_and_prices_are_worked_out_again(dual):
         counts.add(met)
         state = learner.update(state, met)
     assert priced > 0
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (GhoshZhouShroff.hard(), Setting(H, S, A, n_episodes=K), "room"),
-        (GhoshZhouShroff.hard(room=ROOM), Setting(H, S, A, 2, n_episodes=K), "one constraint"),
-        (GhoshZhouShroff.average(room=ROOM), Setting(H, S, A), "n_episodes"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

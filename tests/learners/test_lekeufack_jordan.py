@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from omdpd.learners.lekeufack_jordan import LekeufackJordan
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, forward, random_cmdp, revealed
 from tests.references.plain_loop import PlainCounts, Solves, dot, optimistic_tables
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -53,21 +51,3 @@ def test_the_published_constants_are_those_of_the_family_s_source():
     assert potential.slope(np.zeros(1))[0] == pytest.approx(1 / (2 * math.sqrt(K)))
     growth = math.log(potential.slope(np.ones(1))[0] / potential.slope(np.zeros(1))[0])
     assert growth == pytest.approx(1 / (4 * math.sqrt(K) * math.sqrt(H * S * A) * math.sqrt(2 * H)))
-
-
-@pytest.mark.parametrize("kind", ["bandit", "full"])
-def test_the_trivial_world_is_solved(kind):
-    value, _, violation = late_averages(LekeufackJordan(), kind, 800)
-    assert value > 0.9 * BEST
-    assert violation < 0.15
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (LekeufackJordan(), Setting(H, S, A), "n_episodes"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 
 from omdpd.learners.linear_potential import LinearPotential
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, forward, random_cmdp, revealed
 from tests.references.plain_loop import PlainCounts, Solves, dot, optimistic_tables
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -38,20 +35,3 @@ def test_the_linear_potential_goes_line_by_line(kind):
         assert np.allclose(state.lam, lam)
         q = state.q
     assert learner.report(state).weight == pytest.approx(lam.max())
-
-
-def test_the_trivial_world_is_solved():
-    value, excess, _ = late_averages(LinearPotential(), "full", 400)
-    assert value > 0.95 * BEST
-    assert excess < 0.1
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (LinearPotential(), Setting(H, S, A), "set n_episodes"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)

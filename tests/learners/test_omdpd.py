@@ -8,7 +8,6 @@ from omdpd.beliefs.confidence import BoxEstimator
 from omdpd.experiments.seeds import run
 from omdpd.learners.omdpd import OMDPD, AsPrinted, LastGradient, Surrogate
 from omdpd.learners.protocol import stored_classes
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.regions import Kernel
 from omdpd.storage.packing import pack, unpack
@@ -211,11 +210,6 @@ def test_the_mean_of_the_box_is_where_a_run_starts():
     expected = forward(np.full((H, S, A), 0.5), kernel_of(PlainCounts(H, S, A, I)).transition, setting.mu)
     assert np.allclose(state.q, expected, rtol=0.0, atol=1e-15)
     assert np.allclose(OMDPD.theory().policy(state), 0.5, rtol=0.0, atol=1e-15)
-
-
-def test_the_number_of_episodes_is_needed():
-    with pytest.raises(InvalidInputError, match="set n_episodes"):
-        OMDPD.theory().init(Setting(H, S, A))
 
 
 def test_the_check_used_here_notices_a_point_that_is_not_the_minimiser():

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from omdpd.learners.opdop import OPDOP
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, kernel_of, logarithms
 from tests.references.trivial_world import BEST, late_averages
@@ -56,12 +54,6 @@ def test_exponential_weights_and_dual_are_worked_out_again(ridge):
     assert learner.report(state).weight == pytest.approx(Y / 2)
 
 
-def test_the_trivial_world_is_solved_on_average():
-    value, excess, _ = late_averages(OPDOP(room=1.2, primal_scale=4.0, dual_scale=2.0), "bandit", 2000)
-    assert value > 0.9 * BEST
-    assert excess < 0.15
-
-
 def test_a_pair_that_was_never_seen_is_worth_all_that_is_left_however_small_the_bonus():
     cmdp = random_cmdp(np.random.default_rng(0), H, S, A, 1)
     met = bandit(np.random.default_rng(1), cmdp, np.full((H, S, A), 1 / A))
@@ -75,20 +67,6 @@ def test_a_pair_that_was_never_seen_is_worth_all_that_is_left_however_small_the_
         unseen = state.counts.visits == 0.0
         assert np.array_equal(Q_r[unseen], left[unseen]) == optimistic
         assert np.array_equal(Q_g[unseen], left[unseen]) == optimistic
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (OPDOP(), Setting(H, S, A, n_episodes=K), "set room"),
-        (OPDOP(room=0.5), Setting(H, S, A), "set n_episodes"),
-        (OPDOP(room=0.5), Setting(H, S, A, 2, n_episodes=K), "one constraint, but there are 2"),
-        (OPDOP(room=0.5), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)
 
 
 @pytest.mark.slow

@@ -2,13 +2,11 @@ import numpy as np
 import pytest
 
 from omdpd.learners.optaug import OptAug
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
 from tests.references.augmented_qp import by_general_solver, objective
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, optimistic_tables
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A = 4, 3, 2
 K = 50
@@ -44,25 +42,8 @@ def test_every_plan_maximises_the_augmented_lagrangian(n_constraints):
     assert before.max() > 0.0
 
 
-def test_the_trivial_world_is_solved():
-    value, _, violation = late_averages(OptAug(), "bandit", 600)
-    assert value > 0.95 * BEST
-    assert violation < 0.1
-
-
 def test_the_penalty_grows_and_stops():
     learner = OptAug()
     state = learner.init(Setting(H, S, A))
     assert learner.report(state).step_size == 1.0
     assert OptAug(max_penalty=7.0).penalty(99) == 7.0
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (OptAug(), Setting(H, S, A, feedback="full"), "'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

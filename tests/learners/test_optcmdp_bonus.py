@@ -2,13 +2,10 @@ import numpy as np
 import pytest
 
 from omdpd.learners.optcmdp_bonus import OptCMDPBonus
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, forward, random_cmdp
 from tests.references.plain_loop import PlainCounts
 from tests.references.policy_by_hand import bonus_tables
 from tests.references.reference_programs import dual_value, least_worst_excess
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -36,14 +33,3 @@ def test_every_plan_is_an_optimum_of_the_program_under_the_empirical_kernel(seed
         counts.add(met)
         state = learner.update(state, met)
         assert learner.report(state).infeasible >= infeasible
-
-
-def test_the_trivial_world_is_solved():
-    value, excess, _ = late_averages(OptCMDPBonus(), "bandit", 600)
-    assert value > 0.93 * BEST
-    assert excess < 0.15
-
-
-def test_revealed_costs_are_refused():
-    with pytest.raises(InvalidInputError, match="'bandit'"):
-        OptCMDPBonus().init(Setting(H, S, A, n_episodes=K, feedback="full"))

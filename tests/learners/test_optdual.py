@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from omdpd.learners.optdual import OptDual
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
 from tests.references.instances import bandit, forward, random_cmdp
 from tests.references.plain_loop import PlainCounts, optimistic_tables
 from tests.references.reference_programs import extended_value
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -38,22 +35,3 @@ def test_episodes_go_line_by_line():
         counts.add(met)
     assert lam.max() > 0.0
     assert learner.report(state).weight == pytest.approx(lam.max())
-
-
-def test_the_trivial_world_is_solved_on_average():
-    value, excess, _ = late_averages(OptDual(room=0.6), "bandit", 800)
-    assert value > 0.9 * BEST
-    assert excess < 0.1
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (OptDual(), Setting(H, S, A, n_episodes=K), "room"),
-        (OptDual(room=ROOM), Setting(H, S, A), "n_episodes"),
-        (OptDual(room=ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

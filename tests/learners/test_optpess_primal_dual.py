@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 
 from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, kernel_of
-from tests.references.trivial_world import BEST, late_averages
+from tests.references.trivial_world import late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 60
@@ -53,24 +51,6 @@ def test_plans_and_dual_are_worked_out_again():
         assert np.allclose(state.lam, lam, atol=1e-10)
     assert priced
     assert learner.report(state).weight == pytest.approx(lam.max() / (0.3 * H * math.sqrt(31)))
-
-
-def test_the_trivial_world_is_solved_on_average():
-    value, excess, _ = late_averages(OptPessPrimalDual(room=1.2), "bandit", 2000)
-    assert value > 0.95 * BEST
-    assert excess < 0.1
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (OptPessPrimalDual(), Setting(H, S, A, n_episodes=K), "set room"),
-        (OptPessPrimalDual(room=0.5), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)
 
 
 @pytest.mark.slow

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from omdpd.learners.optprimaldual import OptPrimalDual
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts
 from tests.references.policy_by_hand import bonus_tables, evaluate, exponential
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -42,26 +40,7 @@ def test_episodes_go_line_by_line():
     assert lam.max() > 0.0
 
 
-def test_the_trivial_world_is_solved_on_average():
-    value, excess, _ = late_averages(OptPrimalDual(room=0.6), "bandit", 1500)
-    assert value > 0.9 * BEST
-    assert excess < 0.2
-
-
 def test_theory_has_the_papers_steps():
     rates = OptPrimalDual.theory(ROOM).rates(Setting(H, S, A, n_episodes=K), 0)
     assert rates.eta == pytest.approx(math.sqrt(2 * math.log(A) / K) / (H * (1 + H / ROOM)))
     assert rates.rate == pytest.approx(1 / (ROOM * math.sqrt(K)))
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (OptPrimalDual(), Setting(H, S, A, n_episodes=K), "room"),
-        (OptPrimalDual(room=ROOM), Setting(H, S, A), "n_episodes"),
-        (OptPrimalDual(room=ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

@@ -1,17 +1,13 @@
 import math
 
 import numpy as np
-import pytest
 
 from omdpd.learners.pdbps import PDBPS
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.boxes import best_kernel
 from tests.learners.test_cpdpo import least_occupancy
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, optimistic_tables
 from tests.references.policy_by_hand import exponential
-from tests.references.trivial_world import late_averages
 from tests.references.upper_occupancy import most_occupancy
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
@@ -52,14 +48,3 @@ def test_episodes_go_line_by_line():
         lam = np.array([min(max(lam[i] + 8.0 / (H * math.sqrt(K)) * met.costs[i].sum(), 0.0), most) for i in range(I)])
     assert lam.max() > 0.0
     assert pi.min() >= 1 / (K * A) * (1 - 1e-12)
-
-
-def test_the_trivial_world_is_learnt():
-    # The method is slow, and its violation is weak: it has to beat the uniform policy clearly.
-    value, _, _ = late_averages(PDBPS(), "bandit", 3000)
-    assert value > 1.8
-
-
-def test_it_must_know_the_number_of_episodes():
-    with pytest.raises(InvalidInputError, match="n_episodes"):
-        PDBPS().init(Setting(H, S, A))

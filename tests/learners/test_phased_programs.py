@@ -12,7 +12,6 @@ from omdpd.solvers.regions import Box
 from tests.references.instances import bandit, random_cmdp
 from tests.references.pinned_plans import check_plan
 from tests.references.plain_loop import PlainCounts, optimistic_tables
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -81,10 +80,3 @@ def test_every_plan_of_chen_jain_and_luo_is_an_optimum_with_the_allowance(span):
         box = box_by_hand(counts, 0.02, wide)
         feasible.append(check_plan(learner.policy(state), box, setting.mu, r, d - span / H))
     assert any(feasible)
-
-
-@pytest.mark.parametrize("learner", [UCCFH(), ChenJainLuo()])
-def test_the_trivial_world_is_solved(learner):
-    value, _, violation = late_averages(learner, "bandit", 400)
-    assert value > 0.9 * BEST
-    assert violation < 0.2

@@ -4,13 +4,11 @@ import pytest
 from omdpd.experiments.one_run import advance, run
 from omdpd.experiments.registry import Registry
 from omdpd.learners.psrl import PosteriorSampling
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.flow import value_of_policy
 from omdpd.storage.run_folder import RunFolder
 from tests.references.instances import bandit, random_cmdp
 from tests.references.reference_programs import dual_value
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I, K = 4, 3, 2, 2, 40  # noqa: E741
 
@@ -59,14 +57,3 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit_and_seeds_differ(tmp_path):
     for key in ("regret", "violation", "infeasible"):
         assert parts[key] == whole[key]
     assert run(specs[1], tmp_path / "other")["regret"] != whole["regret"]
-
-
-def test_the_trivial_world_is_solved():
-    value, excess, _ = late_averages(PosteriorSampling(kappa=0.05), "bandit", 800)
-    assert value > 0.9 * BEST
-    assert excess < 0.1
-
-
-def test_what_it_cannot_serve_is_refused_with_a_sentence():
-    with pytest.raises(InvalidInputError, match="prior is 0"):
-        PosteriorSampling(prior=0.0).init(Setting(H, S, A))

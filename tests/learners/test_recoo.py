@@ -8,7 +8,6 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, forward, random_cmdp, revealed
 from tests.references.plain_loop import PlainCounts, Solves, dot, optimistic_tables
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -39,13 +38,6 @@ def test_episodes_go_line_by_line(kind):
     assert said.log.solves == 10
     assert said.log.failures == 0
     assert said.saturations == 0
-
-
-@pytest.mark.parametrize("kind", ["bandit", "full"])
-def test_the_trivial_world_is_solved(kind):
-    value, _, violation = late_averages(RECOO(), kind, 600)
-    assert value > 0.95 * BEST
-    assert violation < 0.05
 
 
 def test_k_need_not_be_known_and_bad_scales_are_refused():

@@ -1,13 +1,9 @@
 import numpy as np
-import pytest
 
 from omdpd.learners.regularized import RegularizedPrimalDual
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts
 from tests.references.policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K, ROOM = 50, 0.5
@@ -39,23 +35,3 @@ def test_episodes_go_line_by_line():
         # pi^(1 - eta tau) exp(eta Q) is one step of exponential weights on Q - tau ln pi.
         pi, lam = exponential(pi, Q - tau * np.log(pi), eta), new
     assert lam.max() > 0.0
-
-
-def test_the_trivial_world_is_solved():
-    value, _, violation = late_averages(RegularizedPrimalDual(room=0.6), "bandit", 2000)
-    assert value > 0.85 * BEST
-    assert violation < 0.2
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (RegularizedPrimalDual(), Setting(H, S, A, n_episodes=K), "room"),
-        (RegularizedPrimalDual(room=ROOM), Setting(H, S, A), "n_episodes"),
-        (RegularizedPrimalDual(room=ROOM), Setting(H, S, A, n_episodes=K, feedback="full"), "'bandit'"),
-        (RegularizedPrimalDual(room=ROOM, eta_scale=100.0, tau_scale=1.0), Setting(H, S, A, n_episodes=K), "eta tau"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from omdpd.learners.sinha_vaze import SinhaVaze
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, forward, random_cmdp, revealed
 from tests.references.plain_loop import PlainCounts, Solves, dot, optimistic_tables
@@ -54,17 +53,7 @@ def test_the_initial_weight_is_a_setting():
     assert state.potential.slope(np.zeros(1))[0] == 0.25
 
 
-def test_the_number_of_episodes_is_needed():
-    with pytest.raises(InvalidInputError, match="set n_episodes"):
-        SinhaVaze().init(Setting(H, S, A))
-
-
 def test_the_published_constants():
     potential = SinhaVaze.published().init(Setting(H, S, A, n_episodes=K)).potential
     assert potential.w0 == pytest.approx(1 / (2 * math.sqrt(K)))
     assert potential.beta == pytest.approx(1 / (2 * math.sqrt(K)) / (2 * math.sqrt(H * S * A) * math.sqrt(2 * H)))
-
-
-def test_an_initial_weight_of_nothing_is_refused():
-    with pytest.raises(InvalidInputError, match="w0"):
-        SinhaVaze(w0=0.0).init(Setting(H, S, A, n_episodes=K))

@@ -6,12 +6,9 @@ import pytest
 from omdpd.learners.needs import SafePolicy
 from omdpd.learners.sops import SOPS
 from omdpd.play.scene import known_safe_policy
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, forward, random_cmdp
 from tests.references.kl_reference import check_kl_step
 from tests.references.plain_loop import PlainCounts, dot, kernel_of, logarithms, optimistic_tables
-from tests.references.trivial_world import BEST, known_safe, late_averages
 from tests.references.upper_occupancy import most_mass, most_value
 
 H, S, A = 4, 3, 2
@@ -75,32 +72,6 @@ def test_an_empty_safe_set_means_the_safe_policy():
         state = learner.update(state, met)
     assert state.share == 1.0
     assert learner.report(state).infeasible == 3
-
-
-def test_the_trivial_world_is_solved_without_violation():
-    value, _, violation = late_averages(SOPS(safe=known_safe()), "bandit", 400)
-    assert value > 0.85 * BEST
-    assert violation < 1e-6
-
-
-UNSAFE = SafePolicy(np.full((H, S, A), 1 / A), np.array([0.25]))
-MISFIT = SafePolicy(np.full((H, S, 3), 1 / 3), np.array([-0.25]))
-FINE = SafePolicy(np.full((H, S, A), 1 / A), np.array([-0.25]))
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (SOPS(), Setting(H, S, A, n_episodes=K), "must be given a strictly safe policy"),
-        (SOPS(safe=UNSAFE), Setting(H, S, A, n_episodes=K), "costs 0.25 above its budget"),
-        (SOPS(safe=MISFIT), Setting(H, S, A, n_episodes=K), "the setting asks"),
-        (SOPS(safe=FINE), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-        (SOPS(safe=FINE), Setting(H, S, A), "set n_episodes"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)
 
 
 def test_the_safe_policy_is_really_safe():

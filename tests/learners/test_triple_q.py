@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from omdpd.learners.triple_q import TripleQ
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
-from tests.references.trivial_world import BEST, late_averages
+from tests.references.trivial_world import late_averages
 
 H, S, A = 4, 3, 2
 K = 60
@@ -51,25 +49,6 @@ def test_both_tables_and_the_queue_are_learnt_by_hand(restart):
         assert state.queue == pytest.approx(Z, abs=1e-9)
     assert max(queues) > 0.0
     assert learner.report(state).weight == pytest.approx(Z / eta / 2)
-
-
-def test_the_trivial_world_is_solved_on_average():
-    value, excess, _ = late_averages(TripleQ(), "bandit", 2000)
-    assert value > 0.9 * BEST
-    assert excess < 0.1
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (TripleQ(), Setting(H, S, A), "set n_episodes"),
-        (TripleQ(), Setting(H, S, A, 2, n_episodes=K), "one constraint, but there are 2"),
-        (TripleQ(), Setting(H, S, A, n_episodes=K, feedback="full"), "feedback must be 'bandit'"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)
 
 
 @pytest.mark.slow

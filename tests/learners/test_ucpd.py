@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from omdpd.learners.ucpd import UCPD
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import forward, random_cmdp, revealed
 from tests.references.kl_reference import check_kl_step
 from tests.references.plain_loop import PlainCounts, dot, optimistic_tables
@@ -44,24 +42,6 @@ def test_every_step_is_the_drift_plus_penalty_step_over_the_set_of_its_epoch():
     assert said.log.failures == 0
     assert said.weight == pytest.approx(queue.max() / V)
     assert said.step_size == pytest.approx(V / alpha)
-
-
-def test_the_trivial_world_is_solved():
-    value, excess, _ = late_averages(UCPD(), "full", 400)
-    assert value > 0.9 * BEST
-    assert excess < 0.1
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "why"),
-    [
-        (UCPD(), Setting(H, S, A, n_episodes=K), "whole cost tables"),
-        (UCPD(), Setting(H, S, A, feedback="full"), "set n_episodes"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused(learner, setting, why):
-    with pytest.raises(InvalidInputError, match=why):
-        learner.init(setting)
 
 
 @pytest.mark.slow

@@ -1,14 +1,11 @@
 import numpy as np
-import pytest
 
 from omdpd.beliefs.bonuses import IteratedLogBonus
 from omdpd.learners.uopt_rpgpd import UOptRPGPD
-from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts
 from tests.references.policy_by_hand import bonus_tables, cut_of_entropy, evaluate, exponential
-from tests.references.trivial_world import BEST, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 50
@@ -39,27 +36,8 @@ def test_episodes_go_line_by_line():
     assert lam.max() > 0.0
 
 
-def test_the_trivial_world_is_solved():
-    value, _, violation = late_averages(UOptRPGPD(), "bandit", 2000)
-    assert value > 0.85 * BEST
-    assert violation < 0.2
-
-
 def test_the_published_bonus_is_an_option_and_k_need_not_be_known():
     learner = UOptRPGPD.published()
     assert isinstance(learner.bonus, IteratedLogBonus)
     state = learner.init(Setting(H, S, A))
     assert np.allclose(learner.policy(state), 1 / A)
-
-
-@pytest.mark.parametrize(
-    ("learner", "setting", "word"),
-    [
-        (UOptRPGPD(), Setting(H, S, A, feedback="full"), "'bandit'"),
-        (UOptRPGPD(eta_power=0.4), Setting(H, S, A), "eta_power"),
-        (UOptRPGPD(tau_power=0.6), Setting(H, S, A), "tau_power"),
-    ],
-)
-def test_what_it_cannot_serve_is_refused_with_a_sentence(learner, setting, word):
-    with pytest.raises(InvalidInputError, match=word):
-        learner.init(setting)

@@ -3,8 +3,6 @@ import pytest
 
 from omdpd.learners.exploration import exploring_step
 from omdpd.learners.wcops import WCOPS
-from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.setting import Setting
 from tests.references.instances import bandit, random_cmdp
 from tests.references.kl_reference import check_kl_step
 from tests.references.plain_loop import PlainCounts, optimistic_tables
@@ -54,8 +52,3 @@ def test_with_power_one_the_costs_are_means():
     for _ in range(10):
         state = learner.update(state, bandit(rng, cmdp, learner.policy(state)))
     assert np.allclose(state.cost, state.counts.cost_mean())
-
-
-def test_what_it_cannot_serve_is_refused_with_a_sentence():
-    with pytest.raises(InvalidInputError, match=r"power is 1\.5"):
-        WCOPS(power=1.5).init(Setting(H, S, A, n_episodes=K))

@@ -100,3 +100,11 @@ def revealed(rng, cmdp, policy, table):
     met = play(rng, policy, cmdp.transition, cmdp.initial)
     at = (np.arange(len(policy)), met.states, met.actions)
     return FullFeedback(met, (rng.random(len(policy)) < cmdp.reward[at]).astype(float), table)
+
+
+def pool_of(rng, cmdp, n):
+    """Tables (n, I, H, S, A) that some policy satisfies with room."""
+    H, S, A = cmdp.shape
+    safe = forward(random_policy(rng, H, S, A), cmdp.transition, cmdp.initial)
+    tables = rng.uniform(-0.6, 0.6, (n, cmdp.n_constraints, H, S, A))
+    return tables - (np.tensordot(tables, safe, axes=3) / H)[..., None, None, None] - 0.05

@@ -133,3 +133,14 @@ def extended_value(box, initial, reward, tables, worst=False):
         return None, None
     assert answer.status == 0, answer.message
     return float(answer.fun if worst else -answer.fun), answer.x[:n].reshape(H, S, A, S).sum(axis=-1)
+
+
+def pinned(policy):
+    """q_h(s, .) proportional to the policy, as tables with a hair of room for rounding."""
+    rows = []
+    for h, s, a in np.ndindex(policy.shape):
+        row = np.zeros(policy.shape)
+        row[h, s] = -policy[h, s, a]
+        row[h, s, a] += 1.0
+        rows += [row - 1e-9 / len(policy), -row - 1e-9 / len(policy)]
+    return np.array(rows)
