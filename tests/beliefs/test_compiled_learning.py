@@ -210,7 +210,7 @@ def check_good_event(believed, cmdp):
     """`optimism_holds` against its definition in NumPy."""
     optimistic = np.all(believed.reward >= cmdp.reward - 1e-12) and np.all(believed.cost <= cmdp.excess + 1e-12)
     inside = np.all(np.abs(believed.region.transition - cmdp.transition)[:-1] <= 1e-12)
-    assert optimism_holds(believed, cmdp.transition, cmdp.reward, cmdp.excess) == bool(optimistic and inside)
+    assert optimism_holds(believed, cmdp, cmdp.excess) == bool(optimistic and inside)
 
 
 @pytest.mark.parametrize("nature", NATURES)
@@ -227,15 +227,14 @@ def test_it_stays_so_over_thousands_of_episodes(nature):
 def test_a_belief_that_is_the_truth_is_a_good_event_and_one_that_is_less_is_not():
     cmdp = world()
     believed = KnownModel(cmdp.transition, cmdp.reward, cmdp.excess).estimate(cmdp.setting(5, "bandit"), None, 0)
-    truth = cmdp.transition, cmdp.reward, cmdp.excess
-    assert optimism_holds(believed, *truth)
-    assert optimism_holds(replace(believed, cost=believed.cost + 1e-3), *truth[:2], None)
+    assert optimism_holds(believed, cmdp, cmdp.excess)
+    assert optimism_holds(replace(believed, cost=believed.cost + 1e-3), cmdp, None)
     for wrong in (
         replace(believed, reward=believed.reward - 1e-3),
         replace(believed, cost=believed.cost + 1e-3),
         replace(believed, region=Kernel(np.full(cmdp.transition.shape, 1 / 3))),
     ):
-        assert not optimism_holds(wrong, *truth)
+        assert not optimism_holds(wrong, cmdp, cmdp.excess)
 
 
 def test_observations_through_a_beta_law_are_the_readable_ones():

@@ -8,7 +8,6 @@ from tests.references.instances import bandit, forward, random_cmdp
 from tests.references.kl_reference import check_kl_step
 from tests.references.plain_loop import PlainCounts, optimistic_tables
 from tests.references.reference_programs import extended_value
-from tests.references.trivial_world import BEST, late_averages
 from tests.references.upper_occupancy import most_mass
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
@@ -49,9 +48,3 @@ def test_losses_are_weighted_by_upper_occupancies_and_projected_on_the_safe_set(
     assert binding > 0
     assert said.step_size == pytest.approx(eta)
     assert said.log.failures == 0
-
-
-@pytest.mark.slow
-def test_regret_per_episode_falls_with_the_number_of_episodes():
-    values = [late_averages(BVOPS(), "bandit", episodes)[0] for episodes in (200, 6400)]
-    assert BEST - values[1] < BEST - values[0]

@@ -10,7 +10,6 @@ from omdpd.solvers.regions import Box
 from tests.references.instances import bandit, random_cmdp, random_kernel
 from tests.references.plain_loop import PlainCounts, box_of, logarithms
 from tests.references.reference_programs import extended_value, pinned
-from tests.references.trivial_world import BEST, known_safe, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 100
@@ -83,9 +82,3 @@ def test_a_run_tells_the_support_where_it_is_to_be_known():
 
 def test_the_published_first_phase_is_long():
     assert DOPE(transition_scale=1.0).warm_up(Setting(5, 5, 3, n_episodes=K), 0.5) == 5**2 * 3 * 5**4 / 0.25
-
-
-@pytest.mark.slow
-def test_regret_per_episode_falls_with_the_number_of_episodes():
-    values = [late_averages(DOPE(safe=known_safe()), "bandit", episodes)[0] for episodes in (100, 3200)]
-    assert BEST - values[1] < 0.5 * (BEST - values[0])

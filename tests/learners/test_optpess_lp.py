@@ -8,7 +8,6 @@ from omdpd.play.scene import known_safe_policy
 from tests.references.instances import bandit, forward, random_cmdp
 from tests.references.plain_loop import PlainCounts, dot, kernel_of
 from tests.references.reference_programs import dual_value
-from tests.references.trivial_world import BEST, known_safe, late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 60
@@ -52,9 +51,3 @@ def test_every_plan_is_the_safe_policy_or_an_optimum_of_the_pessimistic_program(
     said = learner.report(state)
     assert (said.log.solves, said.infeasible) == (solves, infeasible)
     assert (solves > 0) == (scales[2] < 1.0)  # with the published bonuses nothing but the safe policy is ever played
-
-
-@pytest.mark.slow
-def test_regret_per_episode_falls_with_the_number_of_episodes():
-    values = [late_averages(OptPessLP(safe=known_safe()), "bandit", episodes)[0] for episodes in (100, 3200)]
-    assert BEST - values[1] < 0.5 * (BEST - values[0])

@@ -6,7 +6,6 @@ import pytest
 from omdpd.learners.optpess_primal_dual import OptPessPrimalDual
 from tests.references.instances import bandit, random_cmdp
 from tests.references.plain_loop import PlainCounts, kernel_of
-from tests.references.trivial_world import late_averages
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
 K = 60
@@ -51,9 +50,3 @@ def test_plans_and_dual_are_worked_out_again():
         assert np.allclose(state.lam, lam, atol=1e-10)
     assert priced
     assert learner.report(state).weight == pytest.approx(lam.max() / (0.3 * H * math.sqrt(31)))
-
-
-@pytest.mark.slow
-def test_weak_violation_per_episode_falls_with_the_number_of_episodes():
-    excess = [late_averages(OptPessPrimalDual(room=1.2), "bandit", episodes)[1] for episodes in (400, 12800)]
-    assert excess[1] < excess[0]

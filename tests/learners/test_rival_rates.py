@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from omdpd.learners import BVOPS, DOPE, Germano, OptPessLP, OptPessPrimalDual, TripleQ
 from omdpd.play.judging import comparator
 from omdpd.play.scene import with_known_facts
 from omdpd.play.simulate import play_episode
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from tests.references.named import LEARNERS, NATURES, WORLDS
+from tests.references.trivial_world import BEST, known_safe, late_averages
 
 K = 4000
 SEEDS = (11, 12, 13)
@@ -63,3 +65,31 @@ def test_regret_and_the_violation_that_is_promised_to_be_sublinear_grow_like_tha
     sums = growth(name, nature, settings)
     assert sums[1, which] < SUBLINEAR * max(sums[0, which], 1.0), sums
     assert sums[1, 0] < SUBLINEAR * max(sums[0, 0], 1.0), sums
+
+
+# In the trivial world: a learner, its feedback, two numbers of episodes, and what is left of its loss (or the least
+# excess that counts).
+LOSSES = (
+    (BVOPS(), 200, 6400, 1.0),
+    (DOPE(safe=known_safe()), 100, 3200, 0.5),
+    (OptPessLP(safe=known_safe()), 100, 3200, 0.5),
+)
+EXCESSES = (
+    (Germano(), "full", 400, 6400, 0.02),
+    (OptPessPrimalDual(room=1.2), "bandit", 400, 12800, 0.0),
+    (TripleQ(restart=True), "bandit", 2000, 16000, 0.0),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("learner", "few", "many", "share"), LOSSES)
+def test_regret_per_episode_falls_with_the_number_of_episodes(learner, few, many, share):
+    losses = [BEST - late_averages(learner, "bandit", episodes)[0] for episodes in (few, many)]
+    assert losses[1] < share * losses[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("learner", "kind", "few", "many", "least"), EXCESSES)
+def test_weak_violation_per_episode_falls_with_the_number_of_episodes(learner, kind, few, many, least):
+    excess = [late_averages(learner, kind, episodes)[1] for episodes in (few, many)]
+    assert excess[1] < max(excess[0], least)

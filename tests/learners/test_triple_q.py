@@ -5,7 +5,6 @@ import pytest
 
 from omdpd.learners.triple_q import TripleQ
 from tests.references.instances import bandit, random_cmdp
-from tests.references.trivial_world import late_averages
 
 H, S, A = 4, 3, 2
 K = 60
@@ -49,9 +48,3 @@ def test_both_tables_and_the_queue_are_learnt_by_hand(restart):
         assert state.queue == pytest.approx(Z, abs=1e-9)
     assert max(queues) > 0.0
     assert learner.report(state).weight == pytest.approx(Z / eta / 2)
-
-
-@pytest.mark.slow
-def test_with_restarts_weak_violation_per_episode_falls_with_the_number_of_episodes():
-    excess = [late_averages(TripleQ(restart=True), "bandit", episodes)[1] for episodes in (2000, 16000)]
-    assert excess[1] < excess[0]

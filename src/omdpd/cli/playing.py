@@ -34,6 +34,10 @@ from omdpd.storage.run_folder import RunFolder
 
 # No i/n is longer.
 MAX_SHARD = 20
+Address = Annotated[str, typer.Option(help="Where to listen; another than this machine's own needs --public.")]
+FurtherNames = Annotated[
+    list[str] | None, typer.Option("--name", help="A further name under which this machine is asked.")
+]
 Names = Annotated[str, typer.Option(help="Comma-separated names; all if empty.")]
 Plugins = Annotated[
     list[Path] | None,

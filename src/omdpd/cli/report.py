@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from omdpd.cli.playing import Address, FurtherNames
 from omdpd.cli.screen import refuse_all, warn
 from omdpd.problem.arrays import InvalidInputError, not_installed
 from omdpd.report.animation import animated_runs, write_gif, write_player
@@ -57,15 +58,11 @@ def demo(
 def watch(
     folder: Folder,
     port: Annotated[int, typer.Option(help="The port; 0: any free one.")] = 8765,
-    address: Annotated[str, typer.Option(help="Where to listen; another than this machine's own needs --public.")] = (
-        "127.0.0.1"
-    ),
+    address: Address = "127.0.0.1",
     public: Annotated[
         bool, typer.Option("--public", help="Let other machines look on; the address that is printed holds a token.")
     ] = False,
-    name: Annotated[
-        list[str] | None, typer.Option(help="A further name under which browsers ask for this machine.")
-    ] = None,
+    name: FurtherNames = None,
     wait: Annotated[bool, typer.Option("--wait", help="The folder is not there yet: wait for it.")] = False,
 ) -> None:
     """Serve the same page live.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omdpd.cli.plan import COLUMNS, log_of, numbers_of
-from omdpd.cli.playing import Plugins, registry_of
+from omdpd.cli.playing import Address, FurtherNames, Plugins, registry_of
 from omdpd.problem.arrays import check_number, not_installed
 from omdpd.serve.described import folders_of, starter_from_logs, write_starter
 from omdpd.serve.reading import read_status
@@ -18,16 +18,14 @@ from omdpd.serve.status import lines_of
 def serve(
     folder: Annotated[Path, typer.Argument(help="A folder with session.toml, or with several such folders in it.")],
     port: Annotated[int, typer.Option(help="The port; 0: any free one.")] = 8766,
-    address: Annotated[str, typer.Option(help="Where to listen; another than this machine's own needs --public.")] = (
-        "127.0.0.1"
-    ),
+    address: Address = "127.0.0.1",
     public: Annotated[
         bool, typer.Option("--public", help="Let other machines ask, with the token that is printed.")
     ] = False,
     token: Annotated[
         str | None, typer.Option(envvar="OMDPD_TOKEN", help="The token to ask for, instead of a new one.")
     ] = None,
-    name: Annotated[list[str] | None, typer.Option(help="A further name under which this machine is asked.")] = None,
+    name: FurtherNames = None,
     rate: Annotated[float, typer.Option(help="Requests a second that an address may send.")] = 10000.0,
     plugin: Plugins = None,
 ) -> None:

@@ -81,8 +81,6 @@ def show(
 
     With --out it also draws the optimal policy.
     """
-    if seed < 0:
-        raise InvalidInputError("--seed must not be negative")
     cmdp = _world(registry_of(plugin), world, seed, set_)
     card = problem_card(cmdp)
     for line in card.lines():
@@ -121,8 +119,6 @@ def solve(
 
     Prints the optimum, shadow prices and policy; exit code 1 if no policy meets its budgets.
     """
-    if seed < 0:
-        raise InvalidInputError("--seed must not be negative")
     solution = _world(registry_of(plugin), world, seed, set_).solve()
     for line in solution.lines():
         print(line)
@@ -151,8 +147,6 @@ def curve(
 
     Exactly, by the budget of one constraint: breakpoints, and the price between them.
     """
-    if seed < 0:
-        raise InvalidInputError("--seed must not be negative")
     which = int(constraint) if constraint.isdecimal() else constraint
     found = _world(registry_of(plugin), world, seed, set_).curve(which, most)
     for line in found.lines():
@@ -166,4 +160,6 @@ def curve(
 
 
 def _world(registry: Registry, name: str, seed: int, settings: list[str] | None = None) -> CMDP:
+    if seed < 0:
+        raise InvalidInputError("--seed must not be negative")
     return world_named(registry, name, settings or ()).build(np.random.default_rng(seed))

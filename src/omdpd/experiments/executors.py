@@ -15,12 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from omdpd.experiments.interrupts import delaying_interrupts
-from omdpd.experiments.local_processes import (
-    UNGUARDED,
-    LocalProcesses,
-    end_if_importing,
-    settle,
-)
+from omdpd.experiments.local_processes import UNGUARDED, LocalProcesses, end_if_importing, settle
 from omdpd.problem.arrays import InvalidInputError, not_installed, positive_integer
 
 P = ParamSpec("P")

@@ -14,15 +14,7 @@ import numpy as np
 
 from omdpd.experiments.overrides import overridden
 from omdpd.experiments.registry import Registry, UnknownNameError
-from omdpd.experiments.spec import (
-    KINDS,
-    MAX_ENTRIES,
-    Experiment,
-    Kind,
-    RunSpec,
-    WorldSpec,
-    entries_of,
-)
+from omdpd.experiments.spec import KINDS, MAX_ENTRIES, Experiment, Kind, RunSpec, WorldSpec, entries_of
 from omdpd.problem.arrays import InvalidInputError, shortened, shown
 from omdpd.storage.atomic import read_bounded
 from omdpd.storage.sealed import read_toml

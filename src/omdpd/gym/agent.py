@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,8 @@ from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.play.progress_bar import progress_bar
 from omdpd.play.session import Session
 from omdpd.problem.arrays import Floats, InvalidInputError, as_budget, numbers, positive_integer, whole_number
+from omdpd.report.canvas import Figure
 from omdpd.report.statistics import half_width
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Episodes of random actions that ranges are taken from; and of how many the last costs are looked at, at least.
 PROBES, LAST = 5, 10

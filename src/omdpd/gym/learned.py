@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,11 @@ from omdpd.gym.task import Task
 from omdpd.learners.protocol import Report
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer, shown, whole_number
-from omdpd.report.canvas import looking, new_figure
+from omdpd.report.canvas import Axes, Figure, looking, new_figure
 from omdpd.report.figures import write_figure
 from omdpd.report.statistics import half_width
 from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
 from omdpd.storage.npz import Limits, npz_of_arrays, opened_npz
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ARRAYS = ("policy", "rewards", "costs", "lengths", "budget")
 # Of the task, which older files do not have.

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import NoneType, UnionType
-from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -99,12 +99,10 @@ def measured(metrics: Mapping[str, Callable[..., Any]], *episode: Any) -> tuple[
 
 def _number(name: str, value: Any) -> float:
     try:
-        return float(value) if not isinstance(value, str | bytes) else _no_number(name, value)
+        if not isinstance(value, str | bytes):
+            return float(value)
     except TypeError:
-        return _no_number(name, value)
-
-
-def _no_number(name: str, value: Any) -> NoReturn:
+        pass
     raise InvalidInputError(f"the metric {name!r} gave {value!r}, but must give a number")
 
 

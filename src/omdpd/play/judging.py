@@ -223,12 +223,12 @@ def telling_exponent(slope: float | None, episodes: int) -> float | None:
     return None if slope is None or episodes < MIN_TELLING or slope > MAX_TELLING else slope
 
 
-def optimism_holds(believed: Estimate[Region], transition: Floats, reward: Floats, cost: Floats | None) -> bool:
+def optimism_holds(believed: Estimate[Region], cmdp: CMDP, cost: Floats | None) -> bool:
     """Whether a belief is optimistic about the truth: the kernel is in the region, r~ >= r, d~ <= d if estimated."""
     if isinstance(believed.region, Graph):
-        return False  # one estimated kernel, and never the true one
+        return False  # one estimated kernel, and never the true one, which may be too large for a table
     # The region first: one estimated kernel is not the truth at its first entry already.
-    if not believed.region.contains(transition) or not at_least(believed.reward, reward):
+    if not believed.region.contains(cmdp.transition) or not at_least(believed.reward, cmdp.reward):
         return False
     return cost is None or at_least(cost, believed.cost)
 

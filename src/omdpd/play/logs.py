@@ -87,10 +87,8 @@ class Log:
         Rows of an episode come in the order of their steps and next to each other, or `step` names the column that
         says which step a row is.
         """
-        named = _named(costs, names)
-        head, rows, numbers = _read_csv(Path(file))
-        wanted = {key: _place(name, head, str(file)) for key, name in named.items()}
-        found = {key: [row[place].strip() for row in rows] for key, place in wanted.items()}
+        named, (head, rows, numbers) = _named(costs, names), _read_csv(Path(file))
+        found = _columns(named, head, str(file), lambda place: [row[place].strip() for row in rows])
         return _log(found, named, lambda i: f"{file} line {numbers[i]}", str(file))
 
     @staticmethod
@@ -101,11 +99,8 @@ class Log:
         >>> Log.from_frame(week)
         Log(1 episode, 2 steps)
         """
-        named = _named(costs, names)
-        head = [str(name) for name in (frame.keys() if isinstance(frame, Mapping) else frame.columns)]
-        for name in named.values():
-            _place(name, head, "the frame")
-        found = {key: list(frame[name]) for key, name in named.items()}
+        named, own = _named(costs, names), list(frame.keys() if isinstance(frame, Mapping) else frame.columns)
+        found = _columns(named, list(map(str, own)), "the frame", lambda place: list(frame[own[place]]))
         return _log(found, named, lambda i: f"row {i} of the frame", "the frame")
 
     @staticmethod
@@ -121,8 +116,7 @@ class Log:
                 table = parquet.ParquetFile(stream).read()
             except (ArrowException, OSError) as error:
                 raise InvalidInputError(f"{file} is no Parquet file that can be read: {shown(str(error))}") from None
-        wanted = {key: _place(name, table.column_names, str(file)) for key, name in named.items()}
-        found = {key: table.column(place).to_pylist() for key, place in wanted.items()}
+        found = _columns(named, table.column_names, str(file), lambda place: table.column(place).to_pylist())
         return _log(found, named, lambda i: f"{file} row {i}", str(file))
 
     @staticmethod
@@ -291,6 +285,13 @@ def _named(costs: str | Sequence[str], names: ColumnNames) -> dict[str, str]:
     usual = {name: name for name in ALWAYS} | {f"cost {i}": name for i, name in enumerate(each)}
     wanted: dict[str, Any] = usual | dict(names)
     return {key: name for key, name in wanted.items() if name is not None}
+
+
+def _columns(
+    named: Mapping[str, str], head: Sequence[str], where: str, read: Callable[[int], list[Any]]
+) -> dict[str, list[Any]]:
+    """The columns that are read, by what they are; `read` gives the one at a place of the head."""
+    return {key: read(_place(name, head, where)) for key, name in named.items()}
 
 
 def _place(name: str, head: Sequence[str], where: str) -> int:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from omdpd.beliefs.confidence import Estimate
 from omdpd.natures.protocol import changes_of, world_of
 from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
@@ -26,10 +25,7 @@ from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
 from omdpd.play.start import started
 from omdpd.problem.arrays import Floats
-from omdpd.problem.cmdp import CMDP
 from omdpd.problem.records import fast_init
-from omdpd.solvers.graph import Graph
-from omdpd.solvers.regions import Region
 from omdpd.solvers.sweeps import occupancy_under
 
 # Whole numbers as ranges (first, last + 1).
@@ -119,7 +115,7 @@ def play(
                 None if bound is None else bound.regret, None if bound is None else bound.violation,
                 None if ledger is None else ledger.good(setting, k + 1),
                 measured(scene.metrics, cmdp, round_, policy),
-                None if believed is None or changes else _holds(cmdp, believed, estimated),
+                None if believed is None or changes else optimism_holds(believed, cmdp, estimated),
                 None if plans is None else plans.value,
                 None if plans is None else plans.violation,
                 report.loss,
@@ -168,13 +164,6 @@ def batches(
         alone = 0 if len(found.values) >= alone else alone
         most = max(1, min(MAX_BATCH, int(len(found.values) * BATCH_SECONDS / spent)))
         yield PlayedBatch(found.values, found.rows, now)
-
-
-def _holds(cmdp: CMDP, believed: Estimate[Region], estimated: Floats | None) -> bool:
-    """Whether a belief is optimistic about the truth; that of a graph is one estimated kernel, and never is."""
-    if isinstance(believed.region, Graph):
-        return False  # nor is a table made of the truth, which may be too large for one
-    return optimism_holds(believed, cmdp.transition, cmdp.reward, estimated)
 
 
 def met_comparator(scene: Scene, end: Progress) -> Comparator:

@@ -127,6 +127,11 @@ class Policy:
         return None if self.packed is None else np.asarray((self.packed.codes & 1) == 0)
 
     @property
+    def _shown(self) -> npt.NDArray[np.bool_]:
+        """Which states are shown, (H, S): all, where it is not known which are reached."""
+        return np.ones(self.shape[:2], bool) if self.reached is None else self.reached
+
+    @property
     def ndim(self) -> int:
         """As of its table: 3, or 2 where one is played at every step."""
         return 2 if self.every_step else 3
@@ -243,7 +248,7 @@ class Policy:
         sides = [str.ljust if name == "state" else str.rjust for name in head]
         text = ["  ".join(to(c, w) for to, c, w in zip(sides, line, widths, strict=True)) for line in (head, *shown)]
         more = len(rows) - len(shown)
-        never = 0 if self.reached is None else int((~self.reached).sum())
+        never = int((~self._shown).sum())
         what = "states" if self.every_step else "pairs of step and state"
         return [
             *(line.rstrip() for line in text), *([f"... and {more} more lines"] if more else []),
@@ -255,14 +260,13 @@ class Policy:
 
         Actions are named if the problem names them, and numbered otherwise.
         """
-        (H, S, A), states = self.shape, self.names()[0]
+        (H, _, A), states = self.shape, self.names()[0]
         actions = np.array([*(self.labels.actions or map(str, range(A))), "."])
         cells = [list(map(str, range(H)))]
-        reached = np.ones((H, S), bool) if self.reached is None else self.reached
-        for s in range(S):
+        for s, met in enumerate(self._shown.T):
             laws = np.array([self.at(h, s) for h in range(H)])
-            names = actions[np.where(reached[:, s], laws.argmax(axis=1), A)]
-            drawn = reached[:, s] & (laws.max(axis=1) < 1.0 - 1e-9)
+            names = actions[np.where(met, laws.argmax(axis=1), A)]
+            drawn = met & (laws.max(axis=1) < 1.0 - 1e-9)
             cells.append([f"{name}{'*' * star}" for name, star in zip(names, drawn.tolist(), strict=True)])
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         left = max(map(len, ("step", *states)))
@@ -305,8 +309,7 @@ class Policy:
         same = self.stationary
         steps = range(1 if same else self.shape[0])
         head = [*([] if same else ["step"]), "state", *actions]
-        reached = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
-        shown = np.asarray(reached.any(axis=0, keepdims=True)) if same else reached
+        shown = np.asarray(self._shown.any(axis=0, keepdims=True)) if same else self._shown
         rows = [
             [*([] if same else [str(h)]), states[s], *(f"{p:.3f}" for p in self.at(h, s))]
             for h, s in ((h, s) for h in steps for s in np.flatnonzero(shown[h]).tolist())
@@ -327,10 +330,9 @@ class Policy:
 
     def _json(self) -> bytes:
         states, actions = self.names()
-        reached = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
         table = [
             [row if met else None for row, met in zip(self.step(h).tolist(), there, strict=True)]
-            for h, there in enumerate(reached.tolist())
+            for h, there in enumerate(self._shown.tolist())
         ]
         shown = {"states": states, "actions": actions, "policy": table[0] if self.every_step else table}
         return json.dumps(shown, allow_nan=False).encode()
@@ -340,8 +342,7 @@ class Policy:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(("step", "state", "state_name", "action", "action_name", "probability"))
-        reached = np.ones(self.shape[:2], bool) if self.reached is None else self.reached
-        for h, s in np.argwhere(reached).tolist():
+        for h, s in np.argwhere(self._shown).tolist():
             for a, p in enumerate(self.at(h, s).tolist()):
                 writer.writerow(("" if self.every_step else h, s, states[s], a, actions[a], repr(p)))
         return text.getvalue().encode()

@@ -17,15 +17,7 @@ from omdpd.learners.protocol import Learner, check_storable
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.books import Ended, checked_id
 from omdpd.play.carry import Carry
-from omdpd.play.episodes import (
-    Episode,
-    opened,
-    to_act,
-    to_begin,
-    to_end,
-    to_tell,
-    to_tell_whole,
-)
+from omdpd.play.episodes import Episode, opened, to_act, to_begin, to_end, to_tell, to_tell_whole
 from omdpd.play.identity import in_learner_units, owner_of
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy

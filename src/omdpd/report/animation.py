@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.canvas import drawn, looking, new_figure, no_figures
+from omdpd.report.canvas import Figure, drawn, looking, new_figure, no_figures
 from omdpd.report.html import PLAYER, write_page
 from omdpd.report.pictures import draw_cells
 from omdpd.report.policies import optimum, run_policies
@@ -20,9 +20,6 @@ from omdpd.report.study import Study
 from omdpd.report.thinning import kept_places, rounded_for_json
 from omdpd.solvers.sweeps import occupancy_under
 from omdpd.storage.atomic import write_atomically
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Points of the curve beside the pictures.
 CURVE_POINTS = 240

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.setting import Setting
-from omdpd.report.canvas import looking, new_figure
+from omdpd.report.canvas import Axes, Figure, looking, new_figure
 from omdpd.report.curves import Curves, load_curves
 from omdpd.report.figures import LOOK, styles_by_name, write_figure
 from omdpd.report.results import summaries
 from omdpd.theory.bounds import Side, theorem_terms, total
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Points of a bound's curve, and how far beyond the asked K it is drawn: to where most terms have become meaningful.
 POINTS, BEYOND = 60, 1e7

@@ -13,9 +13,11 @@ from omdpd.problem.arrays import InvalidInputError, not_installed
 from omdpd.problem.markup import printable
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure
+else:  # to import them takes half a second
+    Axes = Axis = Figure = Any
 
 # Dots per inch of what a notebook shows; files have their own.
 NOTEBOOK_DPI = 96

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,11 @@ from omdpd.play.judging import EXPONENT_START
 from omdpd.play.rows import COLUMNS, regret_curve
 from omdpd.play.units import Units
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError
-from omdpd.report.canvas import drawn
+from omdpd.report.canvas import Axes, drawn
 from omdpd.report.results import budget_note
 from omdpd.report.statistics import Growth, half_width
 from omdpd.report.stored import StoredRun
 from omdpd.report.thinning import kept_places
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Points per curve: enough for a wide figure, few enough for a small file.
 POINTS = 300
@@ -116,13 +113,18 @@ def _curves(folder: Path, learner: str, nature: str, group: Sequence[Mapping[str
         before, episodes = episodes, rows["episode"].astype(np.float64)
         if violations and not np.array_equal(before, episodes):
             raise InvalidInputError(f"the runs of {learner} under {nature} have rows of different episodes: no mean")
-        units = Units.of_record({} if as_learnt else summary)
-        violations.append(units.multiple(COLUMNS["violation_sum"]) * rows["violation_sum"])
-        regret = regret_curve(summary["comparator_value"], episodes, rows["value_sum"])
-        if regret is not None:
-            regrets.append(units.span * regret)
+        regret, violation = sums_of(rows, summary["comparator_value"], Units.of_record({} if as_learnt else summary))
+        violations.append(violation)
+        regrets += [] if regret is None else [regret]
     mean = band(episodes, np.stack(regrets)) if len(regrets) == len(group) else None
     return Curves(drawn(learner), drawn(nature), band(episodes, np.stack(violations)), mean, budget_note(group))
+
+
+def sums_of(rows: Mapping[str, Floats], best: float | None, units: Units) -> tuple[Floats | None, Floats]:
+    """Regret against a comparator of this value (None without one) and violation over the rows, in the user's units."""
+    regret = regret_curve(best, rows["episode"], rows["value_sum"])
+    violation = units.multiple(COLUMNS["violation_sum"]) * rows["violation_sum"]
+    return None if regret is None else units.span * regret, violation
 
 
 def episodes_of(group: Sequence[History]) -> Floats:

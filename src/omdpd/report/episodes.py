@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from omdpd.play.history import History
 from omdpd.problem.arrays import Floats
-from omdpd.report.canvas import drawn, new_figure
+from omdpd.report.canvas import Axes, Figure, drawn, new_figure
 from omdpd.report.curves import band, episodes_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # No curve has this colour.
 UNSAFE = "#B00020"

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from omdpd.play.history import History
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.canvas import looking, new_figure, plain_ticks
+from omdpd.report.canvas import Axes, Figure, looking, new_figure, plain_ticks
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
 from omdpd.report.episodes import draw_episodes
 from omdpd.report.monitors import draw_monitor
@@ -31,10 +31,6 @@ from omdpd.report.results import seeds_text
 from omdpd.report.statistics import MIN_RUNS, power_of
 from omdpd.storage.atomic import write_atomically
 from omdpd.theory.monitor import Monitor
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; line styles and markers carry the same
 # information for greyscale.
@@ -96,12 +92,8 @@ def draw(
             group = [c for c in curves if c.nature == nature]
             floor = (floors or {}).get(nature)
             _ranking(ranking, group, style, nature, floor)
-            panel(left, [(c.learner, c.violation) for c in group], style, spread)
-            panel(right, [(c.learner, c.regret) for c in group if c.regret is not None], style, spread)
-            left.set(title="cumulative strong violation", yscale="symlog", ylim=(0.0, None))
-            right.set_yscale("symlog", linthresh=10.0)
-            if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
-                right.set_ylim(0.0, None)
+            panels(left, right, group, style, spread)
+            left.set(title="cumulative strong violation")
             right.set(title="cumulative regret (0: the best safe policy)")
             if floor is not None:
                 _floor(left, floor)
@@ -226,9 +218,17 @@ def _histories(histories: Sequence[History], title: str, spread: Spread, by: str
     return draw(drawn, title, None, spread)
 
 
-def panel(
-    axes: Axes, bands: Sequence[tuple[str, Band]], style: Mapping[str, Style], spread: Spread = "interval"
-) -> None:
+def panels(violation: Axes, regret: Axes, group: Sequence[Curves], style: Mapping[str, Style], spread: Spread) -> None:
+    """What learners violated, and what they regret."""
+    _panel(violation, [(c.learner, c.violation) for c in group], style, spread)
+    _panel(regret, [(c.learner, c.regret) for c in group if c.regret is not None], style, spread)
+    violation.set(yscale="symlog", ylim=(0.0, None))
+    regret.set_yscale("symlog", linthresh=10.0)
+    if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
+        regret.set_ylim(0.0, None)
+
+
+def _panel(axes: Axes, bands: Sequence[tuple[str, Band]], style: Mapping[str, Style], spread: Spread) -> None:
     """Mean lines, what is around them, and a sqrt(K) reference; zero is the best safe policy."""
     for place, (name, band) in enumerate(bands):
         colour, line, marker = style[name]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from omdpd.play.judging import LATE_SHARE
-from omdpd.play.rows import COLUMNS, SUMMARY, Column, regret_curve
+from omdpd.play.rows import COLUMNS, SUMMARY, Column
 from omdpd.play.units import Units, in_user_units
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.report.curves import Band, band
+from omdpd.report.curves import Band, band, sums_of
 from omdpd.report.results import mean_of
 from omdpd.report.stored import StoredRun
 from omdpd.report.thinning import bucket_maxima, kept_places, rounded_for_json
@@ -58,10 +58,8 @@ def run_curves(view: StoredRun, best: float | None, units: Units) -> RunCurves |
     columns = view.columns
     if not columns:
         return None
-    cost = units.multiple(COLUMNS["violation_sum"])
-    k, violation = columns["episode"], columns["violation_sum"] * cost
-    seen = regret_curve(best, k, columns["value_sum"])
-    regret = None if seen is None else seen * units.span
+    k, cost = columns["episode"], units.multiple(COLUMNS["violation_sum"])
+    regret, violation = sums_of(columns, best, units)
     excess = np.maximum(columns["excess"].max(axis=1), 0.0) * cost
     steps = np.diff(k, prepend=0.0)
     # Between two recorded episodes of a thinned run only the sum is known: its mean per episode counts too.

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from omdpd.problem.arrays import Floats
-from omdpd.report.canvas import looking, new_figure
+from omdpd.report.canvas import Axes, Figure, looking, new_figure
 from omdpd.theory.inequalities import Inequality
 from omdpd.theory.monitor import Losses, Monitor
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Inches of a line in the list of inequalities; columns that episodes are gathered in.
 LINE, COLUMNS = 0.22, 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,8 @@ from omdpd.play.policy import Policy, table_of
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.labels import Labels
-from omdpd.report.canvas import looking, new_panels
+from omdpd.report.canvas import Axes, Figure, looking, new_panels
 from omdpd.worlds.card import ProblemCard
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Colours of the marks of a map, and of the agent; chosen to differ in lightness too.
 COLOURS = {

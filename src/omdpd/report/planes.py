@@ -10,22 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from omdpd.learners import NON_LEARNERS
 from omdpd.play.units import in_user_units
-from omdpd.report.canvas import looking, new_panels
+from omdpd.report.canvas import Axes, Figure, looking, new_panels
 from omdpd.report.comparison import Difference, Order, differences, orders, ranks, tidy_csv
 from omdpd.report.figures import STYLES, WIDTH, save, styles_by_name
 from omdpd.report.results import grouped, mean_of
 from omdpd.report.tables import formatted
 from omdpd.storage.atomic import make_folder, write_atomically
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Where the number of a point may stand, in points of text from its middle: the first place that is free.
 AROUND = [

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from omdpd.report.canvas import looking, new_figure, plain_ticks
+from omdpd.report.canvas import Figure, looking, new_figure, plain_ticks
 from omdpd.report.curves import Curves
-from omdpd.report.figures import Spread, panel, save, styles_by_name
+from omdpd.report.figures import Spread, panels, save, styles_by_name
 from omdpd.report.tables import formatted
 from omdpd.storage.atomic import write_atomically
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Inches of a column and of a page of the usual two-column styles.
 ONE_COLUMN, TWO_COLUMNS = 3.25, 6.75
@@ -44,12 +41,8 @@ def draw_paper(curves: Sequence[Curves], width: float, spread: Spread = "interva
             over, under = grid[2 * (i // beside), i % beside], grid[2 * (i // beside) + 1, i % beside]
             over.set_visible(True)
             under.set_visible(True)
-            panel(over, [(c.learner, c.violation) for c in group], style, spread)
-            panel(under, [(c.learner, c.regret) for c in group if c.regret is not None], style, spread)
-            over.set(title=nature, yscale="symlog", ylim=(0.0, None), xlabel="")
-            under.set_yscale("symlog", linthresh=10.0)
-            if all(c.regret is None or c.regret.low.min() >= -1.0 for c in group):
-                under.set_ylim(0.0, None)
+            panels(over, under, group, style, spread)
+            over.set(title=nature, xlabel="")
             plain_ticks(over.yaxis, under.yaxis)
             if all(c.regret is None for c in group):
                 under.text(0.5, 0.5, "nobody is safe", ha="center", va="center", transform=under.transAxes)

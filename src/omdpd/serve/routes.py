@@ -174,6 +174,10 @@ def _end(desk: Desk, id: str, said: End) -> None:
     desk.ended()
 
 
+def _budget(desk: Desk, id: str, said: Budget) -> None:
+    desk.session.set_budget(said.budget)
+
+
 def _policy(desk: Desk, id: str, said: None) -> InForce:
     name, policy = desk.session.in_force()
     return InForce(name, np.asarray(policy).tolist())
@@ -185,15 +189,7 @@ ROUTES = (
     Route("POST", "/episodes/{id}/tell", Tell, Done, _tell, durable=True),
     Route("POST", "/episodes/{id}/end", End, Done, _end, durable=True),
     Route("DELETE", "/episodes/{id}", None, Done, lambda desk, id, said: desk.session.drop(id), durable=True),
-    Route(
-        "POST",
-        "/budget",
-        Budget,
-        Done,
-        lambda desk, id, said: desk.session.set_budget(said.budget),
-        durable=True,
-        slow=True,
-    ),
+    Route("POST", "/budget", Budget, Done, _budget, durable=True, slow=True),
     Route("POST", "/rollback", Rollback, Done, lambda desk, id, said: desk.session.rollback(said.to), durable=True),
     Route("GET", "/policy", None, InForce, _policy),
     Route("GET", "/status", None, Status, lambda desk, id, said: desk.status(), slow=True),

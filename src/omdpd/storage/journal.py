@@ -52,16 +52,7 @@ from omdpd.storage.atomic import (
 from omdpd.storage.entries import Entry, decoded, encoded, stacked, tells_an_episode
 from omdpd.storage.locks import Lock
 from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
-from omdpd.storage.owners import (
-    JOURNAL,
-    LOGGED,
-    NOTHING,
-    Claim,
-    Owner,
-    claim_of,
-    difference,
-    logs_of_session,
-)
+from omdpd.storage.owners import JOURNAL, LOGGED, NOTHING, Claim, Owner, claim_of, difference, logs_of_session
 from omdpd.storage.packing import Tree
 from omdpd.storage.sealed import SEALED, converted, read_sealed, sealed_json
 

@@ -30,15 +30,7 @@ import msgspec
 import numpy as np
 
 from omdpd.problem.arrays import Floats
-from omdpd.storage.atomic import (
-    MAX_JSON_BYTES,
-    RecordError,
-    make_folder,
-    read_bounded,
-    stamp,
-    sweep,
-    write_atomically,
-)
+from omdpd.storage.atomic import MAX_JSON_BYTES, RecordError, make_folder, read_bounded, stamp, sweep, write_atomically
 from omdpd.storage.columns import joined_columns, read_columns
 from omdpd.storage.locks import Lock
 from omdpd.storage.manifest import PART_NAME, Commit, Manifest, NamedFile
