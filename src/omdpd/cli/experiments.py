@@ -34,7 +34,7 @@ from omdpd.report.publication import write_paper
 from omdpd.report.results import budget_text, seeds_text, summaries
 from omdpd.report.stored import StoredRun, all_runs, mixed_code
 from omdpd.report.tables import SHOWN, STYLES, aligned, columns_named, formatted, print_table
-from omdpd.storage.atomic import write_atomically
+from omdpd.storage.atomic import save_file, write_atomically
 from omdpd.storage.run_folder import RunFolder
 
 QUICK_EPISODES, QUICK_SEEDS = 500, 2
@@ -126,8 +126,7 @@ def new(file: Annotated[Path, typer.Argument(help="The file to write.")] = Path(
     """Write a commented experiment to start from."""
     if file.exists():
         raise InvalidInputError(f"{file} is there already; choose another name")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, STARTER.format(file=file).encode())
+    save_file(file, STARTER.format(file=file).encode())
     print(f"wrote {file}; run it with: omdpd run {file}")
 
 

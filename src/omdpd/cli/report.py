@@ -101,7 +101,6 @@ def animate(
     study = load_study(folder)
     views = animated_runs(study, run)
     file = folder / "animation.html" if out is None else out
-    file.parent.mkdir(parents=True, exist_ok=True)
     print(f"wrote {write_player(study, views, file)}")
     if gif:
         print(f"wrote {write_gif(study, views[0], file.with_suffix('.gif'), step - 1)}")

@@ -6,8 +6,6 @@ An experiment's folder holds `experiment.toml`, `runs/<id>/` (see `storage.run_f
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -25,7 +23,7 @@ from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.guards import check_footprint
 from omdpd.play.scene import Metric
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.storage.atomic import make_folder, write_atomically
+from omdpd.storage.atomic import csv_text, make_folder, write_atomically
 from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import sealed_toml
 
@@ -181,8 +179,5 @@ def write_summaries(summaries: Sequence[Mapping[str, Any]], folder: Path) -> Non
     # A line per run: the encoder for people, an entry per line, takes as long as all else that a finished study does.
     lines = ",\n".join(json.dumps(summary, allow_nan=False) for summary in summaries)
     write_atomically(folder / "summary.json", f"[\n{lines}\n]\n".encode())
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(summaries)
-    write_atomically(folder / "summary.csv", text.getvalue().encode())
+    rows = ([summary.get(name) for name in columns] for summary in summaries)
+    write_atomically(folder / "summary.csv", csv_text([columns, *rows]).encode())

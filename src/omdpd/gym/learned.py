@@ -18,7 +18,7 @@ from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer, sh
 from omdpd.report.canvas import Axes, Figure, looking, new_figure
 from omdpd.report.figures import write_figure
 from omdpd.report.statistics import half_width
-from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
+from omdpd.storage.atomic import RecordError, opened_plain, save_file
 from omdpd.storage.npz import Limits, npz_of_arrays, opened_npz
 
 ARRAYS = ("policy", "rewards", "costs", "lengths", "budget")
@@ -105,10 +105,8 @@ class Learned:
         file = Path(file)
         if file.suffix != ".npz":
             raise InvalidInputError(f"{file} should end in .npz")
-        make_folder(file.absolute().parent)
         found = {name: getattr(self, name) for name in (*ARRAYS, *RANGES)}
-        write_atomically(file, npz_of_arrays({name: np.asarray(x) for name, x in found.items() if x is not None}))
-        return file
+        return save_file(file, npz_of_arrays({name: np.asarray(x) for name, x in found.items() if x is not None}))
 
     @staticmethod
     def load(file: str | Path) -> Learned:

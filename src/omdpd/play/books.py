@@ -146,8 +146,7 @@ class Books(msgspec.Struct):
         self.recent = [*self.recent[1 - RECENT :], ended]
         paid = np.array(ended.costs)
         t, spent = self.totals, paid.sum(axis=0)
-        base = np.zeros(len(spent)) if setting.budget is None else np.asarray(setting.budget)
-        limit = base if ended.budget is None else np.asarray(ended.budget)
+        limit = setting.limits if ended.budget is None else np.asarray(ended.budget)
         t.ended, t.reward = t.ended + 1, t.reward + float(sum(ended.rewards))
         setattr(t, ended.how, getattr(t, ended.how) + 1)
         t.spent = (np.array(t.spent or 0.0 * spent) + spent).tolist()
@@ -161,7 +160,7 @@ class Books(msgspec.Struct):
 
     def _room(self, limit: Floats, setting: Setting) -> Floats:
         """How much less than a budget an episode can cost, (I,): all of it, or what the declared scale says."""
-        declared = setting.horizon * (1.0 if setting.cost_scale is None else np.asarray(setting.cost_scale))
+        declared = setting.horizon * setting.scales
         known = setting.budget is not None and not self.watch.below
         return np.where(known & (limit > 0.0), limit, declared)
 

@@ -8,7 +8,6 @@ the user's units.
 
 from __future__ import annotations
 
-import csv
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.solvers.columns import ACCURACY, ROUNDING
 from omdpd.solvers.trade_off import trade_off
-from omdpd.storage.atomic import make_folder, write_atomically
+from omdpd.storage.atomic import csv_text, save_file
 from omdpd.worlds.card import constraint_names, natural_value, never_paid, planned
 
 if TYPE_CHECKING:
@@ -105,12 +104,7 @@ class Curve:
         file = Path(file)
         if file.suffix != ".csv":
             raise InvalidInputError(f"{file} should end in .csv")
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([("budget", "value", "price"), *self._points()])
-        make_folder(file.absolute().parent)
-        write_atomically(file, text.getvalue().encode())
-        return file
+        return save_file(file, csv_text([("budget", "value", "price"), *self._points()]).encode())
 
     def plot(self, file: str | Path | None = None, axes: Axes | None = None) -> Any:
         """Draw the curve with the problem's budget, on `axes` or on a figure of its own, and return the axes.
@@ -141,8 +135,7 @@ class Curve:
             raise InvalidInputError(f"{file} should end in one of .{', .'.join(known)}")
         drawn = io.BytesIO()
         figure.savefig(drawn, format=kind, dpi=150)
-        make_folder(file.absolute().parent)
-        write_atomically(file, drawn.getvalue())
+        save_file(file, drawn.getvalue())
 
     def _points(self) -> list[tuple[float, float, float]]:
         return list(zip(self.budgets.tolist(), self.values.tolist(), [*self.prices.tolist(), 0.0], strict=True))

@@ -257,8 +257,7 @@ def less_room(setting: Setting, good: Feedback, budget: list[float] | None) -> F
 
 def room_per_step(setting: Setting, budget: list[float]) -> Floats:
     """What a budget in force has more than the setting's, (I,): by step, and in the units of a learner."""
-    scale = np.broadcast_to(1.0 if setting.cost_scale is None else setting.cost_scale, (setting.n_constraints,))
-    return np.asarray((np.asarray(budget) - np.asarray(setting.budget)) / (setting.horizon * scale), dtype=np.float64)
+    return np.asarray((np.asarray(budget) - setting.limits) / (setting.horizon * setting.scales), dtype=np.float64)
 
 
 def first_steps(setting: Setting, n: int) -> Setting:

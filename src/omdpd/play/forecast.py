@@ -119,9 +119,7 @@ def forecast_of_state(setting: Setting, state: State, confidence: float) -> Fore
         raise InvalidInputError(
             f"{n} episodes are too few for a forecast: it comes with the first plan, after {FEWEST} of them"
         )
-    low, high = setting.reward_range or (0.0, 1.0)
-    budget = np.zeros(setting.n_constraints) if setting.budget is None else np.asarray(setting.budget)
-    scale = np.ones(setting.n_constraints) if setting.cost_scale is None else np.asarray(setting.cost_scale)
+    (low, high), budget, scale = setting.reward_range or (0.0, 1.0), setting.limits, setting.scales
     unit = np.r_[high - low, scale]
     totals = np.r_[setting.horizon * low, budget] + unit * (told.totals + np.r_[0.0, told.extra])
     rules, margin = Rules(budget + scale * state.limit, confidence, 1), Margin(told.flattery, told.z)

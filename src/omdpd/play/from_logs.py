@@ -72,7 +72,7 @@ def plan_from_logs(
     if len(log) < FEWEST:
         raise InvalidInputError(f"the log has {len(log)} episodes, but at least {FEWEST} are needed to judge plans by")
     tally, setting = tally_of(setting, log, stationary), as_logged(setting, log, log.names)
-    rules = Rules(budget_of(setting), confidence, positive_integer("least", least), allowed_rows(setting, tally))
+    rules = Rules(setting.limits, confidence, positive_integer("least", least), allowed_rows(setting, tally))
     played = cloned(tally, rules.allowed) if baseline is None else _table(setting, baseline, rules.allowed)
     margin = measured_margin(tally, setting.mu, played, rules)
     found = first_plan(tally, setting.mu, played, rules, margin)
@@ -85,11 +85,6 @@ def tally_of(setting: Setting, log: Log, stationary: bool) -> Tally:
     log.checked(setting)
     met = (log.starts, log.states, log.actions, log.rewards, log.costs)
     return Tally.empty(setting, stationary).add(Walks(*met, over=log.short == "over"))
-
-
-def budget_of(setting: Setting) -> Floats:
-    """The budgets (I,): zero where there are none, because costs come less their budget."""
-    return np.zeros(setting.n_constraints) if setting.budget is None else np.asarray(setting.budget, dtype=np.float64)
 
 
 def _table(setting: Setting, baseline: Policy | SafePolicy | npt.ArrayLike, allowed: Flags | None) -> Floats:

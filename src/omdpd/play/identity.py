@@ -66,9 +66,5 @@ def whole_episodes(logged: Sequence[Feedback] | Log, setting: Setting) -> Sequen
 
 def in_learner_units(learner: Learner[Any], setting: Setting) -> Learner[Any]:
     """The learner with a safe policy in its own units, where one was given in those of the setting."""
-    budget, scale = (
-        np.full(setting.n_constraints, absent) if given is None else np.asarray(given)
-        for given, absent in ((setting.budget, 0.0), (setting.cost_scale, 1.0))
-    )
-    scaled: Learner[Any] = with_scaled_safe_policy(learner, budget, scale)
+    scaled: Learner[Any] = with_scaled_safe_policy(learner, setting.limits, setting.scales)
     return scaled

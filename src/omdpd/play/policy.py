@@ -27,7 +27,7 @@ from omdpd.solvers.chains import occupancy_in_the_long_run
 from omdpd.solvers.columns import ACCURACY, evaluated
 from omdpd.solvers.packed import Packed
 from omdpd.solvers.sweeps import occupancy_under, once
-from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
+from omdpd.storage.atomic import RecordError, csv_text, opened_plain, save_file
 from omdpd.storage.npz import Limits, Npz, npz_of_arrays, opened_npz
 from omdpd.worlds.card import natural_value
 
@@ -100,10 +100,7 @@ class Policy:
             kept = as_policy("policy", np.asarray(table)[None] if one else table).view()
             kept.setflags(write=False)
             vars(self).update(labels=labels, packed=None, every_step=one, table=kept)
-        names = (("state", labels.states), ("action", labels.actions))
-        for (kind, given), wanted in zip(names, self.shape[1:], strict=True):
-            if len(given) not in (0, wanted):
-                raise InvalidInputError(f"there are {len(given)} {kind} labels, but {wanted} of that kind")
+        labels.check(*self.shape[1:], len(labels.constraints))
 
     @cached_property
     def table(self) -> Floats:
@@ -215,10 +212,7 @@ class Policy:
         written = {".npz": self._npz, ".json": self._json, ".csv": self._csv}
         if file.suffix not in written:
             raise InvalidInputError(f"{file} should end in one of {', '.join(written)}")
-        content = written[file.suffix]()
-        make_folder(file.absolute().parent)
-        write_atomically(file, content)
-        return file
+        return save_file(file, written[file.suffix]())
 
     @staticmethod
     def load(file: str | Path) -> Policy:
@@ -339,13 +333,12 @@ class Policy:
 
     def _csv(self) -> bytes:
         states, actions = self.names()
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(("step", "state", "state_name", "action", "action_name", "probability"))
-        for h, s in np.argwhere(self._shown).tolist():
-            for a, p in enumerate(self.at(h, s).tolist()):
-                writer.writerow(("" if self.every_step else h, s, states[s], a, actions[a], repr(p)))
-        return text.getvalue().encode()
+        rows = [
+            ("" if self.every_step else h, s, states[s], a, actions[a], repr(p))
+            for h, s in np.argwhere(self._shown).tolist()
+            for a, p in enumerate(self.at(h, s).tolist())
+        ]
+        return csv_text([("step", "state", "state_name", "action", "action_name", "probability"), *rows]).encode()
 
 
 def table_of(policy: Policy | npt.ArrayLike, shape: tuple[int, int, int]) -> Floats:

@@ -187,8 +187,7 @@ class Entries:
 
     def base_budget(self) -> Floats:
         """The budget of an episode that is given none, (I,); zero where costs come with it taken off."""
-        given = self.setting.budget if self.books.budget is None else self.books.budget
-        return np.zeros(self.setting.n_constraints) if given is None else np.asarray(given, dtype=np.float64)
+        return self.setting.limits if self.books.budget is None else np.asarray(self.books.budget, dtype=np.float64)
 
     def _overdue(self, new: int) -> bool:
         """Whether it is late for a snapshot, where several episodes may end between two updates."""

@@ -151,6 +151,5 @@ def _in_units(setting: Setting, feedback: Feedback) -> Feedback:
     rewards = low + (high - low) * feedback.rewards
     if setting.budget is None or not isinstance(feedback, BanditFeedback):
         return replace(feedback, rewards=rewards)
-    scale = np.ones(setting.n_constraints) if setting.cost_scale is None else np.asarray(setting.cost_scale)
-    share = np.asarray(setting.budget)[:, None] / setting.horizon
-    return BanditFeedback(feedback.trajectory, rewards, share + scale[:, None] * feedback.costs)
+    share = setting.limits[:, None] / setting.horizon
+    return BanditFeedback(feedback.trajectory, rewards, share + setting.scales[:, None] * feedback.costs)

@@ -24,7 +24,7 @@ from scipy.special import stdtrit
 from omdpd.learners.safe.first_plan import check_confidence
 from omdpd.learners.safe.supported import padded, supported
 from omdpd.learners.safe.tally import FOLDS, Tally, Walks, folds_of
-from omdpd.play.from_logs import budget_of, tally_of
+from omdpd.play.from_logs import tally_of
 from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError, whole_number
@@ -130,7 +130,7 @@ def verdict_from_logs(
     q = model.occupancy(table)
     flow = q.sum(axis=0, keepdims=True) if len(model.visits) == 1 else q
     untried = float(flow[model.visits == 0.0].sum() / flow.sum())
-    facts = (budget_of(setting), log.names, confidence)
+    facts = (setting.limits, log.names, confidence)
     if untried > MOST_UNTRIED:
         why = (
             f"the logs do not cover this policy: {100 * untried:.3g} % of its steps are on pairs of state and action "

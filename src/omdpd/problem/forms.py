@@ -18,14 +18,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import (
-    Floats,
-    InvalidInputError,
-    as_law,
-    numbers,
-    positive_integer,
-    row_sum_tolerance,
-)
+from omdpd.problem.arrays import Floats, InvalidInputError, as_law, numbers, positive_integer, row_sum_tolerance
 from omdpd.problem.laws import AXES, DenseLaws, Laws, SparseLaws, laws_of_entries, laws_of_table
 
 Axes = Literal["SAS", "ASS", "HSAS", "HASS"]

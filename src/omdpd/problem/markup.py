@@ -1,4 +1,4 @@
-"""Text for eyes, of names that may be a stranger's: small HTML for notebooks (escaped), and what a screen may show."""
+"""Text of names that may be a stranger's: small HTML for notebooks (escaped), and what a screen may show."""
 
 from __future__ import annotations
 

@@ -138,6 +138,16 @@ class Setting:
         return np.asarray(self.initial)
 
     @property
+    def limits(self) -> Floats:
+        """The budgets (I,): zero where there are none, because costs come with theirs taken off."""
+        return np.zeros(self.n_constraints) if self.budget is None else np.asarray(self.budget, dtype=np.float64)
+
+    @property
+    def scales(self) -> Floats:
+        """What a cost of 1 is where feedback is told, (I,)."""
+        return np.ones(self.n_constraints) if self.cost_scale is None else np.asarray(self.cost_scale)
+
+    @property
     def cost_names(self) -> tuple[str, ...]:
         """What the costs are called, (I,)."""
         return self.names or tuple(f"cost {i}" for i in range(self.n_constraints))
@@ -235,9 +245,7 @@ def _scaled_costs(setting: Setting, name: str, costs: Floats, axes: Sequence[str
         within(name, costs, -1.0, 1.0, axes, "costs in other units need budget and cost_scale in the setting")
         return costs
     wide = (slice(None), *(None,) * (costs.ndim - 1))
-    per_step = np.asarray(setting.budget)[wide] / setting.horizon
-    scale = 1.0 if setting.cost_scale is None else np.asarray(setting.cost_scale)[wide]
-    excess = (costs - per_step) / scale
+    excess = (costs - setting.limits[wide] / setting.horizon) / setting.scales[wide]
     beyond = np.abs(excess) > 1.0 + 1e-12
     why = "is further from its budget per step than cost_scale: declare a larger cost_scale in the setting"
     refuse_where(beyond, name, costs, why, axes)

@@ -47,7 +47,7 @@ def with_spent(
     cmdp: CMDP, constraint: int, levels: npt.ArrayLike, chance: float, round_up: bool, outcomes: Outcomes = None
 ) -> CMDP:
     """What `CMDP.with_spent` promises."""
-    names = cmdp.labels.counted(n_constraints=cmdp.n_constraints).constraints
+    named = cmdp.labels.counted(cmdp.shape[1], n_constraints=cmdp.n_constraints)
     whole = np.asarray(constraint).dtype.kind in "iu"
     if not whole or constraint not in range(cmdp.n_constraints):
         raise InvalidInputError(f"there is no constraint {constraint!r}; there are {cmdp.n_constraints}, from 0 on")
@@ -80,11 +80,10 @@ def with_spent(
         reward_range=cmdp.reward_range if cmdp.range_given else None,
         allowed=None if cmdp.mask is None else np.tile(cmdp.mask.allowed, (1, n_levels, 1)),
     )  # fmt: skip
-    own = cmdp.labels.counted(S).states
     amounts = [*(f"{level:.6g} spent" for level in grid), "over the limit"]
-    states = tuple(f"{state}, {amount}" for amount in amounts for state in own)
-    limit = f"chance of {names[constraint]} above {grid[-1]:.6g}"
-    return found.labelled(cmdp.name, Labels(states, cmdp.labels.actions, (*names, limit)))
+    states = tuple(f"{state}, {amount}" for amount in amounts for state in named.states)
+    limit = f"chance of {named.constraints[constraint]} above {grid[-1]:.6g}"
+    return found.labelled(cmdp.name, Labels(states, cmdp.labels.actions, (*named.constraints, limit)))
 
 
 def size_with_spent(cmdp: CMDP, levels: npt.ArrayLike) -> tuple[int, float]:

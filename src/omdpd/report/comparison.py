@@ -8,11 +8,9 @@ order        Spearman's correlation between the orders of the means of two halve
 
 from __future__ import annotations
 
-import csv
-import io
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,6 +24,7 @@ from omdpd.problem.cmdp import CMDP
 from omdpd.report.results import grouped, mean_of
 from omdpd.report.statistics import holm, paired_test
 from omdpd.report.thinning import rounded_for_json
+from omdpd.storage.atomic import csv_text
 
 T = TypeVar("T")
 # Fewer pairs than this say little, and the page greys them.
@@ -256,12 +255,8 @@ def at_lengths(records: Sequence[Mapping[str, Any]]) -> list[AtLength]:
 
 def tidy_csv(rows: Sequence[Any]) -> str:
     """Dataclasses of one kind as CSV: a header, numbers as numbers, nothing where there is none."""
-    text = io.StringIO()
     names = [field.name for field in fields(rows[0])] if rows else []
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(row) for row in rows)
-    return text.getvalue()
+    return csv_text([names, *map(astuple, rows)])
 
 
 def bca_interval(values: Floats) -> tuple[float, float] | None:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from omdpd.storage.atomic import write_atomically
+from omdpd.storage.atomic import save_file
 
 FOLDER = Path(__file__).parent / "page"
 LIBRARIES = ("vendor/d3.min.js", "vendor/plot.min.js")
@@ -47,8 +47,7 @@ def filled_page(title: str, texts: Sequence[str], live: bool, data: str = "") ->
 
 def write_page(parts: Mapping[str, Any], title: str, file: Path, scripts: Sequence[str] = PAGE) -> Path:
     """Write the page whole or not at all."""
-    write_atomically(file, page(parts, title, scripts).encode())
-    return file
+    return save_file(file, page(parts, title, scripts).encode())
 
 
 def policy(scripts: Sequence[str], style: str, live: bool) -> str:

@@ -112,9 +112,7 @@ class Study:
 
     def write(self, out: Path | None = None) -> Path:
         """Write the page: one file, by default report.html in the folder of results."""
-        file = self.folder / "report.html" if out is None else out
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return write_page(self.parts(), f"{self.folder.resolve().name}: omdpd", file)
+        return write_page(self.parts(), f"{self.folder.resolve().name}: omdpd", out or self.folder / "report.html")
 
     def __repr__(self) -> str:
         return f"Study({self.folder}: {self._states()})"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +18,7 @@ from omdpd.problem.markup import printable
 from omdpd.report.labels import KEYS
 from omdpd.report.results import budget_note, budget_text, divided_text, grouped, growth_of, mean_of, seeds_text
 from omdpd.report.statistics import MIN_RUNS, Growth
+from omdpd.storage.atomic import csv_text
 
 # The columns of tables, by the names of their numbers.
 SHOWN = {name: column for name, column in SUMMARY.items() if column.head}
@@ -207,14 +206,12 @@ def _csv(records: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> str:
     A mean has a half-width, an exponent (whose interval is not symmetric) a low and a high end.  Costs are divided by
     something only where every constraint has a scale of its own: which one exceeded most is said in those units.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     names = [f"{key}{end}" for key in shown for end in (("", "_low", "_high") if key in CURVES else ("", "_half"))]
-    writer.writerow(["world", "nature", "learner", "runs", "budget", *names, "costs_divided_by"])
+    rows: list[list[Any]] = [["world", "nature", "learner", "runs", "budget", *names, "costs_divided_by"]]
     for keys, group in grouped(records).items():
         numbers = [x for key in shown for x in _numbers(group, key)]
-        writer.writerow([*keys, len(group), budget_text(group), *numbers, divided_text(group)])
-    return text.getvalue()
+        rows.append([*keys, len(group), budget_text(group), *numbers, divided_text(group)])
+    return csv_text(rows)
 
 
 def _numbers(group: Sequence[Mapping[str, Any]], key: str) -> tuple[float | None, ...]:

@@ -22,7 +22,7 @@ from omdpd.play.policy import Policy
 from omdpd.play.session import Session
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.problem.setting import Setting
-from omdpd.storage.atomic import read_bounded, write_atomically
+from omdpd.storage.atomic import read_bounded, save_file
 from omdpd.storage.journal import DESCRIBED, has_entries
 from omdpd.storage.sealed import toml_of_text
 
@@ -222,9 +222,7 @@ def write_starter(folder: Path, text: str | None = None) -> Path:
     file = folder / DESCRIBED
     if file.exists():
         raise InvalidInputError(f"{file} is there already")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, (starter(folder) if text is None else text).encode())
-    return file
+    return save_file(file, (starter(folder) if text is None else text).encode())
 
 
 def _setting(said: Description) -> Setting:

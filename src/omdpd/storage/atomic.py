@@ -6,12 +6,14 @@ beside a name (``.name.<random>.tmp``) never counts, and `sweep` removes it.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 import secrets
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -38,6 +40,13 @@ def write_atomically(file: Path, content: bytes) -> str:
     with replacing(file) as stream:
         stream.write(content)
     return hashlib.sha256(content).hexdigest()
+
+
+def save_file(file: Path, content: bytes) -> Path:
+    """Write a file that somebody named, whole or not at all, and make its folder if there is none."""
+    make_folder(file.absolute().parent)
+    write_atomically(file, content)
+    return file
 
 
 @contextmanager
@@ -161,6 +170,17 @@ def record_of(file: Path, text: bytes) -> dict[str, Any]:
 def json_bytes(content: object, compact: bool = False) -> bytes:
     """JSON as a file holds it, for people or (faster) for programs; a number that is not finite is refused."""
     return json.dumps(content, indent=None if compact else 1, allow_nan=False).encode()
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    r"""Rows as CSV; None is nothing.
+
+    >>> csv_text([("a", "b"), (1.5, None)])
+    'a,b\n1.5,\n'
+    """
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def is_half_written(name: str) -> bool:

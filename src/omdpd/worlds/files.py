@@ -49,7 +49,7 @@ from omdpd.problem.arrays import (
 from omdpd.problem.cmdp import CMDP, Labels, Scenarios
 from omdpd.problem.laws import DenseLaws, Laws, SparseLaws, laws_of_entries, laws_of_table
 from omdpd.problem.tables import ASKED_FOR
-from omdpd.storage.atomic import RecordError, make_folder, opened_plain, write_atomically
+from omdpd.storage.atomic import RecordError, opened_plain, save_file
 from omdpd.storage.npz import Limits, Npz, opened_npz
 
 FORMAT = 1
@@ -181,9 +181,7 @@ def write_problem(file: Path, problem: ProblemFile) -> Path:
             content = io.BytesIO()
             np.lib.format.write_array(content, np.ascontiguousarray(array), allow_pickle=False)
             archive.writestr(_member(f"{name}.npy", packing), content.getvalue())
-    make_folder(file.parent)
-    write_atomically(file, buffer.getvalue())
-    return file
+    return save_file(file, buffer.getvalue())
 
 
 def read_problem(file: Path) -> ProblemFile:
