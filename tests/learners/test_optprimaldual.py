@@ -5,37 +5,28 @@ import pytest
 
 from omdpd.learners.optprimaldual import OptPrimalDual
 from omdpd.problem.setting import Setting
-from tests.references.instances import bandit, random_cmdp
-from tests.references.plain_loop import PlainCounts
+from tests.references.lessons import UNIFORM, A, H, I, K, S, lessons
 from tests.references.policy_by_hand import bonus_tables, evaluate, exponential
 
-H, S, A, I = 4, 3, 2, 2  # noqa: E741
-K, ROOM = 50, 0.5
+ROOM = 0.5
 # Without a margin for the kernel a few dozen episodes are enough for the multipliers to move.
 SCALES = (0.2, 0.0, 0.0)
 
 
 def test_episodes_go_line_by_line():
-    cmdp = random_cmdp(np.random.default_rng(0), H, S, A, I, budget=-0.8)
     learner = OptPrimalDual(*SCALES, room=ROOM, primal_scale=30.0, dual_scale=2.0)
-    rng = np.random.default_rng(1)
-    setting = cmdp.setting(K, "bandit")
-    state, counts = learner.init(setting), PlainCounts(H, S, A, I)
-    pi, lam, rho = np.full((H, S, A), 1 / A), np.zeros(I), H / ROOM
+    pi, lam, rho = UNIFORM, np.zeros(I), H / ROOM
     step = 30.0 * math.sqrt(2 * math.log(A) / (H**2 * (1 + I * rho) ** 2 * K))
-    for _ in range(40):
-        assert np.allclose(learner.policy(state), pi, rtol=0, atol=1e-10)
-        assert np.allclose(state.lam, lam, rtol=0, atol=1e-10)
-        met = bandit(rng, cmdp, learner.policy(state))
-        counts.add(met)
-        state = learner.update(state, met)
-        r, d, p = bonus_tables(counts, K, SCALES)
+    for each in lessons(learner, 40):
+        assert np.allclose(learner.policy(each.before), pi, rtol=0, atol=1e-10)
+        assert np.allclose(each.before.lam, lam, rtol=0, atol=1e-10)
+        r, d, p = bonus_tables(each.counts, K, SCALES)
         Q, _ = evaluate(pi, p, r, 0.0, 0.0, 1.0)
         new = lam.copy()
         for i in range(I):
             Q_i, V_i = evaluate(pi, p, d[i], 0.0, -1.0, 1.0)
             Q = Q - lam[i] * Q_i
-            new[i] = min(max(lam[i] + 2.0 * rho / (H * math.sqrt(I * K)) * setting.mu @ V_i, 0.0), rho)
+            new[i] = min(max(lam[i] + 2.0 * rho / (H * math.sqrt(I * K)) * each.mu @ V_i, 0.0), rho)
         pi, lam = exponential(pi, Q, step), new
     assert lam.max() > 0.0
 
