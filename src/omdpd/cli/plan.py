@@ -14,7 +14,7 @@ from omdpd.play.logs import READERS, Log, columns_of
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
 
-COLUMNS = (
+COLUMNS_HELP = (
     "Columns: episode=NAME,state=NAME,action=NAME,reward=NAME; those of the same name if empty. step=NAME orders rows, "
     "propensity=NAME is the chance that the logged action had; neither is read if not named."
 )
@@ -24,7 +24,7 @@ def plan(
     logs: Annotated[Path, typer.Argument(help="Logged episodes, one row per step: a .csv or .parquet file.")],
     budget: Annotated[str, typer.Option(help="What an episode may cost, one number per cost: 300,60.")],
     costs: Annotated[str, typer.Option(help="The columns of the costs: money,complaints.")] = "cost",
-    columns: Annotated[str, typer.Option(help=COLUMNS)] = "",
+    columns: Annotated[str, typer.Option(help=COLUMNS_HELP)] = "",
     baseline: Annotated[Path | None, typer.Option(help="A policy to fall back on, .npz or .csv; or cloned.")] = None,
     states: Annotated[int | None, typer.Option(help="How many states; as many as were logged if empty.")] = None,
     actions: Annotated[int | None, typer.Option(help="How many actions; as many as were logged if empty.")] = None,

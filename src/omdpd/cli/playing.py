@@ -16,7 +16,7 @@ import typer
 
 from omdpd.cli.live_view import LiveView
 from omdpd.cli.screen import Screen
-from omdpd.experiments.executors import Place, executor
+from omdpd.experiments.executors import Backend, executor
 from omdpd.experiments.experiment import forget, run_experiment, suitable_runs, write_experiment
 from omdpd.experiments.first_use import compile_for
 from omdpd.experiments.interrupts import hearing_terminate
@@ -178,7 +178,7 @@ def plays(*options: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
 
 FIGURES = tuple(f"figure.{kind}" for kind in METADATA)
-PLACES: dict[str, Place] = {"local": "local", "dask": "dask"}
+PLACES: dict[str, Backend] = {"local": "local", "dask": "dask"}
 
 
 def play_experiment(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from omdpd.cli.plan import COLUMNS, log_of, numbers_of
+from omdpd.cli.plan import COLUMNS_HELP, log_of, numbers_of
 from omdpd.cli.playing import Address, FurtherNames, Plugins, registry_of
 from omdpd.problem.arrays import check_number, not_installed
 from omdpd.serve.described import folders_of, starter_from_logs, write_starter
@@ -36,10 +36,10 @@ def serve(
     """
     check_number("--rate", rate, "positive")
     try:
-        from omdpd.serve.running import Place, serving
+        from omdpd.serve.running import ServerAddress, serving
     except ImportError:
         raise not_installed("omdpd serve", "uvicorn", "httptools") from None
-    serving(folder, registry_of(plugin), Place(address, port, public, tuple(name or ()), token, rate))
+    serving(folder, registry_of(plugin), ServerAddress(address, port, public, tuple(name or ()), token, rate))
 
 
 def session(
@@ -52,7 +52,7 @@ def session(
     ] = None,
     budget: Annotated[str, typer.Option(help="With --logs: what an episode may cost, one number per cost.")] = "",
     costs: Annotated[str, typer.Option(help="With --logs: the columns of the costs.")] = "cost",
-    columns: Annotated[str, typer.Option(help=COLUMNS)] = "",
+    columns: Annotated[str, typer.Option(help=COLUMNS_HELP)] = "",
     states: Annotated[int | None, typer.Option(help="With --logs: how many states there are.")] = None,
     actions: Annotated[int | None, typer.Option(help="With --logs: how many actions.")] = None,
     plugin: Plugins = None,
@@ -72,10 +72,10 @@ def session(
     registry = registry_of(plugin)
     if live:
         try:
-            from omdpd.serve.running import Place, showing
+            from omdpd.serve.running import ServerAddress, showing
         except ImportError:
             raise not_installed("omdpd session --live", "uvicorn", "httptools") from None
-        showing(folder, registry, Place("127.0.0.1", port))
+        showing(folder, registry, ServerAddress("127.0.0.1", port))
         return
     for each, path in folders_of(folder).items():
         for line in lines_of(read_status(path, registry), each):

@@ -26,7 +26,7 @@ from omdpd.worlds.facts import LARGE
 YARDSTICK = "ProximalOMDPD.standard"
 
 
-class Place(NamedTuple):
+class ComparedWorld(NamedTuple):
     """A world of the default comparison with its natures, and its learners where not all play."""
 
     world: str
@@ -44,24 +44,24 @@ FAST = (
 # What is compared where nothing else is asked for: families of random worlds with the natures that suit everybody or
 # the revealed costs, a world that moves for those made for it, and then worlds that are not random.
 RANDOM_PLACES = (
-    Place("random_dirichlet", ("noisy", "pool", "adaptive")),
-    Place("garnet", ("noisy", "pool")),
-    Place("correlated", ("noisy",)),
-    Place(
+    ComparedWorld("random_dirichlet", ("noisy", "pool", "adaptive")),
+    ComparedWorld("garnet", ("noisy", "pool")),
+    ComparedWorld("correlated", ("noisy",)),
+    ComparedWorld(
         "random_dirichlet",
         ("moving",),
         (*RESTARTED, "OPDOP", "TripleQ", "BVOPS", "WCOPS", "OptCMDP", YARDSTICK, "Uniform"),
     ),
 )
 NAMED_PLACES = (
-    Place("chain", ("noisy",), FAST),
-    Place("gathering", ("noisy",), FAST),
-    Place("streaming", ("noisy",)),
-    Place("inventory", ("noisy",)),
-    Place("job_queue", ("noisy",)),
+    ComparedWorld("chain", ("noisy",), FAST),
+    ComparedWorld("gathering", ("noisy",), FAST),
+    ComparedWorld("streaming", ("noisy",)),
+    ComparedWorld("inventory", ("noisy",)),
+    ComparedWorld("job_queue", ("noisy",)),
 )
 PLACES = (*RANDOM_PLACES, *NAMED_PLACES)
-QUICK_PLACES = (Place("random_dirichlet", ("noisy", "pool")),)
+QUICK_PLACES = (ComparedWorld("random_dirichlet", ("noisy", "pool")),)
 # On worlds that are not drawn, half of the seeds are played.
 FEWER = 2
 # The leaders are played on so many seeds for these multiples of the episodes.

@@ -20,7 +20,7 @@ from omdpd.problem.arrays import InvalidInputError, not_installed, positive_inte
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Place = Literal["local", "dask"]
+Backend = Literal["local", "dask"]
 
 # One thread per worker: otherwise more jobs are slower, not faster.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
@@ -84,7 +84,7 @@ class ClusterTasks(Executor):
 
 
 @contextmanager
-def executor(place: Place, jobs: int, address: str | None = None) -> Iterator[Executor]:
+def executor(place: Backend, jobs: int, address: str | None = None) -> Iterator[Executor]:
     """The executor of a place; `jobs` processes where it starts them itself, or this one instead of one."""
     jobs = positive_integer("jobs", jobs)
     if place == "local":

@@ -83,7 +83,7 @@ class Ended(msgspec.Struct):
         return hashlib.sha256(content).hexdigest()[:16]
 
 
-class Totals(msgspec.Struct):
+class SessionTotals(msgspec.Struct):
     """What all episodes came to, in the user's units.
 
     `spent` and `allowed` (I,) are sums of costs and of the budgets in force; `violation` is
@@ -108,7 +108,7 @@ class Books(msgspec.Struct):
     open: dict[str, Open] = {}
     digests: dict[str, str] = {}
     recent: list[Ended] = []
-    totals: Totals = msgspec.field(default_factory=Totals)
+    totals: SessionTotals = msgspec.field(default_factory=SessionTotals)
     budget: list[float] | None = None
     playing: str | None = None
     watch: Watch = msgspec.field(default_factory=Watch)

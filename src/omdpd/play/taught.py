@@ -30,7 +30,7 @@ from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.entries import Whole
-from omdpd.storage.journal import Journal, Kept, SessionWarning
+from omdpd.storage.journal import Journal, SessionWarning, StoredSnapshot
 from omdpd.storage.packing import pack, unpack
 
 # What is waiting to be learnt: an episode that was told whole, one that was played here, or a law of first states.
@@ -210,7 +210,7 @@ class Taught:
         }  # fmt: skip
         return tree, kept, arrays | {f"played {i}": table for i, table in enumerate(self.played.values())}
 
-    def restore(self, file: Path, kept: Kept) -> Books:
+    def restore(self, file: Path, kept: StoredSnapshot) -> Books:
         """Go on from a snapshot; its books."""
         self.state, self.learnt = self._restored(file, kept), kept.episodes
         if not (shelf := kept.books):
@@ -229,7 +229,7 @@ class Taught:
         except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
             raise RecordError(f"{file} is damaged: its books cannot be used ({error})") from None
 
-    def _restored(self, file: Path, kept: Kept) -> Any:
+    def _restored(self, file: Path, kept: StoredSnapshot) -> Any:
         """The state of a snapshot, which must be of the learner's own kind."""
         own = {name: array for name, array in kept.arrays.items() if not name.startswith("played ")}
         try:

@@ -39,7 +39,7 @@ LEAST_EFFECTIVE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class OffPolicyEstimate:
     """Value and costs (1 + I,): expected, and the ends of an interval."""
 
     expected: Floats
@@ -63,10 +63,10 @@ class Verdict:
         Why there are no estimates; empty where there are.
     """
 
-    by_model: Estimate | None
-    by_resampling: Estimate | None
-    by_weights: Estimate | None
-    doubly_robust: Estimate | None
+    by_model: OffPolicyEstimate | None
+    by_resampling: OffPolicyEstimate | None
+    by_weights: OffPolicyEstimate | None
+    doubly_robust: OffPolicyEstimate | None
     untried: float
     effective: float | None
     budget: Floats
@@ -91,7 +91,7 @@ class Verdict:
         text = [f"{answer}, with {100 * self.confidence:.3g} % for each; {100 * self.untried:.2g} % of steps untried"]
         text.append(f"{'':<16}" + "".join(f"{name:>34}" for name in ("reward", *self.names)))
         for name in ("by_model", "by_resampling", "by_weights", "doubly_robust"):
-            found: Estimate | None = getattr(self, name)
+            found: OffPolicyEstimate | None = getattr(self, name)
             if found is not None:
                 ends = zip(found.expected, found.low, found.high, strict=True)
                 cells = (f"{x:.5g} ({low:.5g} to {high:.5g})" for x, low, high in ends)
@@ -139,7 +139,7 @@ def verdict_from_logs(
         return Verdict(None, None, None, None, untried, None, *facts, refusal=why)
     z, rng = NormalDist().inv_cdf(confidence), np.random.default_rng(whole_number("seed", seed, 0))
     totals, errors = model.totals(q), model.errors(table, q, False)[0]
-    by_model = Estimate(totals, totals - z * errors, totals + z * errors)
+    by_model = OffPolicyEstimate(totals, totals - z * errors, totals + z * errors)
     again = _resampled(setting, log, table, stationary, resamples, rng) if resamples else None
     by_resampling = None if again is None else _around(np.vstack([totals, again]), z)
     weighted = robust = effective = None
@@ -156,10 +156,10 @@ def verdict_from_logs(
     return Verdict(by_model, by_resampling, weighted, robust, untried, effective, *facts)
 
 
-def _around(found: Floats, z: float) -> Estimate:
+def _around(found: Floats, z: float) -> OffPolicyEstimate:
     """An interval of z times the spread of what came of other logs; found (1 + B, 1 + I), of the log itself first."""
     expected, spread = found[0], z * found[1:].std(axis=0, ddof=1)
-    return Estimate(expected, expected - spread, expected + spread)
+    return OffPolicyEstimate(expected, expected - spread, expected + spread)
 
 
 def _resampled(

@@ -79,7 +79,7 @@ class Packed(msgspec.Struct, Generic[Named], frozen=True):
     fields: Named
 
 
-class Kept(msgspec.Struct, array_like=True, frozen=True):
+class StoredProgress(msgspec.Struct, array_like=True, frozen=True):
     """What a commit keeps of a run on its way: sums, the tables met as ranges, seconds, and what is for pages.
 
     The learner's state, which nobody reads here, and what else a run goes on with stand among them.
@@ -111,10 +111,10 @@ def check_summary(file: Path, summary: Mapping[str, Any], run: str) -> None:
         raise RecordError(f"{file} is damaged: its run is {scores.run[:80]!r}, no name of its folder")
 
 
-def kept_of(file: Path, manifest: Manifest) -> Kept:
+def progress_of(file: Path, manifest: Manifest) -> StoredProgress:
     """What a commit keeps, as far as pages read it."""
     progress = manifest.tree.get("progress") if isinstance(manifest.tree, dict) else None
-    return Kept() if progress is None else converted(progress, Kept, file)
+    return StoredProgress() if progress is None else converted(progress, StoredProgress, file)
 
 
 def checked_rows(path: Path, rows: Arrays, values: Floats, summary: Mapping[str, Any] | None) -> Arrays:

@@ -60,7 +60,7 @@ RANKING_LINE = 0.23
 # Characters of a name that stand on one line of a ranking.
 NAME_WIDTH = 36
 # Where the numbers beside a ranking end: violation, its exponent, regret, its exponent, in widths of the panel.
-COLUMNS = (1.11, 1.21, 1.32, 1.42)
+NUMBER_PLACES = (1.11, 1.21, 1.32, 1.42)
 # Inches: a figure is shown as wide as a page of the site, so that its text keeps its size.
 WIDTH, CURVES_HEIGHT = 8.4, 2.8
 LOOK: Any = {
@@ -283,7 +283,7 @@ def _ranking(axes: Axes, group: Sequence[Curves], style: Mapping[str, Style], na
 
 def _beside(axes: Axes, place: float, cells: Sequence[str], bold: int | None = None) -> None:
     """Numbers in columns at the right of a line of the ranking, one of them bold."""
-    for column, (x, text) in enumerate(zip(COLUMNS, cells, strict=True)):
+    for column, (x, text) in enumerate(zip(NUMBER_PLACES, cells, strict=True)):
         axes.annotate(
             text, (x, place), xycoords=("axes fraction", "data"), fontsize=8, va="center", ha="right",
             fontweight="bold" if column == bold else "normal", annotation_clip=False,

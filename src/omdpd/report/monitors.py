@@ -12,7 +12,7 @@ from omdpd.theory.inequalities import Inequality
 from omdpd.theory.monitor import Losses, Monitor
 
 # Inches of a line in the list of inequalities; columns that episodes are gathered in.
-LINE, COLUMNS = 0.22, 200
+LINE, MAX_COLUMNS = 0.22, 200
 ESTIMATION, OPTIMISATION, BOTH = "#0072B2", "#D55E00", "#000000"
 HELD, FAILED = "#DCE6EC", "#8A3800"
 
@@ -45,8 +45,8 @@ def _held(axes: Axes, shown: list[Inequality], n_episodes: int) -> None:
 
 
 def _gathered(inequality: Inequality, n_episodes: int) -> Floats:
-    """The share of held episodes in each of at most `COLUMNS` parts of a run; nan where there is none."""
-    held, n = inequality.holds.astype(np.float64), min(n_episodes, COLUMNS)
+    """The share of held episodes in each of at most `MAX_COLUMNS` parts of a run; nan where there is none."""
+    held, n = inequality.holds.astype(np.float64), min(n_episodes, MAX_COLUMNS)
     edges = np.linspace(0, n_episodes, n + 1).astype(np.int64)
     return np.array([held[a:b].mean() if a < len(held) else np.nan for a, b in pairwise(edges)])
 

@@ -26,13 +26,13 @@ from omdpd.play.rows import SUMMARY
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.markup import facts_html
-from omdpd.report.checks import Kept, check_summary, checked_policies, checked_rows, kept_of
+from omdpd.report.checks import StoredProgress, check_summary, checked_policies, checked_rows, progress_of
 from omdpd.report.columns import Columns
 from omdpd.report.labels import KEYS, RunLabel, read_label, spelled_order, told_apart
 from omdpd.storage.atomic import RecordError, is_half_written
 from omdpd.storage.npz import Arrays
 from omdpd.storage.provenance import contents_text
-from omdpd.storage.run_folder import READING_TRIES, Checked, RunFolder
+from omdpd.storage.run_folder import READING_TRIES, CheckedRecords, RunFolder
 from omdpd.storage.sealed import SEALED
 from omdpd.theory.monitor import Monitor
 from omdpd.theory.replay import monitor_stored
@@ -69,7 +69,7 @@ class StoredRun:
     plugins: dict[str, str] = field(default_factory=dict)
     committed: float | None = None
     sealed: bool = True
-    kept: Kept = field(default_factory=Kept)
+    kept: StoredProgress = field(default_factory=StoredProgress)
     columns: dict[str, Floats] = field(default_factory=dict)
     stamp: Any = None
     known: set[Any] = field(default_factory=set)
@@ -141,7 +141,7 @@ class StoredRun:
     def damage(self, error: Exception) -> None:
         """From now on the run counts as damaged."""
         text = str(error)
-        self.state, self.summary, self.columns, self.kept = "damaged", None, {}, Kept()
+        self.state, self.summary, self.columns, self.kept = "damaged", None, {}, StoredProgress()
         self.fault = {"error": text if str(self.path) in text else f"{self.path} is damaged: {text}"}
         if self.asked is None:
             with suppress(InvalidInputError, OSError):
@@ -274,7 +274,7 @@ class StoredRun:
         if not self.path.is_dir():
             raise RecordError(f"{self.path} is not the folder of a run")
 
-    def _take(self, checked: Checked) -> None:
+    def _take(self, checked: CheckedRecords) -> None:
         """Believe what the records say."""
         manifest, summary, file = checked.manifest, checked.summary, self.path / "commit.json"
         asked = None if checked.spec_text is None else read_label(self.path / "spec.toml", checked.spec)
@@ -285,7 +285,7 @@ class StoredRun:
             if manifest is None:
                 raise RecordError(f"{self.path / 'summary.json'} sums up a run without rows")
             summary = summary if asked is None or asked.spec is None else summary | asked.spec.labels
-        self.kept = Kept() if manifest is None else kept_of(file, manifest)
+        self.kept = StoredProgress() if manifest is None else progress_of(file, manifest)
         self.episodes = 0 if manifest is None else manifest.episodes
         self.committed = None if manifest is None else file.stat().st_mtime
         self.sealed = manifest is None or manifest.format >= SEALED

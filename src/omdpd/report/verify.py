@@ -21,7 +21,7 @@ from omdpd.storage.sealed import read_toml
 
 
 @dataclass(frozen=True)
-class Checked:
+class Verification:
     """What was read, what is wrong (a sentence each), and which runs are of a format without checksums."""
 
     runs: int
@@ -30,7 +30,7 @@ class Checked:
     unsealed: int
 
 
-def verify_tree(folder: Path) -> Checked:
+def verify_tree(folder: Path) -> Verification:
     """Read every run and session under a folder; links are not followed."""
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is not a folder")
@@ -53,7 +53,7 @@ def verify_tree(folder: Path) -> Checked:
             wrong.append(" ".join(str(error).split()))
     if not n_runs and not n_sessions and not wrong:
         raise InvalidInputError(f"{folder} holds no run and no session")
-    return Checked(n_runs, n_sessions, tuple(wrong), unsealed)
+    return Verification(n_runs, n_sessions, tuple(wrong), unsealed)
 
 
 def _folders(folder: Path, wrong: list[str]) -> Iterator[tuple[Path, set[str]]]:

@@ -24,7 +24,7 @@ PATIENCE = 10
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerAddress:
     """Where a server listens, whether other machines may ask, its further names, its token, and requests a second."""
 
     address: str
@@ -35,7 +35,7 @@ class Place:
     rate: float = 10_000.0
 
 
-def showing(folder: Path, registry: Registry, place: Place) -> None:
+def showing(folder: Path, registry: Registry, place: ServerAddress) -> None:
     """Show the sessions of a folder that somebody else has open."""
     looks = {name: Look(name, path, registry) for name, path in folders_of(folder).items()}
     for each in looks.values():
@@ -44,7 +44,7 @@ def showing(folder: Path, registry: Registry, place: Place) -> None:
         _run(looks, place, socket, "showing")
 
 
-def serving(folder: Path, registry: Registry, place: Place) -> None:
+def serving(folder: Path, registry: Registry, place: ServerAddress) -> None:
     """Serve the sessions of a folder."""
     admitted(place.address, place.port, place.public, place.names)
     desks: dict[str, Desk] = {}
@@ -67,7 +67,7 @@ def serving(folder: Path, registry: Registry, place: Place) -> None:
                 desk.shadow.close()
 
 
-def _run(desks: Mapping[str, Desk], place: Place, socket: Socket, word: str) -> None:
+def _run(desks: Mapping[str, Desk], place: ServerAddress, socket: Socket, word: str) -> None:
     made, hosts = admitted(place.address, place.port, place.public, place.names)
     token = None if made is None else place.token or made
     application = Application(desks, token, hosts, place.rate)

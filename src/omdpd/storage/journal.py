@@ -62,7 +62,7 @@ LOGS = re.compile(r"(history|journal)-\d{9,}\.log")
 MOST_POLICIES = 50
 
 
-class Kept(NamedTuple):
+class StoredSnapshot(NamedTuple):
     """A snapshot: how many entries and episodes it is after, the state's tree, the books, and the arrays of both."""
 
     entries: int
@@ -117,7 +117,7 @@ class Journal:
                 "session has one owner"
             )
         self._session = ""
-        self._logs: tuple[logs.Log, ...] = ()  # the log that counts, and the one that will after a snapshot
+        self._logs: tuple[logs.EntryLog, ...] = ()  # the log that counts, and the one that will after a snapshot
         self._disk = threading.Lock()  # a log is not closed while it is synced
 
     def __reduce__(self) -> NoReturn:
@@ -171,7 +171,7 @@ class Journal:
         self._session = self._session if claim is None else claim.run
         return claim
 
-    def snapshot(self) -> Kept | None:
+    def snapshot(self) -> StoredSnapshot | None:
         """The last snapshot; None if there is none."""
         file = self.path / "snapshot.json"
         content = read_sealed(file, self._session)
@@ -182,7 +182,7 @@ class Journal:
         kept = converted(content, _Snapshot, file)
         state = self.path / kept.file
         arrays = arrays_of_npz(read_noted(state, kept.state_sha256), str(state))
-        return Kept(kept.entries, kept.episodes, kept.tree, kept.books, arrays)
+        return StoredSnapshot(kept.entries, kept.episodes, kept.tree, kept.books, arrays)
 
     def entries(self, first: int) -> Iterator[tuple[Entry, int]]:
         """What was told since a snapshot of `first` entries, and where each entry ends in the log."""
@@ -241,7 +241,7 @@ class Journal:
                 raise
 
     @property
-    def _counting(self) -> logs.Log:
+    def _counting(self) -> logs.EntryLog:
         assert self._logs, "a journal is replayed before it is written"
         return self._logs[0]
 
@@ -260,7 +260,7 @@ class Journal:
         self._lock.check()
         old, beside = self._counting, self.path / f".journal.{secrets.token_hex(8)}.tmp"
         logs.begin(beside, self._session, 0)
-        following, name = logs.Log(beside, 0, logs.HEAD_SIZE), ""
+        following, name = logs.EntryLog(beside, 0, logs.HEAD_SIZE), ""
         try:
             with turn():
                 episodes, tree, books, arrays = captured()

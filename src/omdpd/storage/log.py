@@ -48,7 +48,7 @@ SECTOR = 512
 ROOM = 2**18
 
 
-class Log:
+class EntryLog:
     """An open log, ready for more; `cut_off` says whether a tail that was never acknowledged was dropped."""
 
     def __init__(self, file: Path, entries: int, end: int, cut_off: bool = False) -> None:
@@ -163,7 +163,7 @@ def begin(file: Path, session: str, entries: int) -> None:
     sync_folder(file.parent)
 
 
-def reopened(file: Path, session: str, entries: int, end: int | None) -> Log:
+def reopened(file: Path, session: str, entries: int, end: int | None) -> EntryLog:
     """A log that was read up to `end` (None: it has no entry), ready for more."""
     content = read_bounded(file)
     start, counted = _start_of(content, file, session)
@@ -172,7 +172,7 @@ def reopened(file: Path, session: str, entries: int, end: int | None) -> Log:
     if counted is None:
         write_atomically(file, _head(session, entries) + content[start:end])
         end += HEAD_SIZE - start
-    return Log(file, entries, end, cut_off)
+    return EntryLog(file, entries, end, cut_off)
 
 
 def read(file: Path, first: int, session: str) -> Iterator[tuple[bytes, int]]:

@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedRecords:
     """What the records of a run say, each read once: what counts, what ran and where, its scores, why it failed."""
 
     path: Path
@@ -259,7 +259,7 @@ class RunFolder:
         file = str(self.path / manifest.state.file)
         return Commit(manifest.episodes, manifest.tree, arrays_of_npz(manifest.state.content(self.path), file))
 
-    def check(self, known: set[Any] | None = None) -> Checked:
+    def check(self, known: set[Any] | None = None) -> CheckedRecords:
         """What the records say; refused if any file of the folder is not what was written, or is another run's.
 
         `known` are parts that were read before, as `stamp` tells them: those are not read again.
@@ -330,7 +330,7 @@ class RunFolder:
             with suppress(OSError):
                 (self.path / name).unlink()
 
-    def _check_once(self, known: set[Any]) -> Checked:
+    def _check_once(self, known: set[Any]) -> CheckedRecords:
         manifest = self.manifest()
         seen = {(part, stamp(self.path / part.file)) for part in (() if manifest is None else manifest.parts)}
         for part, _ in seen - known:
@@ -340,7 +340,7 @@ class RunFolder:
         text, origin = self._spec_text(), self.provenance()
         if text is not None and manifest is not None and manifest.format >= SEALED and origin is None:
             raise RecordError(f"{self.path / 'provenance.json'} is missing")
-        return Checked(self.path, manifest, text, origin, self.summary, self.error)
+        return CheckedRecords(self.path, manifest, text, origin, self.summary, self.error)
 
     def _spec_text(self) -> bytes | None:
         """The spec's file; one that has no checksum is read, to see that it is one."""
