@@ -14,9 +14,8 @@ from omdpd.learners.standard.believing import Dials
 from omdpd.learners.standard.learn import beliefs_of
 from omdpd.learners.standard.state import HINGES, NOVELTY, SHARE
 from omdpd.natures import NATURES
-from omdpd.play.episode import play_judged
 from omdpd.play.judging import assess, optimism_holds
-from omdpd.play.simulate import play_episode
+from omdpd.play.simulate import play_episode, play_judged
 from omdpd.problem.setting import BanditFeedback
 from omdpd.solvers.compiled.flow import occupancy_of_policy
 from omdpd.solvers.regions import Kernel

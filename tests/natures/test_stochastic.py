@@ -3,8 +3,7 @@ import pytest
 
 from omdpd import ProximalOMDPD, run
 from omdpd.natures import fixed, scaled
-from omdpd.play.episode import play_judged
-from omdpd.play.simulate import observe_costs
+from omdpd.play.simulate import observe_costs, play_judged
 from omdpd.problem.cmdp import CMDP
 from tests.references.instances import random_cmdp
 from tests.references.reference_programs import dual_value, least_worst_excess

@@ -5,7 +5,7 @@ import pytest
 
 from omdpd import CMDP, ProximalOMDPD, Uniform, run
 from omdpd.natures import NATURES
-from omdpd.play.episode import play_judged
+from omdpd.play.simulate import play_judged
 from omdpd.worlds import WORLDS
 
 
@@ -15,7 +15,7 @@ def as_large(monkeypatch):
 
     def switch():
         monkeypatch.setattr("omdpd.problem.arrays.MAX_REPEATED", 8)
-        monkeypatch.setattr("omdpd.play.episode.MAX_TABLE", 0)
+        monkeypatch.setattr("omdpd.play.simulate.MAX_TABLE", 0)
 
     return switch
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from omdpd.experiments.away import files_of_run, play_away, unpack_parcel
 from omdpd.experiments.interrupts import interrupts_at_the_end
-from omdpd.experiments.one_run import RunCallback, RunFailedError, failure, run_safely
+from omdpd.experiments.one_run import RunCallback, RunFailedError, failure, refuse_failed, run_safely
 from omdpd.experiments.registry import from_wire, to_wire
 from omdpd.experiments.spec import RunSpec
 from omdpd.experiments.trouble import Trouble
@@ -201,9 +201,8 @@ class NoSharedDisk(Delivery):
         record = RunFolder(self.folder / spec.id, spec.id)
         future: Future[Any] = Future()
         try:
-            before, done = record.error, record.summary
-            if before is not None:
-                raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
+            refuse_failed(record)
+            done = record.summary
             check_metrics(record, self.metrics, finished=done is not None)
             if done is None:
                 seconds = AWAY_FACTOR * commit_seconds()

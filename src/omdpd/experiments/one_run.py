@@ -92,9 +92,7 @@ def run_safely(
     Trouble with files or memory is not the run's failure: it is raised, and the same command may go on once it is
     mended.
     """
-    before = RunFolder(folder, spec.id).error
-    if before is not None:
-        raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
+    refuse_failed(RunFolder(folder, spec.id))
     try:
         return run(spec, folder, metrics, callback)
     except (RecordError, OSError, MemoryError):
@@ -102,6 +100,12 @@ def run_safely(
     except Exception as error:
         RunFolder(folder, spec.id).fail(failure(error))
         raise
+
+
+def refuse_failed(record: RunFolder) -> None:
+    """Refuse a run that failed before: its error is removed first."""
+    if (before := record.error) is not None:
+        raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
 
 
 @strangers_code("the run raised", passing=(Exception,))  # it fails like any other, also where its learner says sys.exit

@@ -137,13 +137,9 @@ class Registry:
                 sources[kind][name] = Source(factory, plugin=module.plugin)
         return replace(self, sources=sources)
 
-    def names(self, kind: Kind) -> list[str]:
-        """The names of a kind."""
-        return list(self.sources[kind])
-
     def types(self, kind: Kind) -> Iterator[tuple[str, type[Spec]]]:
         """The names of a kind with their specs."""
-        return ((name, self.spec_type(kind, name)) for name in self.names(kind))
+        return ((name, self.spec_type(kind, name)) for name in self.sources[kind])
 
     def complete(self, kind: Kind) -> list[str]:
         """The names that need no setting."""

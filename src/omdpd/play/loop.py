@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from omdpd.natures.protocol import changes_of, world_of
-from omdpd.play.episode import play_judged
 from omdpd.play.guards import check_footprint, measured, played_policy
 from omdpd.play.judging import Comparator, Totals, comparator, dynamic_comparator, optimism_holds
 from omdpd.play.ledger import Ledger, promised
 from omdpd.play.many import Batches
 from omdpd.play.rows import Row
 from omdpd.play.scene import Scene
+from omdpd.play.simulate import play_judged
 from omdpd.play.start import started
 from omdpd.problem.arrays import Floats
 from omdpd.problem.records import fast_init

@@ -16,11 +16,11 @@ import numpy as np
 
 from omdpd.learners.protocol import Compiled, Told
 from omdpd.natures.protocol import changes_of, rounds_ahead
-from omdpd.play.episode import has_tables
 from omdpd.play.guards import VERBS
 from omdpd.play.judging import Totals
 from omdpd.play.rows import Rows
 from omdpd.play.scene import Scene
+from omdpd.play.simulate import has_tables
 from omdpd.problem.arrays import ROW_SUM_TOLERANCE, Floats, Integers
 from omdpd.problem.cmdp import Round
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
