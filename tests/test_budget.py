@@ -75,7 +75,7 @@ ABOVE = {
         "that are read fast, of two kinds",
     ),
     ("gym", "cli", "testing"): (
-        3090,
+        3091,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
