@@ -7,35 +7,28 @@ that satisfies them all, and its value is the comparator's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from omdpd.natures.anchor import Anchor
 from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.natures.revealed import Revealed
 from omdpd.problem.arrays import Floats
-from omdpd.problem.cmdp import CMDP, Noise, Round
-from omdpd.problem.setting import FeedbackKind
+from omdpd.problem.cmdp import CMDP
 
 
 @dataclass(frozen=True, eq=False)
-class Anchored:
-    """Fresh tables around an anchor, revealed after the episode."""
+class Anchored(Revealed):
+    """Fresh tables around an anchor."""
 
-    cmdp: CMDP
-    seed: int
-    anchor: Anchor
-    reward_noise: Noise = "two-point"
-    feedback: FeedbackKind = "full"
-    repeats: bool = False
-
-    oblivious = True
-
-    def draw(self, k: int, occupancy: Floats) -> Round:
-        """A fresh table."""
-        return Round(self.cmdp.reward, self.table(k), k, self.reward_noise)
+    @cached_property
+    def anchor(self) -> Anchor:
+        """The policy that every table leaves safe."""
+        return Anchor.of(self.cmdp)
 
     def table(self, key: int) -> Floats:
-        """The table of episode `key`."""
+        """A fresh table."""
         rng = episode_rng(self.seed, key)
         return np.stack([self.anchor.table(rng) for _ in range(self.cmdp.n_constraints)])
 
@@ -46,4 +39,4 @@ class Anchored:
 
 def make(cmdp: CMDP, seed: int) -> Anchored:
     """A fresh table every episode, around a policy that stays safe."""
-    return Anchored(cmdp, seed, Anchor.of(cmdp))
+    return Anchored(cmdp, seed)

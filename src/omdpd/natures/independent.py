@@ -16,33 +16,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from omdpd.natures.protocol import Safety, episode_rng
+from omdpd.natures.revealed import Revealed
 from omdpd.natures.scaled import LEVELS
 from omdpd.problem.arrays import Floats
-from omdpd.problem.cmdp import CMDP, Noise, Round
-from omdpd.problem.setting import FeedbackKind
+from omdpd.problem.cmdp import CMDP
 
 # Up to this many entries the law of their sum is worked out.
 MAX_CONVOLVED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Independent:
-    """Independent entries, revealed after the episode."""
-
-    cmdp: CMDP
-    seed: int
-    reward_noise: Noise = "two-point"
-    feedback: FeedbackKind = "full"
-    repeats: bool = False
-
-    oblivious = True
-
-    def draw(self, k: int, occupancy: Floats) -> Round:
-        """A fresh table."""
-        return Round(self.cmdp.reward, self.table(k), k, self.reward_noise)
+class Independent(Revealed):
+    """Independent entries."""
 
     def table(self, key: int) -> Floats:
-        """The table of episode `key`."""
+        """A fresh table."""
         shape = (self.cmdp.n_constraints, *self.cmdp.shape)
         return self.cmdp.copied(np.array(LEVELS)[episode_rng(self.seed, key).integers(len(LEVELS), size=shape)])
 

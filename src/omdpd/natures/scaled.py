@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from omdpd.natures.protocol import Safety, episode_choice
+from omdpd.natures.revealed import Revealed
 from omdpd.problem.arrays import Floats
-from omdpd.problem.cmdp import CMDP, Noise, Round
-from omdpd.problem.setting import FeedbackKind
+from omdpd.problem.cmdp import CMDP, Round
 from omdpd.solvers.planning import best_plan
 
 LEVELS = (-1.0, -0.6, -0.2, 0.0, 0.2, 0.6, 1.0)
@@ -20,13 +20,9 @@ SIGNS = (0.0, 1.0, -1.0)  # by key
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
-    """The mean cost table times a random factor, revealed after the episode."""
+class Scaled(Revealed):
+    """The mean cost table times a random factor."""
 
-    cmdp: CMDP
-    seed: int
-    reward_noise: Noise = "two-point"
-    feedback: FeedbackKind = "full"
     repeats: bool = True
 
     oblivious = True
