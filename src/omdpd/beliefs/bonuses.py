@@ -10,7 +10,6 @@ can still bring; a pair that was never seen is worth that much.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -38,24 +37,12 @@ class Optimism:
     transition: Floats
 
 
-class Bonus(Protocol):
-    """How counts become optimistic tables for episode k (zero-based: k episodes have been seen)."""
-
-    def check(self, setting: Setting) -> None:
-        """Refuse a setting these bonuses cannot serve."""
-        ...
-
-    def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
-        """The tables before episode k."""
-        ...
-
-
 @dataclass(frozen=True)
-class BernsteinBonus:
-    """The confidence box as a bonus: H times the summed half-widths of every row.
+class Bonus:
+    """How counts become optimistic tables.
 
-    The default scales are those of `ProximalOMDPD.optimistic`, the same for every learner; `theory` has ones.
-    `stationary` pools the counts over the steps.
+    The default scales are those of `ProximalOMDPD.optimistic`, the same for every learner.  `stationary` pools the
+    counts over the steps.
     """
 
     reward_scale: float = REWARD_SCALE
@@ -67,52 +54,45 @@ class BernsteinBonus:
     def __post_init__(self) -> None:
         check_settings(self, nonnegative=SCALES, shares=("delta",))
 
-    @staticmethod
-    def theory() -> BernsteinBonus:
-        """Scales of one."""
-        return BernsteinBonus(1.0, 1.0, 1.0)
-
-    def check(self, setting: Setting) -> None:
-        """Any setting will do."""
+    def margin(self, setting: Setting, counts: Counts, p: Floats, k: int) -> Floats:
+        """transition_scale H width, (H, S, A)."""
+        raise NotImplementedError
 
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
-        """r~, d~ and p_hat before episode k."""
+        """r~, d~ and p_hat before episode k (zero-based: k episodes have been seen)."""
         counts = counts.pooled() if self.stationary else counts
-        L = log_term(setting, k, self.delta)
-        p = counts.transition_mean()
-        width = bernstein_width(counts.transitions, counts.departures, p, log_term_transition(setting, k, self.delta))
-        margin = self.transition_scale * setting.horizon * width
-        return _optimism(counts, p, margin, self.reward_scale * np.sqrt(L), self.cost_scale * np.sqrt(L))
+        p, root = counts.transition_mean(), np.sqrt(log_term(setting, k, self.delta))
+        margin = self.margin(setting, counts, p, k)
+        return _optimism(counts, p, margin, self.reward_scale * root, self.cost_scale * root)
 
 
 @dataclass(frozen=True)
-class IteratedLogBonus:
+class BernsteinBonus(Bonus):
+    """The confidence box as a bonus: H times the summed half-widths of every row."""
+
+    def margin(self, setting: Setting, counts: Counts, p: Floats, k: int) -> Floats:
+        """The half-widths of the box, summed."""
+        width = bernstein_width(counts.transitions, counts.departures, p, log_term_transition(setting, k, self.delta))
+        found: Floats = self.transition_scale * setting.horizon * width
+        return found
+
+
+@dataclass(frozen=True)
+class IteratedLogBonus(Bonus):
     """Kitamura et al.'s uniform bonus: scale ( phi sum_t sqrt(p) + 5 phi^2 ), valid for every k at once.
 
     The terms of the reward and the cost (which are known in that paper) are ours.
     """
 
-    reward_scale: float = REWARD_SCALE
-    cost_scale: float = COST_SCALE
     transition_scale: float = 0.001
-    stationary: bool = False
     delta: float = 0.1
 
-    def __post_init__(self) -> None:
-        check_settings(self, nonnegative=SCALES, shares=("delta",))
-
-    def check(self, setting: Setting) -> None:
-        """Any setting will do."""
-
-    def estimate(self, setting: Setting, counts: Counts, k: int) -> Optimism:
-        """r~, d~ and p_hat before episode k."""
+    def margin(self, setting: Setting, counts: Counts, p: Floats, k: int) -> Floats:
+        """The bonus of the kernel."""
         H, S, A = setting.shape
-        counts = counts.pooled() if self.stationary else counts
-        p = counts.transition_mean()
         constant = 2.0 * float(np.log(48.0 * S * S * A * H / self.delta))
-        margin = self.transition_scale * iterated_log_width(counts.departures, p, constant)
-        root = np.sqrt(log_term(setting, k, self.delta))
-        return _optimism(counts, p, margin, self.reward_scale * root, self.cost_scale * root)
+        found: Floats = self.transition_scale * iterated_log_width(counts.departures, p, constant)
+        return found
 
 
 def _optimism(counts: Counts, p: Floats, margin: Floats, reward_width: float, cost_width: float) -> Optimism:
