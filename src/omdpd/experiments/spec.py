@@ -217,8 +217,7 @@ class RunSpec(HowPlayed, frozen=True):
     @property
     def id(self) -> str:
         """A name made of the spec's hash: the same spec has the same name everywhere."""
-        same = msgspec.structs.replace(self, world=self.world.identity)
-        plain = msgspec.to_builtins(same, order="deterministic")
+        plain = msgspec.to_builtins(msgspec.structs.replace(self, world=self.world.identity), order="deterministic")
         if self.learner.name == SETTLING:
             plain["learner"]["name"] = STANDARD
         return hashlib.sha256(msgspec.json.encode((FORMAT, plain))).hexdigest()[:20]
