@@ -13,7 +13,7 @@ import pytest
 
 import omdpd
 from omdpd.jit import shipped
-from omdpd.jit.shipped import About, Code, facts, shipped_code
+from omdpd.jit.shipped import About, facts, shipped_code
 from tools.build_wheel import INSIDE, PROCESSORS, ROOT, outside
 
 PACKAGE = Path(omdpd.__file__).parent
@@ -193,13 +193,6 @@ def test_a_description_that_cannot_be_read_is_passed_over(tmp_path):
         shipped_code.cache_clear()
         assert shipped_code(tmp_path) is None
     shipped_code.cache_clear()
-
-
-def test_what_came_along_is_known_by_the_names_of_its_files(monkeypatch, tmp_path):
-    code = Code(tmp_path, About(facts(), PROCESSOR, FEATURES, {"box_step/solve.solve_in-1.py3.nbi": ""}))
-    monkeypatch.setattr(shipped, "shipped_code", lambda: code)
-    assert shipped.brings("box_step/solve.solve_in-")
-    assert not shipped.brings("box_step/solve.other-")
 
 
 def test_a_checkout_has_none():

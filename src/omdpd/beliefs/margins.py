@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from omdpd.beliefs import rules
 from omdpd.beliefs.memory import TableMemory
-from omdpd.problem.arrays import Floats, Integers
+from omdpd.problem.arrays import Floats
 from omdpd.problem.records import fast_init
 
 
@@ -36,12 +36,6 @@ class Caution:
         if not found:
             return self
         return Caution(self.plan, self.share, rules.novelty_after(self.novelty, max(found)))
-
-    def inherited(self, parent: Integers | None) -> Caution:
-        """The same with the plan by the rows of a newer graph, of which `parent` were those before; None for tables."""
-        if parent is None or self.plan is None:
-            return self
-        return Caution(self.plan[parent], self.share, self.novelty)
 
     def margin_is_useless(self, memory: tuple[TableMemory, ...]) -> bool:
         """Whether tables come that no memory holds: a margin on old ones then protects from nothing."""

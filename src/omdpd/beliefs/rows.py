@@ -247,15 +247,9 @@ def write_errors(q: Floats, noise: Floats, own: Floats, common: Floats, part: Fl
 
 @rule
 def write_cost(
-    u: Floats,
-    own: Floats,
-    common: Floats,
-    binomial_share: float,
-    price: float,
-    cost: Floats,
-    noise: Floats,
-    cost_noise: Floats,
-) -> None:
+    u: Floats, own: Floats, common: Floats, binomial_share: float, price: float,
+    cost: Floats, noise: Floats, cost_noise: Floats,
+) -> None:  # fmt: skip
     """Write an estimated cost from u in [0, 1] with the noise of one observation; add what it is at its price."""
     assume_distinct()
     for e in range(u.size):

@@ -48,28 +48,30 @@ def best_weight(score: Floats, stationary: bool) -> float:
     >>> best_weight(np.array([-3.0, -2.0, -2.5, -9.0, -9.0, -9.0, -9.0, -9.0, -9.0]), False)
     2.0
     """
-    if stationary:
-        return POOLED
+    return POOLED if stationary else WEIGHTS[best_place(score)]
+
+
+@rule
+def best_place(score: Floats) -> int:
+    """The last place whose score is within TIE of the best."""
     best, place = -np.inf, 0
     for i in range(score.size):
         best = max(best, score[i])
     for i in range(score.size):
         if score[i] >= best - TIE:
             place = i
-    return WEIGHTS[place]
+    return place
 
 
 @entry
 def best_pair(score: Floats, stationary: bool) -> tuple[float, float]:
     """(m, trust): the largest m whose best score is within TIE of the best, then the trust with the best score."""
-    best, place, trust = -np.inf, 0, 0
+    best, trust = np.empty(score.shape[0]), 0
     for i in range(score.shape[0]):
+        best[i] = -np.inf
         for j in range(score.shape[1]):
-            best = max(best, score[i, j])
-    for i in range(score.shape[0]):
-        for j in range(score.shape[1]):
-            if score[i, j] >= best - TIE:
-                place = i
+            best[i] = max(best[i], score[i, j])
+    place = best_place(best)
     for j in range(score.shape[1]):
         if score[place, j] > score[place, trust]:
             trust = j

@@ -96,12 +96,6 @@ def shipped_code(folder: Path = FOLDER) -> Code | None:
     return None
 
 
-def brings(name: str) -> bool:
-    """Whether functions whose files begin so came along and run here."""
-    code = shipped_code()
-    return code is not None and any(file.startswith(name) for file in code.about.files)
-
-
 def _usual() -> bool:
     level = getattr(numba.config, "OPT", None)
     if getattr(level, "is_opt_max", False):  # which equals 3, and is more
