@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -36,3 +39,13 @@ def floating_point_trouble_is_an_error():
     """Division by zero, overflow and invalid operations raise; a product that underflows to zero is harmless."""
     with np.errstate(divide="raise", over="raise", invalid="raise"):
         yield
+
+
+@pytest.fixture(scope="session")
+def workshop():
+    """The example of a first week, as a module."""
+    file = Path(__file__).parents[1] / "examples" / "first_week.py"
+    spec = importlib.util.spec_from_file_location("first_week", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -12,6 +12,7 @@ from omdpd.learners import AVERAGE_LEARNERS, UCRLCMDP, ChenJainLuo, TripleQA
 from omdpd.play.windows import learn_windows
 from omdpd.problem.setting import BanditFeedback, Trajectory
 from omdpd.solvers.programs import average_plan
+from tests.references.instances import ring
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -107,16 +108,6 @@ def test_triple_qa_needs_to_know_how_long_and_has_one_constraint():
     for setting in (Setting(2, 2, 2, 2, n_episodes=5, windows=True), Setting(2, 2, 2, 1, windows=True)):
         with pytest.raises(InvalidInputError, match=r"one constraint|n_episodes"):
             TripleQA().init(setting)
-
-
-def ring():
-    """Four states; action 1 mostly goes on and earns where it arrives at 3, action 0 stays for nothing."""
-    p = np.zeros((4, 2, 4))
-    for s in range(4):
-        p[s, 0, s] = 1.0
-        p[s, 1, (s + 1) % 4], p[s, 1, s] = 0.9, 0.1
-    reward = np.array([[0.1, 0.0], [0.0, 0.0], [0.0, 1.0], [0.2, 0.0]])
-    return CMDP.from_arrays(p, reward, [[0.0, 1.0]] * 4, 0.3, criterion="average")
 
 
 @pytest.mark.parametrize(

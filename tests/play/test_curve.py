@@ -12,12 +12,7 @@ from omdpd.problem.cmdp import Labels
 from omdpd.solvers.trade_off import Point, _hull
 from omdpd.storage.atomic import RecordError
 from omdpd.worlds import garnet
-
-
-def ladder(budget=3.0, horizon=3):
-    """One state; action 0 earns 1 and costs 2, action 1 earns 0.5 and costs 0.5, action 2 does nothing."""
-    p = np.ones((1, 3, 1))
-    return CMDP.from_arrays(p, [[1.0, 0.5, 0.0]], [[2.0, 0.5, 0.0]], budget, horizon=horizon, rescale=True)
+from tests.references.instances import ladder
 
 
 def test_the_curve_of_a_problem_worked_out_by_hand():

@@ -1,6 +1,5 @@
 """A plan from logs is safe in the truth and rightly forecast; it is the baseline where nothing is certified."""
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
@@ -25,14 +24,6 @@ from omdpd.cli.main import app
 from omdpd.play.identity import fingerprint_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@pytest.fixture(scope="module")
-def workshop():
-    spec = importlib.util.spec_from_file_location("first_week", EXAMPLES / "first_week.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,12 @@
 """A long run in windows: each begins where the last ended, and what is learnt is near what the long run allows."""
 
-import numpy as np
 import pytest
 
-from omdpd import CMDP, InvalidInputError, ProximalOMDPD, Uniform
+from omdpd import InvalidInputError, ProximalOMDPD, Uniform
 from omdpd.learners.oracle import Oracle
 from omdpd.play.windows import learn_windows, window_problem
 from omdpd.worlds.card import natural_value
-
-
-def ring(budget=0.3, **end):
-    """Four states; action 1 mostly goes on and earns where it arrives at 3, action 0 stays for nothing."""
-    p = np.zeros((4, 2, 4))
-    for s in range(4):
-        p[s, 0, s] = 1.0
-        p[s, 1, (s + 1) % 4], p[s, 1, s] = 0.9, 0.1
-    reward = np.array([[0.1, 0.0], [0.0, 0.0], [0.0, 1.0], [0.2, 0.0]])
-    return CMDP.from_arrays(p, reward, [[0.0, 1.0]] * 4, budget, **(end or {"criterion": "average"}))
+from tests.references.instances import ring
 
 
 class Follows(Uniform):

@@ -108,3 +108,19 @@ def pool_of(rng, cmdp, n):
     safe = forward(random_policy(rng, H, S, A), cmdp.transition, cmdp.initial)
     tables = rng.uniform(-0.6, 0.6, (n, cmdp.n_constraints, H, S, A))
     return tables - (np.tensordot(tables, safe, axes=3) / H)[..., None, None, None] - 0.05
+
+
+def ring(budget=0.3, **end):
+    """Four states; action 1 mostly goes on and earns where it arrives at 3, action 0 stays for nothing."""
+    p = np.zeros((4, 2, 4))
+    for s in range(4):
+        p[s, 0, s] = 1.0
+        p[s, 1, (s + 1) % 4], p[s, 1, s] = 0.9, 0.1
+    reward = np.array([[0.1, 0.0], [0.0, 0.0], [0.0, 1.0], [0.2, 0.0]])
+    return CMDP.from_arrays(p, reward, [[0.0, 1.0]] * 4, budget, **(end or {"criterion": "average"}))
+
+
+def ladder(budget=3.0, horizon=3):
+    """One state; action 0 earns 1 and costs 2, action 1 earns 0.5 and costs 0.5, action 2 does nothing."""
+    p = np.ones((1, 3, 1))
+    return CMDP.from_arrays(p, [[1.0, 0.5, 0.0]], [[2.0, 0.5, 0.0]], budget, horizon=horizon, rescale=True)

@@ -335,3 +335,10 @@ def digest(folder: Any) -> str:
         content = os.readlink(path).encode() if path.is_symlink() else path.read_bytes()
         found.update(str(path.relative_to(folder)).encode() + b"\0" + content)
     return found.hexdigest()
+
+
+def flip(file, place=None):
+    """Change one bit of a file, in its middle unless a place is given."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2 if place is None else place] ^= 1
+    file.write_bytes(content)

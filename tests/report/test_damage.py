@@ -14,6 +14,7 @@ from omdpd.problem.arrays import InvalidInputError
 from omdpd.report.stored import all_runs, read_run, stored_runs
 from omdpd.report.study import load_study
 from omdpd.report.verify import verify_tree
+from tests.references.mutations import flip
 from tests.references.named import LEARNERS, NATURES, WORLDS
 from tests.references.studies import play
 from tests.report.test_study import respelled, runs_of
@@ -51,12 +52,6 @@ def omdpd(monkeypatch, capsys):
         return stop.value.code or 0, said.out, said.err
 
     return command
-
-
-def flip(file, place=None):
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2 if place is None else place] ^= 1
-    file.write_bytes(content)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,6 +20,7 @@ from omdpd.report.results import load_runs
 from omdpd.report.verify import verify_tree
 from omdpd.storage.manifest import Commit
 from omdpd.storage.run_folder import RunFolder
+from tests.references.mutations import flip
 from tests.references.named import LEARNERS, NATURES, WORLDS
 from tests.references.work import calls_of
 
@@ -45,12 +46,6 @@ def command():
     for each in (verify, experiments.ls, experiments.table, experiments.plot):
         app.command()(each)
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
-
-
-def flip(file, place=None):
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2 if place is None else place] ^= 1
-    file.write_bytes(content)
 
 
 def test_results_as_they_were_written_are_clean(results, command):

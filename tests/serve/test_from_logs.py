@@ -1,6 +1,5 @@
 """A session from logs: written by one command, planned at once, shown before its first episode, changed until then."""
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -22,14 +21,6 @@ from omdpd.serve.status import lines_of, plays, status_of
 ROOT = Path(__file__).parents[2]
 REGISTRY = Registry.installed()
 COLUMNS = "episode=week,state=queue,reward=euros,step=shift,propensity=chance"
-
-
-@pytest.fixture(scope="module")
-def workshop():
-    spec = importlib.util.spec_from_file_location("first_week", ROOT / "examples" / "first_week.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def new(folder, budget="16,6", states="30"):

@@ -9,14 +9,9 @@ from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.laws import laws_of_entries
 from omdpd.worlds import cyclic, paradox, queue, streaming
 from omdpd.worlds.card import bytes_to_solve, problem_card, safe_plan, slater_gap
+from tests.references.instances import ladder
 
 STAY = np.eye(2)[:, None].repeat(2, axis=1)  # two states that are never left, two actions
-
-
-def ladder(budget, horizon=3):
-    """One state; action 0 earns 1 and costs 2, action 1 earns 0.5 and costs 0.5, action 2 does nothing."""
-    p = np.ones((1, 3, 1))
-    return CMDP.from_arrays(p, [[1.0, 0.5, 0.0]], [[2.0, 0.5, 0.0]], budget, horizon=horizon, rescale=True)
 
 
 def test_the_card_of_a_problem_worked_out_by_hand():

@@ -5,9 +5,8 @@ import pytest
 
 from omdpd import InvalidInputError, ProximalOMDPD, SafeStart, Session, Setting
 from omdpd.problem.setting import BanditFeedback, Trajectory
-from tests.learners.safe.test_safe_start import setting_of, workshop
+from tests.learners.safe.test_safe_start import setting_of
 
-__all__ = ["workshop"]
 LOWER = (14.0, 5.0)
 
 

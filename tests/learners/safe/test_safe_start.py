@@ -1,7 +1,5 @@
 """SafeStart plays what is certified, deviates within slack, and says beforehand what will come."""
 
-import importlib.util
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -15,16 +13,6 @@ from omdpd.learners.safe.tally import Tally, Walks
 from omdpd.learners.safe_start import _believed
 from omdpd.play.simulate import play_episode
 from omdpd.problem.cmdp import Round
-
-FILE = Path(__file__).parents[3] / "examples" / "first_week.py"
-
-
-@pytest.fixture(scope="module")
-def workshop():
-    spec = importlib.util.spec_from_file_location("first_week", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def setting_of(workshop):
