@@ -55,7 +55,7 @@ ABOVE = {
         5680,
         "safe learners, masks, four rivals, a reference and options that others published are new",
     ),
-    ("worlds", "natures"): (2077, "models that others wrote, and worlds where reward is rare, are new"),
+    ("worlds", "natures"): (2075, "models that others wrote, and worlds where reward is rare, are new"),
     ("play",): (
         4170,
         "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
@@ -65,22 +65,22 @@ ABOVE = {
         "names from files, packages and plugins are one registry; the tuner narrows down in stages",
     ),
     ("serve",): (
-        921,
+        920,
         "a description from options, a forecast at the start, and a look at an open session came on top, and"
         " and a shadow that is served",
     ),
     ("report",): (
-        3291,
+        3288,
         "the page and the figures say the same things in two languages; figures by episode are new, and connections "
         "that are read fast, of two kinds",
     ),
     ("gym", "cli", "testing"): (
-        3091,
+        3089,
         "masks, an agent and a server are new; options of commands are spelled one by one",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 35_200
+IN_ALL = 35_180
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

@@ -205,9 +205,7 @@ def _show_growth(console: Screen, records: Sequence[Mapping[str, Any]], out: Pat
     lines = at_lengths([in_user_units(record) for record in records])
     for each in lines:
         regret = "-" if each.regret is None else f"{each.regret:.0f}"
-        shown.add_row(
-            f"{each.world}, {each.nature}", each.learner, str(each.episodes), regret, f"{each.violation:.0f}"
-        )  # fmt: skip
+        shown.add_row(f"{each.world}, {each.nature}", each.learner, str(each.episodes), regret, f"{each.violation:.0f}")
     console.print(shown)
     write_atomically(out / "growth.csv", tidy_csv(lines).encode())
 

@@ -70,7 +70,7 @@ def watch(
     It fills itself while runs commit, and changes nothing.
     """
     try:
-        from omdpd.report.connections import admitted, listening, run_bounded
+        from omdpd.report.connections import admitted, listening, run_bounded, url_of
         from omdpd.report.server import application
     except ImportError:
         raise not_installed("omdpd watch", "starlette", "uvicorn") from None
@@ -80,8 +80,8 @@ def watch(
     with suppress(OSError):
         os.nice(NICENESS)
     with listening(address, port) as socket:
-        where = f"http://{hosts[0]}:{socket.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
-        print(f"watching {folder}{'' if folder.is_dir() else ' (not there yet)'} at {where}", flush=True)
+        there = "" if folder.is_dir() else " (not there yet)"
+        print(f"watching {folder}{there} at {url_of(socket, hosts, token)}", flush=True)
         run_bounded(application(folder, token, hosts), socket, 1)
 
 

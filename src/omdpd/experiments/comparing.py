@@ -126,7 +126,7 @@ def yardstick(runs: Sequence[RunSpec], against: str | None) -> str:
 
 
 def share_of(runs: Sequence[RunSpec], place: int, n_shards: int) -> list[RunSpec]:
-    """The runs of one of `n_shards` shares of the learners: whoever tunes a learner plays all of its runs."""
+    """Give the runs of one of `n_shards` shares of the learners; all runs of a learner are in one share."""
     if not 1 <= place <= n_shards:
         raise InvalidInputError(f"--shard is {place}/{n_shards}, but must be one of 1 to {n_shards}")
     names = list(dict.fromkeys(each.learner for each in runs))

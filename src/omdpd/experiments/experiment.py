@@ -143,7 +143,7 @@ def _refusal(spec: RunSpec) -> str | None:
 
 
 def forget(runs: Sequence[RunSpec], folder: Path, failed_only: bool) -> None:
-    """Remove what runs left behind: everything, or the errors of failed ones; refused while somebody plays one.
+    """Remove the files of runs, or the errors of failed ones; refuse that while a process plays one of them.
 
     A failed run whose plugin was changed since begins anew: what the old code played is not what the new one would.
     """

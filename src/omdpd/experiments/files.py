@@ -140,7 +140,7 @@ def parse_experiment(content: dict[str, Any], source: str, registry: Registry, f
 
 
 def pinned(spec: Any, folder: Path) -> Any:
-    """A spec that stands for a file, tied to the content that the file has now; others as they are."""
+    """Tie a spec that stands for a file to the content that the file has now; other specs stay the same."""
     if not spec.has_content:
         return spec
     path = (folder / spec.path).absolute()
@@ -169,7 +169,7 @@ Rest = msgspec.defstruct(
 
 
 def _decoded(file: Path) -> dict[str, Any]:
-    """A small TOML file, or a sentence that says why it is none."""
+    """Read a small TOML file, or refuse it with the reason."""
     content = read_bounded(file, MAX_BYTES, follow=True)
     try:
         return tomllib.loads(content.decode())

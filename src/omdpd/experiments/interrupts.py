@@ -17,7 +17,7 @@ _FLAG: list[Any] = []
 
 @dataclass
 class Stop:
-    """Whether somebody asked to stop."""
+    """Whether Ctrl-C or SIGTERM asked for a stop."""
 
     asked: bool = False
     terminated: bool = False

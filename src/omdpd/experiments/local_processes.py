@@ -42,7 +42,7 @@ class WorkersError(InvalidInputError):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A call for one of the processes, and who waits for it."""
+    """A call for one of the processes, and the future that waits for it."""
 
     future: Future[Any]
     fn: Callable[..., Any]

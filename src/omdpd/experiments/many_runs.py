@@ -250,7 +250,7 @@ def _ticking(watch: Watch) -> Iterator[Watch]:
 
 
 def _sent_again(delivery: Delivery, spec: RunSpec, error: BaseException) -> Future[Any]:
-    """A run sent again; where nobody takes it any more, what went wrong before is what it ends with."""
+    """Send a run again; if no worker takes it, its future holds the error from before."""
     try:
         return delivery.send(spec)
     except Exception:

@@ -183,7 +183,7 @@ class Registry:
 
 
 class WorkerMismatchError(InvalidInputError):
-    """A worker has other sources, another format or another Python than whoever sends it runs."""
+    """A worker has other sources, another format or another Python than the process that sends it runs."""
 
 
 def to_wire(spec: RunSpec) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def sources() -> str:
 
 
 def _versions() -> dict[str, str]:
-    """What a worker must have in common with whoever sends it runs, so that results do not depend on the worker."""
+    """Name what a worker must share with the process that sends it runs: then results do not depend on the worker."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     here = f"{running_version('omdpd')} with the sources {sources()}"
     return {"omdpd": here, "the format of run folders": str(FORMAT), "Python": python}
@@ -248,7 +248,7 @@ def run_of(content: Mapping[str, Any], registry: Registry) -> RunSpec:
 
 
 class PlainRun(HowPlayed, frozen=True, forbid_unknown_fields=True):
-    """A run's spec as a file holds it: its parts by name, whether or not somebody here knows the names."""
+    """A run's spec as a file holds it: its parts by name, also where the registry has no such names."""
 
     world: dict[str, Any]
     nature: dict[str, Any]
@@ -267,7 +267,7 @@ class PlainRun(HowPlayed, frozen=True, forbid_unknown_fields=True):
         return ("worlds", self.world), ("natures", self.nature), ("learners", self.learner)
 
     def run(self, world: WorldSpec, nature: NatureSpec, learner: LearnerSpec) -> RunSpec:
-        """The run with its parts as somebody knows them."""
+        """Make the run of parts that are known."""
         return RunSpec(world, nature, learner, self.episodes, self.seed, **self.how)
 
 

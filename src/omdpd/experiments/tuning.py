@@ -143,7 +143,7 @@ class Race:
         self.left = list(self.records) if len(first) > 1 else []
 
     def wanted(self, number: int) -> list[RunSpec]:
-        """The runs of a stage; a try that the learner refuses is none."""
+        """Give the runs of a stage; tries that the learner refuses are left out."""
         stage = STAGES[number]
         if stage.near is not None:
             found = [each for best in self.trials()[:1] for each in tries(best.learner, 1 + self.near, stage.near)]

@@ -363,7 +363,7 @@ class Task:
         return replace(self, reward_range=(-MAX_MAGNITUDE, MAX_MAGNITUDE), cost_scale=MAX_MAGNITUDE)
 
     def state(self, observation: Any) -> int:
-        """The state of an observation, refused if there is none of its number."""
+        """Give the state of an observation; refuse a number that no state has."""
         S = self.sizes[0]
         if self.state_of is None:
             s = whole("the observation", observation) - first_number(self.env, "observation_space")

@@ -60,7 +60,7 @@ class Footprint:
 
 
 def as_learner(learner: Any) -> Learner[Any]:
-    """The learner as it is, or the sentence that says why it is none."""
+    """Return a learner unchanged, or refuse an object that cannot be one."""
     if isinstance(learner, type):
         raise InvalidInputError(
             f"learner is the class {learner.__name__}, but must be an object: {learner.__name__}(), or a preset of it"

@@ -175,6 +175,6 @@ def _rows(k: int, wanted: list[int], told: Told, columns: Any, stays: bool) -> R
 
 
 def _or_none(numbers: Floats) -> list[float | None]:
-    """The numbers, None for what is none."""
+    """List the numbers, with None in place of nan."""
     found: list[float | None] = numbers.tolist()
     return [None if x != x else x for x in found] if np.isnan(numbers).any() else found

@@ -1,4 +1,4 @@
-"""What whoever waits may see: a bar in a terminal or a notebook, gone when work is done; elsewhere lines, if asked."""
+"""A bar in a terminal or a notebook while work is done, and lines elsewhere, if asked for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def progress_bar(title: str, total: int, wanted: bool | None) -> Iterator[Tell]:
 
 @contextmanager
 def _bar(console: Console, title: str, total: int) -> Iterator[Tell]:
-    """A bar that appears once somebody has waited for a while."""
+    """Show a bar after a short wait."""
     from rich.progress import Progress
 
     bar = Progress(console=console, transient=True)

@@ -152,7 +152,7 @@ class Entries:
             return self.mind.state
 
     def _pass_on(self, ended: Ended) -> None:
-        """Tell the shadows; one that fails is left behind, and holds nobody up."""
+        """Tell the shadows; a shadow that fails is dropped, and the session goes on."""
         for shadow in list(self._followers):
             try:
                 shadow.take_over(ended)

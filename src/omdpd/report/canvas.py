@@ -1,4 +1,4 @@
-"""A figure that shows itself in a notebook, although nobody imported pyplot."""
+"""Figures made without pyplot, which still show themselves in a notebook."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def can_draw() -> bool:
 
 
 def no_figures() -> InvalidInputError:
-    """The error of whoever draws without Matplotlib."""
+    """The error for drawing without Matplotlib."""
     return not_installed("a figure", "matplotlib", "pillow")
 
 

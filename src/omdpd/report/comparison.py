@@ -22,7 +22,7 @@ from omdpd.play.start import Start
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.report.results import grouped, mean_of
-from omdpd.report.statistics import holm, paired_test
+from omdpd.report.statistics import MIN_RUNS, N_DRAWS, holm, paired_test
 from omdpd.report.thinning import rounded_for_json
 from omdpd.storage.atomic import csv_text
 
@@ -32,16 +32,14 @@ FEW_SEEDS = 5
 METRICS = ("regret", "violation")
 # What tuning and ranks are about: positive regret and strong violation, added.
 CRITERION = "positive regret + violation"
-# Redrawn samples of seeds behind an interval.
-N_DRAWS = 2000
 # All flips of signs of up to 14 pairs are counted, of more so many are drawn: with fewer, p would not get below 1e-3.
 N_FLIPS = 2**14
 # An order is claimed of learners of whom two halves of the seeds say the same to this degree, over so many halvings.
 AGREED, N_HALVINGS = 0.8, 200
 # Beside all learners of a place, so many of the best are looked at alone: those at the end are easily told apart.
 LEADING = 10
-# Fewer pairs have neither an interval nor a test.
-MIN_PAIRS = 3
+# Learners that are followed further, for each nature.
+LEADERS = 3
 
 
 @dataclass(frozen=True, repr=False)
@@ -212,7 +210,7 @@ def orders(records: Sequence[Mapping[str, Any]]) -> list[Order]:
     found = []
     for place, names, table in _losses(records):
         for among, part in (("all", table), ("the first", table[:LEADING])):
-            if min(part.shape) >= MIN_PAIRS and (among == "all" or len(part) < len(names)):
+            if min(part.shape) >= MIN_RUNS and (among == "all" or len(part) < len(names)):
                 agreed = _agreement(part)
                 found.append(Order(*place, among, len(part), table.shape[1], agreed, agreed >= AGREED))
     return found
@@ -231,13 +229,13 @@ def _agreement(table: Floats) -> float:
     return float(np.mean(found)) if found else 0.0
 
 
-def leaders(records: Sequence[Mapping[str, Any]], n: int = 3) -> dict[str, list[str]]:
+def leaders(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """The best learners by nature, of records of one world; policies that learn nothing do not count."""
     found: dict[str, list[str]] = {}
     for rank in ranks(records):
         if rank.learner not in NON_LEARNERS:
             found.setdefault(rank.nature, []).append(rank.learner)
-    return {nature: names[:n] for nature, names in found.items()}
+    return {nature: names[:LEADERS] for nature, names in found.items()}
 
 
 def at_lengths(records: Sequence[Mapping[str, Any]]) -> list[AtLength]:
@@ -263,16 +261,14 @@ def bca_interval(values: Floats) -> tuple[float, float] | None:
     """A 95 % interval of the mean by the BCa bootstrap; None for too few values, the mean itself if all are equal."""
     from scipy.stats import bootstrap
 
-    if len(values) < MIN_PAIRS:
+    if len(values) < MIN_RUNS:
         return None
     if np.all(values == values[0]):
         return float(values[0]), float(values[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # an undefined correction is no interval
         try:
-            answer = bootstrap(
-                (values,), np.mean, vectorized=True, n_resamples=N_DRAWS, rng=np.random.default_rng(0)
-            )  # fmt: skip
+            answer = bootstrap((values,), np.mean, vectorized=True, n_resamples=N_DRAWS, rng=np.random.default_rng(0))
         except Warning:
             return None
     return float(answer.confidence_interval.low), float(answer.confidence_interval.high)
@@ -286,7 +282,7 @@ def sign_flip_p(values: Floats) -> float | None:
     """
     from scipy.stats import permutation_test
 
-    if len(values) < MIN_PAIRS:
+    if len(values) < MIN_RUNS:
         return None
     answer = permutation_test(
         (values,), np.mean, permutation_type="samples", vectorized=True, n_resamples=N_FLIPS,

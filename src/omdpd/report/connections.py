@@ -44,6 +44,11 @@ def refused(host: str, known: Collection[str], given: str, token: str | None) ->
     return None
 
 
+def url_of(listener: socket.socket, hosts: Sequence[str], token: str | None) -> str:
+    """Where a server is asked."""
+    return f"http://{hosts[0]}:{listener.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
+
+
 def run_bounded(application: Any, listener: socket.socket, patience: int) -> None:
     """Answer requests until the process is told to stop; then the open ones have as many seconds."""
     config = Config(
@@ -117,7 +122,7 @@ class Bounds(asyncio.Protocol):
         super().on_response_complete()  # type: ignore[misc]
 
     def pause_writing(self) -> None:
-        """Wait for somebody who does not take an answer, for a while."""
+        """Give a client that does not read its answer some seconds more."""
         super().pause_writing()
         self.deaf = self.loop.call_later(TAKE_SECONDS, self.transport.abort)
 

@@ -250,7 +250,7 @@ def log_of(view: StoredRun) -> Mapping[str, Any]:
 
 
 def warnings_of(health: Mapping[str, Any]) -> list[str]:
-    """What somebody should know before believing the curves."""
+    """Sentences to read before the curves are believed."""
     warnings = []
     if health["failures"]:
         warnings.append(

@@ -225,7 +225,7 @@ def write_comparison(
 
 
 def _learning(records: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """The records of those that learn; all where nobody does."""
+    """Keep the records of learners; keep all where there is no learner."""
     return [record for record in records if record["learner"] not in NON_LEARNERS] or records
 
 

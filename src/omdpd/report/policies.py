@@ -30,8 +30,13 @@ SHARE_BYTES = 8.0 / 3.0
 def cost_of(n_kept: int, cmdp: CMDP) -> int:
     """About how many bytes `run_policies` takes of a run that kept so many policies."""
     H, S, A = cmdp.shape
-    n = min(max(int(MAX_RUN_BYTES / (H * S * (A + 1) * SHARE_BYTES)), 2), 1 + n_kept)
-    return int(n * H * S * (A + 1) * SHARE_BYTES) + 8 * H * S * A
+    return int(min(_most(cmdp), 1 + n_kept) * H * S * (A + 1) * SHARE_BYTES) + 8 * H * S * A
+
+
+def _most(cmdp: CMDP) -> int:
+    """How many policies of a run fit on a page: two at least."""
+    H, S, A = cmdp.shape
+    return max(int(MAX_RUN_BYTES / (H * S * (A + 1) * SHARE_BYTES)), 2)
 
 
 def run_policies(view: StoredRun, cmdp: CMDP) -> dict[str, Any] | None:
@@ -83,9 +88,7 @@ def snapshot_series(view: StoredRun, best: float | None, units: Units) -> dict[s
 
 def optimum(plan: Plan) -> dict[str, Any]:
     """The best policy and where it goes."""
-    return {
-        "policy": shares(plan.policy), "states": shares(plan.occupancy.sum(axis=2)), "feasible": plan.feasible,
-    }  # fmt: skip
+    return {"policy": shares(plan.policy), "states": shares(plan.occupancy.sum(axis=2)), "feasible": plan.feasible}
 
 
 def affordable_runs(views: Sequence[StoredRun], truths: Truths) -> list[StoredRun]:
@@ -120,6 +123,4 @@ def _visits(view: StoredRun, cmdp: CMDP, arrays: Arrays) -> dict[str, Any]:
 
 def _affordable(episodes: Floats, cmdp: CMDP) -> Integers:
     """The snapshots that fit: all of them, or every so many with both ends."""
-    H, S, A = cmdp.shape
-    most = max(int(MAX_RUN_BYTES / (H * S * (A + 1) * SHARE_BYTES)), 2)
-    return np.unique(np.linspace(0, len(episodes) - 1, min(most, len(episodes))).round().astype(np.int64))
+    return np.unique(np.linspace(0, len(episodes) - 1, min(_most(cmdp), len(episodes))).round().astype(np.int64))

@@ -190,7 +190,7 @@ async def _keep_looking(feed: Feed, bell: Broadcast) -> None:
 
 
 class Broadcast:
-    """Wakes everybody who waits, once per ring."""
+    """Wakes all waiting tasks, once per ring."""
 
     def __init__(self) -> None:
         self.event = asyncio.Event()

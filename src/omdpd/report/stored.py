@@ -316,7 +316,7 @@ class StoredRun:
 
 
 def _called(summary: Mapping[str, Any] | None, provenance: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """How a run's world, nature and learner were called by whoever played it; nothing in folders of 0.2 that go on."""
+    """Labels of world, nature and learner, as the process that played the run wrote them; none in folders of 0.2."""
     said = [summary.get(key) for key in KEYS] if summary is not None else (provenance or {}).get("labels")
     return tuple(said) if isinstance(said, list) and all(isinstance(name, str) for name in said) else ()
 

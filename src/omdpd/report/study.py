@@ -324,9 +324,9 @@ def refuse_no_results(folder: Path, hint: str = "") -> None:
         raise InvalidInputError(f"{folder} holds no results: there is no folder {folder / 'runs'}{meant}{hint}")
 
 
-def write_report(folder: Path, out: Path | None = None) -> Path:
-    """Write the page of a folder of results: one file, by default report.html in that folder."""
-    return load_study(folder).write(out)
+def write_report(folder: Path) -> Path:
+    """Write the page of a folder of results: one file, report.html in that folder."""
+    return load_study(folder).write()
 
 
 def _half(half: float | None) -> str:

@@ -171,10 +171,10 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
-def exponent_cell(growth: Growth | None, none: str = "-") -> str:
+def exponent_cell(growth: Growth | None) -> str:
     """An exponent with its 95 % interval where it has one."""
     if growth is None or growth.exponent is None:
-        return none
+        return "-"
     interval = growth.interval
     return f"{growth.exponent:.2f}" + ("" if interval is None else f" [{interval[0]:.2f}, {interval[1]:.2f}]")
 

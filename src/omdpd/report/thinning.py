@@ -54,7 +54,7 @@ def bucket_maxima(episodes: Floats, values: Floats, n_buckets: int, n_episodes: 
 
 
 def rounded_for_json(values: npt.ArrayLike) -> Any:
-    """Numbers with `DIGITS` significant digits as nested lists; what is not finite is None.
+    """Numbers with `DIGITS` significant digits as nested lists, with None in place of nan and infinities.
 
     >>> rounded_for_json([1.23456789, float("nan"), 123456.7])
     [1.2346, None, 123460.0]

@@ -40,10 +40,10 @@ MAX_SEEDS = 30
 class BuiltTruth:
     """A world with its nature and its card; or, where they cannot be built here, only `fault` says why."""
 
-    cmdp: CMDP | None
-    nature: Nature | None
-    card: ProblemCard | None
-    safety: Safety | None
+    cmdp: CMDP | None = None
+    nature: Nature | None = None
+    card: ProblemCard | None = None
+    safety: Safety | None = None
     fault: str = ""
 
     def best_plan(self, keys: KeyRanges, n_episodes: int) -> Plan | None:
@@ -93,7 +93,7 @@ def _built(asked: RunLabel) -> BuiltTruth:
     """Build a world and its nature, and solve it."""
     for name, spec in ((asked.world, asked.world_spec), (asked.nature, asked.nature_spec)):
         if spec is None:
-            return BuiltTruth(None, None, None, None, f"nobody here knows the name {name}")
+            return BuiltTruth(fault=f"nobody here knows the name {name}")
     assert asked.world_spec is not None
     assert asked.nature_spec is not None
     try:
@@ -101,7 +101,7 @@ def _built(asked: RunLabel) -> BuiltTruth:
         nature = asked.nature_spec.build(cmdp, seed_of(asked.stream(1)))
         return BuiltTruth(cmdp, nature, problem_card(cmdp), nature.safety())
     except Exception as error:  # a stranger's world may raise anything, and a report is drawn without it
-        return BuiltTruth(None, None, None, None, f"{type(error).__name__}: {error}")
+        return BuiltTruth(fault=f"{type(error).__name__}: {error}")
 
 
 def problem_values(asked: Sequence[RunLabel], truths: Truths) -> list[dict[str, Any]]:

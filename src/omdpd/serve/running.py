@@ -10,7 +10,7 @@ from pathlib import Path
 from socket import socket as Socket
 
 from omdpd.experiments.registry import Registry
-from omdpd.report.connections import admitted, listening, run_bounded
+from omdpd.report.connections import admitted, listening, run_bounded, url_of
 from omdpd.serve.app import Application
 from omdpd.serve.described import described, folders_of, open_described, open_shadow
 from omdpd.serve.desk import Desk
@@ -71,8 +71,7 @@ def _run(desks: Mapping[str, Desk], place: ServerAddress, socket: Socket, word: 
     made, hosts = admitted(place.address, place.port, place.public, place.names)
     token = None if made is None else place.token or made
     application = Application(desks, token, hosts, place.rate)
-    where = f"http://{hosts[0]}:{socket.getsockname()[1]}/{'' if token is None else f'?token={token}'}"
-    print(f"{word} {', '.join(desks)} at {where}")
+    print(f"{word} {', '.join(desks)} at {url_of(socket, hosts, token)}")
     print(*(f"{name}: {line}" for name, desk in desks.items() for line in belief_lines(desk.status().belief)), sep="\n")
     sys.stdout.flush()
     gc.collect()

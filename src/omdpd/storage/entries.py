@@ -60,7 +60,7 @@ def stacked(logged: Sequence[Feedback]) -> Arrays:
 
 
 def decoded(entry: bytes, name: str) -> Entry:
-    """The entry that bytes are; `name` says which, where they are none."""
+    """Decode an entry; `name` says which one in a refusal."""
     if not entry.startswith(NPZ_MARK):
         return record_of(Path(name), entry)
     stored = arrays_of_npz(entry, name)

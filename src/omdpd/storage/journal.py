@@ -81,7 +81,7 @@ DESCRIBED, OURS = "session.toml", re.compile(r"snapshot\.json$|(state|journal|hi
 
 
 class SessionLockedError(RecordError):
-    """Somebody else has the session open."""
+    """Another process, or another object in this one, has the session open."""
 
 
 class SessionWarning(UserWarning):
@@ -374,5 +374,5 @@ def verify_session(path: Path) -> int:
         journal.close()
 
 
-def _log_name(first: int, kind: str = "journal") -> str:
-    return f"{kind}-{first:09d}.log"
+def _log_name(first: int) -> str:
+    return f"journal-{first:09d}.log"

@@ -69,7 +69,7 @@ class Lock:
         return True
 
     def check(self) -> None:
-        """Refuse to whoever is not the owner: a forked child, somebody who let go, or whose file is not there."""
+        """Refuse all but the owner: a forked child, a lock that was let go, or one whose file is gone."""
         if self._process != os.getpid():
             raise RecordError(
                 f"{self.file.parent} was opened by process {self._process}, and this one was forked from it: only that "

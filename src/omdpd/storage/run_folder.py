@@ -147,7 +147,7 @@ class RunFolder:
 
     @contextmanager
     def owned_now(self) -> Iterator[None]:
-        """Keep others from playing this run meanwhile; refused if somebody does."""
+        """Keep other processes from playing this run meanwhile; refuse a run that is being played."""
         lock = Lock(self.path / "lock")
         if not lock.acquire():
             raise RecordError(f"{self.path} is being played by another process; stop that first")
@@ -157,7 +157,7 @@ class RunFolder:
             lock.release()
 
     def remove(self) -> None:
-        """Forget the run; its lock stays, because somebody may be waiting for it."""
+        """Remove the run's files; its lock stays, because a process may be waiting for it."""
         # If this is interrupted, what is left is a run that was begun: the scores go first, then what they rest on.
         order = {"summary.json": 0, "commit.json": 1}
         for file in sorted(self.path.iterdir(), key=lambda file: order.get(file.name, 2)):
@@ -267,7 +267,7 @@ class RunFolder:
         return self.settled(lambda: self._check_once(set() if known is None else known))
 
     def settled(self, read: Callable[[], T]) -> T:
-        """What is read, tried again where whoever plays the run replaced it meanwhile; otherwise it is damage."""
+        """Read, and read again where the process that plays the run replaced files meanwhile; else it is damage."""
         for left in reversed(range(READING_TRIES)):
             before = self._commit_digest()
             try:
@@ -343,7 +343,7 @@ class RunFolder:
         return CheckedRecords(self.path, manifest, text, origin, self.summary, self.error)
 
     def _spec_text(self) -> bytes | None:
-        """The spec's file; one that has no checksum is read, to see that it is one."""
+        """Read the spec's text; text without a checksum must at least be TOML."""
         file = self.path / "spec.toml"
         if not os.path.lexists(file):
             return None

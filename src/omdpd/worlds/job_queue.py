@@ -20,7 +20,7 @@ import numpy as np
 
 from omdpd.problem.arrays import positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
-from omdpd.worlds.tables import by_windows, one_hot, probability, walk_laws
+from omdpd.worlds.tables import dear_by_windows, one_hot, probability, walk_laws
 
 MORE, LESS = 1.1, 0.9
 
@@ -40,7 +40,5 @@ def make(
     reward = 1.0 - price[:, None, None] * np.array([0.0, 1.0]) * np.ones((H, S, 1))
     labels = Labels(tuple(f"{s} jobs" for s in range(S)), ("rest", "work"), ("progress (negative)",))
     cmdp = CMDP.from_arrays(laws, reward, cost, -progress, one_hot(S, S - 1), H, rescale=True)
-    weights = by_windows(H, ("morning counts", "evening counts"), MORE, LESS)
-    return cmdp.labelled("job_queue", labels).with_scenarios(
-        {name: weight[:, None, None] * cost for name, weight in weights.items()}
-    )
+    halves = dear_by_windows(cost, H, ("morning counts", "evening counts"), MORE, LESS)
+    return cmdp.labelled("job_queue", labels).with_scenarios(halves)

@@ -20,7 +20,7 @@ import numpy as np
 
 from omdpd.problem.arrays import positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
-from omdpd.worlds.tables import by_windows, one_hot
+from omdpd.worlds.tables import dear_by_windows, one_hot
 
 DEAR, CHEAP = 1.4, 0.6
 
@@ -32,7 +32,5 @@ def make(horizon: int = 10, budget: float = 5.0) -> CMDP:
     reward = np.array([[1.0, 0.0], [0.0, 1.0]])
     labels = Labels(("earning", "idle"), ("stay", "change"), ("earnings",))
     cmdp = CMDP.from_arrays(transition, reward, reward, budget, one_hot(2, 0), H, rescale=True)
-    tolls = by_windows(H, ("dear first half", "dear second half"), DEAR, CHEAP)
-    return cmdp.labelled("paradox", labels).with_scenarios(
-        {name: toll[:, None, None] * reward for name, toll in tolls.items()}
-    )
+    tolls = dear_by_windows(reward, H, ("dear first half", "dear second half"), DEAR, CHEAP)
+    return cmdp.labelled("paradox", labels).with_scenarios(tolls)

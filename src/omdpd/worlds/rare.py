@@ -38,7 +38,7 @@ from omdpd.problem.arrays import positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
 from omdpd.problem.laws import laws_of_entries
 from omdpd.worlds.maps import ACTIONS, Map
-from omdpd.worlds.tables import by_windows, one_hot, probability
+from omdpd.worlds.tables import dear_by_windows, one_hot, probability
 
 MORE, LESS = 1.3, 0.7
 WORSE, MILDER = 1.4, 0.6
@@ -61,8 +61,9 @@ def make_chain(
     cost = np.tile([0.0, 0.0, 1.0], (S, 1))
     labels = Labels(tuple(f"place {s}" for s in range(S)), ("give up", "walk", "run"), ("runs",))
     cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H, rescale=True)
-    weights = by_windows(H, ("tired early", "tired late"), MORE, LESS)
-    return cmdp.labelled("chain", labels).with_scenarios({name: w[:, None, None] * cost for name, w in weights.items()})
+    return cmdp.labelled("chain", labels).with_scenarios(
+        dear_by_windows(cost, H, ("tired early", "tired late"), MORE, LESS)
+    )
 
 
 def make_gathering(horizon: int = 20, slip: float = 0.1, attack: float = 0.1, budget: float = 0.2) -> CMDP:

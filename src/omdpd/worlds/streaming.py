@@ -20,7 +20,7 @@ import numpy as np
 
 from omdpd.problem.arrays import positive_integer
 from omdpd.problem.cmdp import CMDP, Labels
-from omdpd.worlds.tables import by_windows, one_hot, probability, walk_laws
+from omdpd.worlds.tables import dear_by_windows, one_hot, probability, walk_laws
 
 PEAK_PRICE, QUIET_PRICE = 1.4, 0.8
 PEAKS = ("early peak", "midday peak", "late peak")
@@ -43,7 +43,5 @@ def make(
     cost = np.tile([1.0, 0.0], (S, 1))
     labels = Labels(tuple(f"{s} in buffer" for s in range(S)), ("fast", "slow"), ("fast steps",))
     cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H, rescale=True)
-    prices = by_windows(H, PEAKS, PEAK_PRICE, QUIET_PRICE)
-    return cmdp.labelled("streaming", labels).with_scenarios(
-        {name: price[:, None, None] * cost for name, price in prices.items()}
-    )
+    prices = dear_by_windows(cost, H, PEAKS, PEAK_PRICE, QUIET_PRICE)
+    return cmdp.labelled("streaming", labels).with_scenarios(prices)

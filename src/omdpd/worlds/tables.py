@@ -48,6 +48,12 @@ def probability(name: str, value: float) -> float:
     return float(value)
 
 
+def dear_by_windows(cost: Floats, horizon: int, names: Sequence[str], dear: float, cheap: float) -> dict[str, Floats]:
+    """A cost (S, A), or (H, S, A), that is `dear` times as high in a window of its own for every name, else `cheap`."""
+    profiles = by_windows(horizon, names, dear, cheap)
+    return {name: profile[:, None, None] * cost for name, profile in profiles.items()}
+
+
 def by_windows(horizon: int, names: Sequence[str], inside: float, outside: float) -> dict[str, Floats]:
     """One profile (H,) per name: `inside` in its window of the episode, `outside` elsewhere.
 
