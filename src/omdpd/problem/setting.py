@@ -139,7 +139,7 @@ class Setting:
 
     @property
     def limits(self) -> Floats:
-        """The budgets (I,): zero where there are none, because costs come with theirs taken off."""
+        """The budgets (I,): zero without any, because costs come with theirs taken off then."""
         return np.zeros(self.n_constraints) if self.budget is None else np.asarray(self.budget, dtype=np.float64)
 
     @property
