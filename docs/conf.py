@@ -49,7 +49,8 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
-    "secondary_sidebar_items": ["page-toc"],
+    # A study has one heading, and figures as wide as a page.
+    "secondary_sidebar_items": {"**": ["page-toc"], "studies/*": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_center": ["navbar-nav"],
