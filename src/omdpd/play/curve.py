@@ -91,7 +91,8 @@ class Curve:
         return "\n".join(self.lines())
 
     def __repr__(self) -> str:
-        return f"Curve({self.constraint}: {len(self.budgets)} breakpoints, budgets {self._ends()})"
+        ends = f"{self.budgets[0]:.6g} to {self.budgets[-1]:.6g}"
+        return f"Curve({self.constraint}: {len(self.budgets)} breakpoints, budgets {ends})"
 
     def _repr_html_(self) -> str:
         """The breakpoints in a notebook."""
@@ -160,9 +161,6 @@ class Curve:
         value, price = self.value(self.budget), self.price(self.budget)
         earns = "cannot be met" if value is None else f"earns {value:.6g}; one more unit earns {price:.6g}"
         return [f"the budget now, {self.budget:.6g}, {earns}"]
-
-    def _ends(self) -> str:
-        return f"{self.budgets[0]:.6g} to {self.budgets[-1]:.6g}"
 
     def _said(self) -> str:
         if self.complete:

@@ -5,7 +5,7 @@ V_h(s) = sum over actions of pi_h(a|s) (c_h(s,a) + sum_t p_h(t|s,a) V_{h+1}(t)) 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,12 +17,15 @@ from omdpd.solvers.chains import UNKNOWN, chain_of, gain_and_bias, places, value
 from omdpd.solvers.compiled.listed import Codes, listed_values
 from omdpd.solvers.sweeps import lists_of
 from omdpd.solvers.undrawn import undrawn
+from omdpd.worlds.card import natural_value
 
 if TYPE_CHECKING:
     from omdpd.play.solution import Solution
 
-# A probability below this is rounding, and so is a difference of what two actions cost.
+# A probability below this is rounding, and so is a difference of what two actions cost, or of values, relative to them.
 ROUNDING = 1e-9
+NONE_FOUND = "none found: every policy without randomness that was tried exceeds a budget, though others may not"
+NONE_EXISTS = "there is none: every policy without randomness exceeds a budget"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,32 +66,36 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class Pure:
-    """A policy that never draws, what it earns and costs, how much less than the optimum, and its share in that."""
+    """A policy that never draws, what it earns and costs, how much less than the optimum, and its share in that.
+
+    No policy that never draws and meets the budgets earns more than `at_most`, minus infinity where there is none.
+    Where none was found it is false, `why` is the sentence that says so, and the policy exceeds the budgets least of
+    those that were tried, as a share of them.
+    """
 
     policy: Policy
     evaluation: Evaluation
     loss: float
     share: float
-
-    def __str__(self) -> str:
-        return f"{self.evaluation}, {self.loss:.6g} below the optimum"
-
-
-@dataclass(frozen=True, eq=False)
-class NoneFound:
-    """It says that no policy that never draws was found within the budgets: false, and a sentence.
-
-    `nearest` exceeds them least of those that were tried; None where no policy at all meets the budgets.
-    """
-
-    why: str
-    nearest: Pure | None
+    at_most: float
+    why: str = ""
 
     def __bool__(self) -> bool:
-        return False
+        return not self.why
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is the best that never draws and meets the budgets, up to rounding; or there is none."""
+        near = self.at_most <= self.evaluation.value + ROUNDING * max(1.0, abs(self.evaluation.value))
+        return self.at_most == -np.inf or (near and self.evaluation.safe)
 
     def __str__(self) -> str:
-        return self.why if self.nearest is None else f"{self.why}; the nearest {self.nearest.evaluation}"
+        if self.why:
+            return f"{self.why}; the nearest {self.evaluation}"
+        best = (
+            "proved the best" if self.proved else f"at most {self.at_most - self.evaluation.value:.3g} below the best"
+        )
+        return f"{self.evaluation}, {self.loss:.6g} below the optimum; {best} that never draws"
 
 
 def to_go(solution: Solution) -> ToGo:
@@ -134,24 +141,22 @@ def pure_policies(solution: Solution) -> list[Pure]:
 
     Whoever draws one of them by its share before an episode, and plays it to the end, has the solution's numbers.
     """
-    problem = solution.study.problem
-    return [_pure(solution, problem.codes(v), share) for share, v in solution.study.mixture.held]
-
-
-def best_pure(solution: Solution) -> Pure | NoneFound:
-    """The best policy found that never draws and meets the budgets, or the words that none was found."""
-    if not solution.feasible:
-        return NoneFound(solution.impossible, None)
     study = solution.study
-    found = _pure(solution, undrawn(study.problem, study.mixture, study.least).codes, 1.0)
-    why = "none found: every policy without randomness that was tried exceeds a budget, though others may not"
-    return found if found.evaluation.safe else NoneFound(why, found)
+    return [_pure(solution, study.problem.codes(v), share, study.mixture.bound) for share, v in study.mixture.held]
 
 
-def _pure(solution: Solution, codes: Codes, share: float) -> Pure:
+def best_pure(solution: Solution) -> Pure:
+    """The best policy found that never draws and meets the budgets, with what none exceeds; or that none was found."""
+    study = solution.study
+    codes, at_most = undrawn(study.problem, study.mixture, study.least, solution.card.shares)
+    found, none = _pure(solution, codes, 1.0, at_most), NONE_EXISTS if at_most == -np.inf else NONE_FOUND
+    return found if found.evaluation.safe else replace(found, why=solution.impossible or none)
+
+
+def _pure(solution: Solution, codes: Codes, share: float, at_most: float) -> Pure:
     policy = Policy(solution.study.problem.pure(codes), solution.cmdp.labels)
-    evaluation = policy.evaluate(solution.cmdp)
-    return Pure(policy, evaluation, solution.evaluation.value - evaluation.value, share)
+    found = policy.evaluate(solution.cmdp)
+    return Pure(policy, found, solution.evaluation.value - found.value, share, natural_value(solution.cmdp, at_most))
 
 
 def _costs_after(solution: Solution, i: int) -> Floats:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from omdpd.play.explained import Draw, NoneFound, Pure, ToGo, best_pure, draws, pure_policies, to_go
+from omdpd.play.explained import Draw, Pure, ToGo, best_pure, draws, pure_policies, to_go
 from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
@@ -96,11 +96,11 @@ class Solution:
         """The policies without randomness that the optimum mixes, with the shares of the coin that chooses one."""
         return pure_policies(self)
 
-    def deterministic(self) -> Pure | NoneFound:
-        """The best policy found that never draws and meets the budgets, with its loss; it is not proved the best.
+    def deterministic(self) -> Pure:
+        """The best policy found that never draws and meets the budgets, its `loss`, and what none exceeds, `at_most`.
 
-        The best of all such policies earns between it and `bound`, the optimum with draws.  What is false, and printed
-        is a sentence, says that none was found: with one constraint there always is one.
+        Small problems are searched until value and `at_most` meet (`proved`).  Where it is false, and printed is a
+        sentence, there is none, or none was found: with one constraint there always is one.
         """
         return best_pure(self)
 
@@ -184,8 +184,9 @@ def solve(cmdp: CMDP) -> Solution:
         nearest = card.study.safest(card.shares, card.limited)
         card = replace(card, study=replace(card.study, mixture=nearest))
     policy = Policy(card.study.problem.packed(card.study.mixture), cmdp.labels)
+    prices = np.array([c.multiplier * c.unit if card.feasible else np.nan for c in card.constraints])
     return Solution(
-        card.feasible, policy, _evaluation(cmdp, card.study.mixture, policy), _prices(card), card.free_value,
+        card.feasible, policy, _evaluation(cmdp, card.study.mixture, policy), prices, card.free_value,
         np.array([c.least_cost for c in card.constraints]), tuple(c.name for c in card.constraints),
         cmdp, card,
     )  # fmt: skip
@@ -198,11 +199,6 @@ def _evaluation(cmdp: CMDP, mixture: Mixture, policy: Policy) -> Evaluation:
     if cmdp.discount != 1.0 or np.allclose([alone.value, *alone.costs], [earned, *spent], 1e-7, 1e-9):
         return alone
     return Evaluation(earned, spent, cmdp.limits)
-
-
-def _prices(card: ProblemCard) -> Floats:
-    """Shadow prices in units of reward per unit of cost."""
-    return np.array([c.multiplier * c.unit if card.feasible else np.nan for c in card.constraints])
 
 
 def _why(solution: Solution) -> str:

@@ -24,6 +24,8 @@ from omdpd.problem.laws import SparseLaws
 from omdpd.solvers.compiled.reduction import flow, gathered, put_back, reduced
 from omdpd.solvers.threads import one_thread
 
+# Systems of so few states are tables.
+MAX_DENSE = 60
 # Up to this many states systems are factorised; beyond it they are solved by iterations, which laws that mix make few.
 MAX_FACTORISED = 2000
 MAX_ITERATIONS = 200
@@ -202,6 +204,10 @@ def _stationary(p: csr_matrix, near: Floats | None) -> Floats:
 def _solved(p: csr_matrix, right: Floats, mean: float = 0.0, near: Near = UNKNOWN) -> Floats:
     """x - p x + mean * (the mean of x) = right: by iterations where it is large and they get there, or by factors."""
     n = len(right)
+    if n <= MAX_DENSE:
+        system = np.eye(n) - p.toarray() + mean / n
+        found = np.linalg.solve(system, right)
+        return np.asarray(found + np.linalg.solve(system, right - system @ found))
     rows = csr_matrix(p)
 
     def left(x: Floats) -> Floats:

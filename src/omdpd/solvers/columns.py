@@ -112,7 +112,7 @@ class Problem:
     tables: Floats
     place: Integers | None = None
     never: Bools = field(default_factory=lambda: np.zeros(0, bool))
-    _known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict)
+    _known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict, init=False)
 
     @staticmethod
     def of(laws: SparseLaws, initial: Floats, reward: Floats, tables: Floats, place: Integers | None = None) -> Problem:

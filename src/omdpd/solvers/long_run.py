@@ -68,7 +68,7 @@ class LongRunProblem:
     discount: float
     place: Integers | None = None
     last: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
-    known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict)
+    known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict, init=False)
 
     @property
     def never(self) -> Bools:

@@ -1,159 +1,130 @@
-"""A good policy that never draws and meets the budgets: the best that is found, not proved to be the best.
+"""The best policy that never draws and meets the budgets, with what no such policy exceeds: branch and bound.
 
-Such policies are searched from several starts: those that the optimum mixes, those that differ from it where it draws,
-and those that are best at higher prices.  Then one place at a time is changed, and in the end two at once.  Every
-policy is evaluated exactly; unsafe ones count by how much they exceed the budgets, and among safe ones value counts.
+    max r.q   subject to   d_j.q <= 0,   q of a policy that plays one action in each place
+
+With draws this is solved (`columns.py`), which bounds it.  Where the optimum draws, the problem is split in two: one
+action alone is allowed there, or every other.  What is split next is what has the largest bound, and a part is done
+with that earns no more than a policy found.  So the search ends with a proof, or with a bound after so many parts.
+Among unsafe policies the largest excess in given units counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import islice, product
+import heapq
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, Integers
-from omdpd.solvers.columns import NEVER, ROUNDING, Mixture, PlayedProblem, Vertex
+from omdpd.problem.arrays import Floats
+from omdpd.problem.masks import as_mask
+from omdpd.solvers.columns import ROUNDING, Bools, Mixture, PlayedProblem, Vertex, best_mixture
 from omdpd.solvers.compiled.listed import Codes
 
-# Policies that are evaluated: at most so many, and fewer where a sweep has many entries, but always some.
-MOST, LEAST, MAX_ENTRIES = 20_000, 100, 10**9
-# Starts that are searched from; one alone where policies have more places than that.
-N_STARTS, MAX_PLACES = 6, 2**24
-# Policies that play one action where the optimum draws.
-MAX_ROUNDED = 64
-# By how much prices are raised, and what a price of zero counts as, relative to the largest.
-RAISED, LOW = (1.02, 1.1, 1.3, 2.0, 5.0), 0.05
-# Changes of which two are made at once, and pairs of them that are evaluated.
-N_PAIRED, N_PAIRS = 300, 400
+# Parts that are solved: at most so many, and fewer where they have many entries, of which each is swept so often.
+MOST_PARTS, SWEEPS, MAX_ENTRIES = 500, 50, 10**9
+# Halves are followed down to a policy that never draws, and then so many times as many parts by their bounds.
+DIVES = 2
+# What is proved up to this, relative to the value, is proved.
+PROVED = 1e-10
+
+
+class _Part(NamedTuple):
+    """Where these actions (H, S, A) alone are allowed: minus the bound, and the mixture that has it; none are equal."""
+
+    minus: float
+    place: int
+    allowed: Bools
+    mixture: Mixture
 
 
 @dataclass
-class Found:
-    """A policy that never draws: what it plays, what it earns and costs (1 + m,), and how it ranks (less is better)."""
-
-    codes: Codes
-    totals: Floats
-    rank: tuple[float, float]
-
-    @property
-    def safe(self) -> bool:
-        """Whether it meets every budget."""
-        return self.rank[0] == 0.0
-
-
-@dataclass
-class _Search:
-    """What is left to be evaluated, in a problem with these prices."""
+class _Best:
+    """The best policy so far: how it ranks (its largest excess in `units` (m,), and minus its value), what it plays."""
 
     problem: PlayedProblem
-    prices: Floats
-    left: int
-    exact: Floats = field(init=False)
+    units: Floats
+    rank: tuple[float, float] = (np.inf, np.inf)
+    codes: Codes = field(init=False)
 
-    def __post_init__(self) -> None:
-        never, H = self.problem.never, self.problem.laws.shape[0]
-        self.exact = np.where(never if never.size else np.zeros(len(self.prices), bool), 0.0, ROUNDING * H)
+    def keep(self, codes: Codes) -> None:
+        """Keep a policy that is better."""
+        totals, never = self.problem.totals(codes), self.problem.never
+        exact = np.where(never if never.size else np.False_, 0.0, ROUNDING * len(codes))
+        over = np.where(totals[1:] > exact, totals[1:], 0.0) * self.units
+        rank = float(over.max(initial=0.0)), -float(totals[0])
+        if rank < self.rank:
+            self.rank, self.codes = rank, codes
 
-    def judged(self, codes: Codes) -> Found:
-        self.left -= 1
-        totals = self.problem.totals(codes)
-        over = np.maximum(totals[1:] - self.exact, 0.0)
-        return Found(codes, totals, (float(over.sum()), -float(totals[0])))
+    @property
+    def beaten(self) -> float:
+        """What a policy has to earn to be better."""
+        excess, minus = self.rank
+        return -np.inf if excess else PROVED * max(1.0, abs(minus)) - minus
 
-    def changes(self, codes: Codes) -> Iterator[tuple[int, int, int]]:
-        """Other actions (step, state, code), at the places that are reached, the most visited first."""
-        often, place = self.problem.often(codes), self.problem.place
-        for cell in np.argsort(-often, axis=None, kind="stable")[: np.count_nonzero(often)].tolist():
-            h, s = divmod(cell, codes.shape[1])
-            for a in range(self.problem.laws.shape[2]):
-                is_own = place is None or place[min(h, len(place) - 1), s, a] == a
-                if is_own and a != codes[h, s] >> 1:
-                    yield h, s, 2 * a
 
-    def climbed(self, start: Found) -> Found:
-        """A policy that no change of one place improves, or as far as it came."""
-        best, moved = Found(start.codes.copy(), start.totals, start.rank), True
-        while moved:
-            moved = False
-            for h, s, code in self.changes(best.codes):
-                if self.left <= 0:
-                    return best
-                before, best.codes[h, s] = best.codes[h, s], code
-                tried = self.judged(best.codes)
-                if tried.rank < best.rank:
-                    best, moved = tried, True
-                else:
-                    best.codes[h, s] = before
-        return best
+def undrawn(problem: PlayedProblem, mixture: Mixture, least: tuple[Vertex, ...], units: Floats) -> tuple[Codes, float]:
+    """The best policy found that never draws, and what no safe one exceeds: minus infinity where there is none.
 
-    def paired(self, best: Found) -> Found:
-        """A better policy that differs at two places, or the same; pairs are chosen as if changes added up."""
-        codes, made, moved = best.codes.copy(), [], []
-        for h, s, code in self.changes(best.codes):
-            if self.left <= 0:
+    Where none is found that is safe, it is the one whose excess is least.
+    """
+    H = problem.laws.shape[0]
+    entries = max(problem.laws.n_entries * (1 if problem.laws.n_steps == H else H), 1)
+    best = _Best(problem, units)
+    for vertex in (*(vertex for _, vertex in mixture.held), *least):
+        best.keep(problem.codes(vertex))
+    most = min(MAX_ENTRIES // (SWEEPS * entries), MOST_PARTS)
+    at_most = _split(best, mixture, most) if mixture.feasible else -np.inf
+    excess, minus = best.rank
+    return best.codes, at_most if excess else max(at_most, -minus)
+
+
+def _split(best: _Best, mixture: Mixture, most: int) -> float:
+    """Solve at most so many parts, and keep the best policy; what no safe policy exceeds."""
+    problem, actions = best.problem, np.arange(best.problem.laws.shape[2])
+    own = np.broadcast_to(np.True_ if problem.place is None else problem.place == actions, problem.laws.shape)
+    left, done = [_Part(-mixture.bound, 0, own, mixture)], -np.inf
+    n = begun = again = 0
+    part: _Part | None = None
+    while n < most:
+        if part is None:  # not under way to a policy that never draws
+            if not left or -left[0].minus <= best.beaten:
                 break
-            before, codes[h, s] = codes[h, s], code
-            made.append((h, s, code))
-            moved.append(self.judged(codes).totals - best.totals)
-            codes[h, s] = before
-        if not made:
-            return best
-        by = np.array(moved)
-        near = np.argsort(by[:, 1:] @ self.prices - by[:, 0], kind="stable")[:N_PAIRED]
-        both = best.totals + by[near][:, None] + by[near][None]
-        i, j = np.nonzero(np.triu((both[..., 1:] <= 0.0).all(axis=-1) & (both[..., 0] > best.totals[0]), 1))
-        for k in np.argsort(-both[i, j, 0], kind="stable")[: min(N_PAIRS, max(self.left, 0))].tolist():
-            codes = best.codes.copy()
-            for h, s, code in (made[near[i[k]]], made[near[j[k]]]):
-                codes[h, s] = code
-            tried = self.judged(codes)
-            if tried.rank < best.rank:
-                return tried
-        return best
+            part, begun = heapq.heappop(left), n
+        place = _apart(_restricted(problem, part.allowed), part.mixture)
+        if place is None:  # nothing is drawn, and rounding decides whether it is safe
+            done, part = max(done, -part.minus), None
+            continue
+        halves = []
+        for kept in (actions == place[2], actions != place[2]):
+            allowed = part.allowed.copy()
+            allowed[place[:2]] &= kept
+            within = _restricted(problem, allowed)
+            found, n = best_mixture(within), n + 1
+            for _, vertex in found.held:
+                best.keep(within.codes(vertex))
+            halves += [_Part(-found.bound, n, allowed, found)] * found.feasible
+        halves = sorted(half for half in halves if -half.minus > best.beaten)
+        part = halves.pop(0) if begun >= again and halves else None
+        again = n + DIVES * (n - begun) if begun >= again and part is None else again
+        for half in halves:
+            heapq.heappush(left, half)
+    return max(done, *(-half.minus for half in left), -np.inf if part is None else -part.minus)
 
 
-def undrawn(problem: PlayedProblem, mixture: Mixture, least: tuple[Vertex, ...]) -> Found:
-    """The best policy found that never draws; where none is found that is safe, the one that exceeds budgets least."""
-    H, S, _ = problem.laws.shape
-    entries = problem.laws.n_entries * (1 if problem.laws.n_steps == H else H)
-    search = _Search(problem, mixture.prices, int(np.clip(MAX_ENTRIES // max(entries, 1), LEAST, MOST)))
-    kept: list[Found] = []
-    for codes in _starts(problem, mixture, least):
-        tried = search.judged(codes)
-        if search.left <= 0:
-            break
-        if all(tried.rank != other.rank for other in kept):
-            kept = sorted([*kept, tried], key=lambda each: each.rank)[: N_STARTS if H * S <= MAX_PLACES else 1]
-    best = min((search.climbed(start) for start in kept), key=lambda each: each.rank)
-    while search.left > 0:
-        before, best = best.rank, search.paired(best)
-        if best.rank == before:
-            break
-        best = search.climbed(best)
-    return best
+def _restricted(problem: PlayedProblem, allowed: Bools) -> PlayedProblem:
+    """The problem where these actions (H, S, A) alone are allowed."""
+    mask = as_mask(allowed, problem.laws.shape[1:])
+    if mask is None:
+        return problem
+    tables = {"reward": mask.everywhere(problem.reward), "tables": mask.everywhere(problem.tables)}
+    return replace(problem, laws=mask.laws(problem.laws), place=mask.place, **tables)  # type: ignore[type-var]  # both are
 
 
-def _starts(problem: PlayedProblem, mixture: Mixture, least: tuple[Vertex, ...]) -> Iterator[Codes]:
-    """Policies to search from: those of the mixture, between them, at higher prices, and the safest by each table."""
-    yield from (problem.codes(vertex) for _, vertex in mixture.held)
-    yield from _rounded(problem, mixture)
-    prices = mixture.prices
-    raised = np.maximum(prices, LOW * max(float(prices[prices < NEVER].max(initial=0.0)), LOW))
-    for factor in RAISED if len(prices) else ():
-        for which in [*np.eye(len(prices), dtype=bool), np.ones(len(prices), bool)]:
-            yield problem.codes(problem.best(np.r_[1.0, -np.where(which, factor, 1.0) * raised])[0])
-    yield from (problem.codes(vertex) for vertex in least)
-
-
-def _rounded(problem: PlayedProblem, mixture: Mixture) -> Iterator[Codes]:
-    """Policies that play one of its actions wherever the optimum draws, in all combinations of the first places."""
-    drawn = problem.packed(mixture)
-    codes, S = drawn.greedy().codes & ~np.array(1, drawn.codes.dtype), drawn.codes.shape[1]
-    first = np.argsort(-drawn.mass, kind="stable")[: MAX_ROUNDED.bit_length() - 1]
-    actions: list[Integers] = [np.flatnonzero(row > 0.0) for row in drawn.rows[first]]
-    for chosen in islice(product(*actions), MAX_ROUNDED if len(first) else 0):
-        played = codes.copy()
-        played[drawn.places[first] // S, drawn.places[first] % S] = 2 * np.array(chosen)
-        yield played
+def _apart(problem: PlayedProblem, mixture: Mixture) -> tuple[int, int, int] | None:
+    """Where the policies of a mixture differ, of the places that all of them reach the most visited; and an action."""
+    played = np.array([problem.codes(vertex) for _, vertex in mixture.held])
+    often = np.min([problem.often(codes) for codes in played], axis=0)
+    often = np.where((played >> 1 != played[0] >> 1).any(axis=0), often, 0.0)
+    h, s = divmod(int(often.argmax()), often.shape[1])
+    return (h, s, int(played[0, h, s] >> 1)) if often[h, s] > 0.0 else None
