@@ -31,7 +31,7 @@ def spent(backlog: int, action: int) -> tuple[float, float]:
 
 
 start = [1.0 if backlog == 800 else 0.0 for backlog in range(CAPACITY + 1)]
-farm = CMDP.from_functions((50, CAPACITY + 1, 4), law, earned, spent, [80.0, 400.0], start, rescale=True)
+farm = CMDP.from_functions((50, CAPACITY + 1, 4), law, earned, spent, [80.0, 400.0], start)
 farm = farm.labelled("admission", Labels(actions=tuple(ACTIONS), constraints=("energy", "refused jobs")))
 solution = farm.solve()
 print(solution)

@@ -43,7 +43,7 @@ def workshop() -> CMDP:
     """The truth."""
     start = np.r_[np.full(6, 1.0 / 6.0), np.zeros(STATES - 6)]
     sizes = (SHIFTS, STATES, 3)
-    world = CMDP.from_functions(sizes, law, earned, spent, BUDGET, start, rescale=True, reward_range=(0.0, 50.0))
+    world = CMDP.from_functions(sizes, law, earned, spent, BUDGET, start, reward_range=(0.0, 50.0))
     return world.labelled("workshop")
 
 

@@ -24,5 +24,5 @@ for draw in best.randomises():
     print(draw)
 print("without drawing:", best.deterministic())
 
-always = CMDP.from_arrays(transition, served, energy, 12.0, rescale=True, discount=0.95, allowed=allowed)
+always = CMDP.from_arrays(transition, served, energy, 12.0, discount=0.95, allowed=allowed)
 print(always.solve())

@@ -108,7 +108,7 @@ def test_with_gamma_of_order_one_over_h_believed_violation_is_logarithmic():
 def test_the_certificate_holds_against_every_policy_that_is_believed_safe(preset):
     """sum_k r~_k.(u_k - q_k) <= regret for policies whose believed occupancies meet every believed constraint."""
     learner = EMPIRICAL[preset]
-    cmdp = binding_world(4).with_budget(1.0, rescale=True)  # so that some policies always are
+    cmdp = binding_world(4).with_budget(1.0)  # so that some policies always are
     states = bandit_run(learner, cmdp)
     checked = 0
     for policy in comparators(cmdp, 8):

@@ -37,12 +37,12 @@ def test_at_every_breakpoint_and_between_the_curve_is_what_solve_finds(seed, n_c
     for budget in [*(curve.budgets + 1e-9), *middles]:
         budgets = cmdp.limits.copy()
         budgets[-1] = budget
-        found = cmdp.with_budget(budgets, rescale=True).solve()
+        found = cmdp.with_budget(budgets).solve()
         assert found.value == pytest.approx(curve.value(budget), abs=1e-7)
         if budget in middles:
             assert found.shadow_prices[-1] == pytest.approx(curve.price(budget), abs=1e-6)
     budgets[-1] = curve.budgets[0] - 1e-3
-    assert not cmdp.with_budget(budgets, rescale=True).solve().feasible
+    assert not cmdp.with_budget(budgets).solve().feasible
 
 
 def test_with_fewer_points_than_there_are_the_curve_says_how_far_it_is_off():
@@ -58,7 +58,7 @@ def test_with_fewer_points_than_there_are_the_curve_says_how_far_it_is_off():
 
 def test_the_curve_is_in_the_users_units_and_is_kept(tmp_path):
     one = CMDP.from_arrays(
-        np.ones((1, 2, 1)), [[0.0, 500.0]], [[0.0, 30.0]], budget=45.0, horizon=3, rescale=True, reward_range=(0, 500)
+        np.ones((1, 2, 1)), [[0.0, 500.0]], [[0.0, 30.0]], budget=45.0, horizon=3, reward_range=(0, 500)
     ).labelled("shop", Labels(constraints=("litres",)))
     curve = one.curve("litres")
     assert curve.budgets == pytest.approx([0.0, 90.0])
@@ -94,7 +94,7 @@ def test_without_a_limit_the_cost_is_reported_and_binds_nothing(tmp_path):
     assert "costs 37, no limit" in str(found)
     assert "no limit" in repr(cmdp)
     assert cmdp.with_budget(None).solve().value == pytest.approx(2.0)
-    assert cmdp.with_budget([None, 30.0], rescale=True).solve().value == pytest.approx(16 / 23)
+    assert cmdp.with_budget([None, 30.0]).solve().value == pytest.approx(16 / 23)
     again = load_problem(save_problem(cmdp, tmp_path / "it.npz"))
     assert again.limits.tolist() == [1.0, np.inf]
     assert again.solve().evaluation.costs == pytest.approx([1.0, 37.0])
@@ -220,9 +220,7 @@ def test_the_least_budget_of_every_curve_can_be_met(unit):
     """Budgets are taken off costs and added again, which rounds: seven tenths and so on are no binary numbers."""
     p = np.ones((1, 3, 1))
     for budget in unit * np.arange(0.1, 3.0, 0.1):
-        cmdp = CMDP.from_arrays(
-            p, [[1.0, 0.5, 0.0]], unit * np.array([[0.7, 0.3, 0.0]]), budget, horizon=7, rescale=True
-        )
+        cmdp = CMDP.from_arrays(p, [[1.0, 0.5, 0.0]], unit * np.array([[0.7, 0.3, 0.0]]), budget, horizon=7)
         curve = cmdp.curve()
         assert curve.value(0.0) == pytest.approx(0.0, abs=1e-9)
         assert curve.price(0.0) == pytest.approx(curve.prices[0])
@@ -297,7 +295,7 @@ def test_the_proof_is_in_the_users_units(criterion):
     assert 0.0 <= found.gap < 1e-9 * cmdp.steps
     assert found.bound == pytest.approx(found.value, abs=1e-9 * cmdp.steps)
     assert abs(found.study.mixture.bound - found.value) > 0.1  # that of the scaled problem proves nothing here
-    none = cmdp.with_budget(-1.0, rescale=True).solve()
+    none = cmdp.with_budget(-1.0).solve()
     assert (none.bound, none.gap, none.value) == (None, None, None)
 
 

@@ -64,11 +64,12 @@ def test_the_worst_cost_outside_its_range_after_the_budget_is_named_with_the_way
     c = 0.5 * c
     c[3, 2, 1, 0] = 0.9
     with pytest.raises(InvalidInputError) as refusal:
-        CMDP.from_arrays(p, r, c, budget=-1.8)
+        CMDP.from_arrays(p, r, c, budget=-1.8, rescale=False)
     message = str(refusal.value)
     assert "cost[3, 2, 1, 0] (constraint 3, step 2, state 1, action 0) less its budget per step is 1.5" in message
     assert "divide cost and budget of constraint 3 by 1.5" in message
-    assert "rescale=True" in message
+    assert "rescale=False" in message
+    assert CMDP.from_arrays(p, r, c, budget=-1.8).cost_scale[3] == pytest.approx(1.5)
 
 
 def test_rescaling_divides_cost_and_budget_of_the_constraints_that_do_not_fit_only():
@@ -76,7 +77,7 @@ def test_rescaling_divides_cost_and_budget_of_the_constraints_that_do_not_fit_on
     c = np.clip(c, -0.5, 0.5)
     c[3] *= 8.0
     budget = np.array([0.3, 0.3, 0.3, 1.5, 0.3])
-    cmdp = CMDP.from_arrays(p, r, c, budget=budget, rescale=True)
+    cmdp = CMDP.from_arrays(p, r, c, budget=budget)
     largest = np.abs(c[3] - 0.5).max()
     assert np.allclose(cmdp.cost_scale, [1.0, 1.0, 1.0, largest, 1.0], rtol=1e-15)
     assert np.abs(cmdp.excess).max() <= 1.0 + 1e-12
@@ -86,7 +87,7 @@ def test_rescaling_divides_cost_and_budget_of_the_constraints_that_do_not_fit_on
 
 def test_costs_that_fit_are_not_rescaled():
     p, r, c = tables()
-    assert np.array_equal(CMDP.from_arrays(p, r, c, budget=0.0, rescale=True).cost, c)
+    assert np.array_equal(CMDP.from_arrays(p, r, c, budget=0.0).cost, c)
 
 
 def test_a_transition_row_that_does_not_sum_to_one_is_named():
@@ -199,15 +200,15 @@ def test_the_given_arrays_are_copied():
 
 
 def test_a_problem_is_one_line_when_it_is_printed():
-    cmdp = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 40.0]], budget=60.0, horizon=3, rescale=True)
+    cmdp = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 40.0]], budget=60.0, horizon=3)
     assert repr(cmdp) == "CMDP(own: 1 states, 2 actions, 3 steps, budget 60)"
 
 
-def shop(budget, rescale=True):
+def shop(budget):
     """Two constraints in units of their own, of which the first does not fit."""
     p, r, _ = tables()
     cost = np.random.default_rng(3).random((2, *r.shape)) * np.array([30.0, 0.5])[:, None, None, None]
-    return CMDP.from_arrays(p, r, cost, budget, rescale=rescale), cost
+    return CMDP.from_arrays(p, r, cost, budget), cost
 
 
 @pytest.mark.parametrize("budget", [[45.0, 1.0], [600.0, 10.0], [0.0, 0.0], 1.0])
@@ -224,13 +225,13 @@ def test_another_budget_in_the_user_s_units_gives_the_problem_that_has_it(budget
     assert np.allclose(changed.scenarios.tables, other.scenarios.tables, rtol=1e-14, atol=1e-14)
 
 
-def test_another_budget_that_does_not_fit_is_refused_where_nothing_was_divided_before():
+def test_another_budget_that_does_not_fit_is_refused_where_that_is_asked_for():
     p, r, c = tables()
     cmdp = CMDP.from_arrays(p, r, c, budget=0.0)
     assert np.array_equal(cmdp.with_budget(0.0).excess, cmdp.excess)
-    with pytest.raises(InvalidInputError, match="pass rescale=True"):
-        cmdp.with_budget(100.0)
-    assert cmdp.with_budget(100.0, rescale=True).cost_scale.min() > 1.0
+    with pytest.raises(InvalidInputError, match="leave rescale=False out"):
+        cmdp.with_budget(100.0, rescale=False)
+    assert cmdp.with_budget(100.0).cost_scale.min() > 1.0
 
 
 @pytest.mark.parametrize("changes", [{"budget": np.array([600.0, 10.0])}, {"cost": np.zeros(1)}], ids=list)
@@ -259,9 +260,9 @@ def test_a_forgotten_budget_is_asked_for():
         ({"reward_range": (0.0, 1e101)}, r"reward_range\[1\] .* is beyond 1e\+100"),
         ({"reward_range": (0.0, 1e-300)}, "its ends must be farther apart"),
         ({"reward_range": (1e15, 1e15 + 1.0)}, "its ends must be farther apart"),
-        ({"budget": 1e200, "rescale": True}, r"budget\[0\] .* is beyond 1e\+100"),
-        ({"cost": 1e308, "rescale": True}, r"cost\[0, 0, 0, 0\] .* is beyond 1e\+100"),
-        ({"cost": np.inf, "rescale": True}, "is not a finite number"),
+        ({"budget": 1e200}, r"budget\[0\] .* is beyond 1e\+100"),
+        ({"cost": 1e308}, r"cost\[0, 0, 0, 0\] .* is beyond 1e\+100"),
+        ({"cost": np.inf}, "is not a finite number"),
     ],
     ids=str,
 )

@@ -38,7 +38,7 @@ def test_the_budget_is_in_sight_and_its_words_stand_above_the_curves(tmp_path, b
     """Far below the budget, around it and far above it."""
     p = np.full((2, 2, 2), 0.5)
     allowed = [[True, True], [True, False]]
-    cmdp = CMDP.from_arrays(p, [[0, 1]] * 2, [[0, 1]] * 2, budget, horizon=10, allowed=allowed, rescale=True)
+    cmdp = CMDP.from_arrays(p, [[0, 1]] * 2, [[0, 1]] * 2, budget, horizon=10, allowed=allowed)
     history = run(cmdp, Uniform(), "noisy", 20, seed=1)
     figure = plot([history], tmp_path / "it.png", by="episode")
     left = figure.axes[0]

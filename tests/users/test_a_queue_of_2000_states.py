@@ -41,7 +41,7 @@ def queue(start=START):
     initial = np.zeros(JOBS)
     initial[start] = 1.0
     return CMDP.from_arrays(
-        law, reward, [list(OVERTIME)] * JOBS, budget=WEEKLY_HOURS, initial=initial, horizon=DAYS, rescale=True,
+        law, reward, [list(OVERTIME)] * JOBS, budget=WEEKLY_HOURS, initial=initial, horizon=DAYS,
         reward_range=EUROS,
     )  # fmt: skip
 

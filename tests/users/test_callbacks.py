@@ -32,7 +32,7 @@ def test_a_callback_gets_every_row_in_order():
 def test_its_rows_are_in_the_users_units():
     p, r = np.full((2, 2, 2), 0.5), np.array([[100.0, 500.0], [100.0, 500.0]])
     cost = [[[0.0, 8.0], [0.0, 8.0]], [[3.0, 1.0], [3.0, 1.0]]]
-    cmdp = CMDP.from_arrays(p, r, cost, budget=[9.0, 4.0], horizon=3, reward_range=(100, 500), rescale=True)
+    cmdp = CMDP.from_arrays(p, r, cost, budget=[9.0, 4.0], horizon=3, reward_range=(100, 500))
     rows = []
     history = run(cmdp, Uniform(), n_episodes=4, callback=rows.append)
     assert [row.value for row in rows] == pytest.approx(history.values.tolist())

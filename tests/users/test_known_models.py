@@ -20,7 +20,7 @@ REWARD = [[0.0, 1.0], [0.0, 1.0]]
 def one_constraint(budget, scale=1.0):
     """Working earns 1 and costs 1 (in the user's units: `scale`), resting earns 0 and costs one half."""
     cost = scale * np.array([[0.5, 1.0], [0.5, 1.0]])
-    return CMDP.from_arrays(KERNEL, REWARD, cost, budget=scale * budget, horizon=H, rescale=True)
+    return CMDP.from_arrays(KERNEL, REWARD, cost, budget=scale * budget, horizon=H)
 
 
 def opposed(budgets):
@@ -82,7 +82,7 @@ def test_budgets_that_are_impossible_only_together_are_told_apart():
 def test_budgets_in_other_units_are_exceeded_by_the_same_shares(cents):
     # Every step costs one budget or the other: x of 1 and 3 - x of 0.5 are over by the same share at x = 2.
     cost = np.array([[[cents, 0.0], [cents, 0.0]], [[0.0, 1.0], [0.0, 1.0]]])
-    cmdp = CMDP.from_arrays(KERNEL, REWARD, cost, budget=[cents, 0.5], horizon=H, rescale=True)
+    cmdp = CMDP.from_arrays(KERNEL, REWARD, cost, budget=[cents, 0.5], horizon=H)
     solution = cmdp.solve()
     assert solution.evaluation.costs == pytest.approx([2.0 * cents, 1.0])
     assert solution.room == pytest.approx(-1.0)
@@ -113,7 +113,7 @@ def test_the_worlds_have_the_optima_that_are_known(name):
 def test_the_slater_gap_of_several_constraints_is_in_the_users_units():
     # A working steps, H - w resting: room (1000 (3 - w), w) is widest where 1000 (3 - w) = w.
     cost = [[[0.0, 1000.0], [0.0, 1000.0]], [[1.0, 0.0], [1.0, 0.0]]]
-    cmdp = CMDP.from_arrays(KERNEL, REWARD, cost, budget=[3000.0, 3.0], horizon=H, rescale=True)
+    cmdp = CMDP.from_arrays(KERNEL, REWARD, cost, budget=[3000.0, 3.0], horizon=H)
     assert cmdp.solve().slater_gap == pytest.approx(3000.0 / 1001.0, abs=1e-5)
 
 

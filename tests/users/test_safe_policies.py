@@ -12,7 +12,7 @@ H, S, A = 3, 2, 2
 REST = np.tile([1.0, 0.0], (H, S, 1))
 # A step costs 50 at rest and 200 at work, so that an episode at rest costs 150 of a budget of 300.
 WORLD = CMDP.from_arrays(
-    np.full((S, A, S), 0.5), np.tile([0.0, 1.0], (S, 1)), np.tile([50.0, 200.0], (S, 1)), 300.0, horizon=H, rescale=True
+    np.full((S, A, S), 0.5), np.tile([0.0, 1.0], (S, 1)), np.tile([50.0, 200.0], (S, 1)), 300.0, horizon=H
 )
 SETTING = Setting(H, S, A, n_episodes=5, budget=300.0, cost_scale=100.0)
 LEARNERS = [DOPE, DOPEPlus, EpisodeSafe, OptPessLP, SOPS]

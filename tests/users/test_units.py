@@ -51,7 +51,7 @@ def in_euros(budget=(2.8, 1.5)):
     """The same problem, with rewards in euros and both costs in hours."""
     p, r, c = tables()
     return CMDP.from_arrays(
-        p, LOW + (HIGH - LOW) * r, HOURS * c, budget=HOURS * np.array(budget), horizon=H, rescale=True,
+        p, LOW + (HIGH - LOW) * r, HOURS * c, budget=HOURS * np.array(budget), horizon=H,
         reward_range=(LOW, HIGH),
     )  # fmt: skip
 
@@ -232,9 +232,7 @@ def test_tables_and_figures_of_stored_runs_are_in_the_users_units(tmp_path):
     """The same run as a history: euros and hours, in every table and in every figure."""
     p, r, c = tables()
     euros = LOW + (HIGH - LOW) * r
-    cmdp = CMDP.from_arrays(
-        p, euros, HOURS * c[1], budget=1.5 * HOURS, horizon=H, rescale=True, reward_range=(LOW, HIGH)
-    )
+    cmdp = CMDP.from_arrays(p, euros, HOURS * c[1], budget=1.5 * HOURS, horizon=H, reward_range=(LOW, HIGH))
     records, folder = stored(tmp_path, cmdp)
     here = run(cmdp, Uniform(), n_episodes=8).scores
     assert records[0]["regret"] == pytest.approx(here.regret / (HIGH - LOW))  # the files keep what learners see
@@ -256,7 +254,7 @@ def test_tables_and_figures_of_stored_runs_are_in_the_users_units(tmp_path):
 def test_constraints_with_scales_of_their_own_stay_as_learners_see_them_and_that_is_said(tmp_path):
     p, r, c = tables()
     both = c * np.array([HOURS, 3.0])[:, None, None]
-    cmdp = CMDP.from_arrays(p, r, both, budget=[2.8 * HOURS, 1.5 * 3.0], horizon=H, rescale=True)
+    cmdp = CMDP.from_arrays(p, r, both, budget=[2.8 * HOURS, 1.5 * 3.0], horizon=H)
     records, folder = stored(tmp_path, cmdp)
     first, second = records[0]["cost_scale"]
     assert first != second
@@ -273,7 +271,7 @@ def test_constraints_with_scales_of_their_own_stay_as_learners_see_them_and_that
 
 def test_runs_that_are_not_finished_are_listed_in_the_users_units_too(tmp_path, capsys):
     p, r, c = tables()
-    cmdp = CMDP.from_arrays(p, r, HOURS * c[1], budget=1.5 * HOURS, horizon=H, rescale=True)
+    cmdp = CMDP.from_arrays(p, r, HOURS * c[1], budget=1.5 * HOURS, horizon=H)
     (record,), folder = stored(tmp_path, cmdp)
     ls(folder)
     finished = capsys.readouterr().out.splitlines()[-1].split()

@@ -65,7 +65,7 @@ def test_without_room_the_largest_multiplier_is_unknown():
 
 def test_costs_and_values_are_shown_in_natural_units():
     p = np.ones((1, 2, 1))
-    cmdp = CMDP.from_arrays(p, [[1.0, 0.0]], [[30.0, 0.0]], 45.0, horizon=3, rescale=True)
+    cmdp = CMDP.from_arrays(p, [[1.0, 0.0]], [[30.0, 0.0]], 45.0, horizon=3)
     cmdp = cmdp.labelled("fuel", Labels(constraints=("litres",)))
     card = problem_card(cmdp)
     assert cmdp.cost_scale.tolist() == [15.0]

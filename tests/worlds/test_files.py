@@ -149,10 +149,19 @@ def test_a_header_may_say_the_rest(tmp_path):
     cmdp = load_problem(with_header(tmp_path / "x.npz", text.replace("8.0", "3.0")))
     assert (cmdp.name, cmdp.shape[0], cmdp.labels.actions) == ("shop", 4, ("wait", "sell"))
     assert cmdp.reward_range == (0.0, 10.0)
-    with pytest.raises(InvalidInputError, match="rescale=True"):
-        load_problem(with_header(tmp_path / "y.npz", text.replace("[8.0]", "[80.0]")))
-    scaled = load_problem(with_header(tmp_path / "z.npz", text.replace("[8.0]", "[80.0]") + "rescale = true\n"))
+    with pytest.raises(InvalidInputError, match="rescale=False"):
+        load_problem(with_header(tmp_path / "y.npz", text.replace("[8.0]", "[80.0]") + "rescale = false\n"))
+    scaled = load_problem(with_header(tmp_path / "z.npz", text.replace("[8.0]", "[80.0]")))
     assert scaled.cost_scale.tolist() == [20.0]
+
+
+def test_rewards_in_other_units_are_planned_with_and_need_a_range_to_learn(tmp_path):
+    np.savez(tmp_path / "x.npz", **{**TABLES, "reward": 500.0 * np.array(TABLES["reward"])}, horizon=4, budget=3.0)
+    cmdp = load_problem(tmp_path / "x.npz")
+    np.savez(tmp_path / "y.npz", **TABLES, horizon=4, budget=3.0)
+    assert cmdp.solve().value == pytest.approx(500.0 * load_problem(tmp_path / "y.npz").solve().value)
+    with pytest.raises(InvalidInputError, match="reward_range"):
+        cmdp.setting(10, "bandit")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +190,10 @@ def test_a_wrong_header_is_named(tmp_path, header, words):
     [
         ({"cost": None}, "has no array 'cost'"),
         ({"extra": [1.0]}, "holds 'extra.npy'"),
-        ({"reward": [[0.0, 1.5], [0.0, 0.0]]}, r"reward\[0, 0, 1\] \(step 0, state 0, action 1\) = 1.5 is outside"),
+        (
+            {"reward": [[0.0, 1.5], [0.0, 0.0]], "reward_range": [0.0, 1.0]},
+            r"reward\[0, 0, 1\] \(step 0, state 0, action 1\) = 1.5 is outside",
+        ),
         ({"transition": P * 0.9}, r"transition\[0, 0, 0\] .* = 0.9 is the sum"),
         ({"reward": np.array([["a", "b"], ["c", "d"]])}, "reward holds <U1, not numbers"),
         ({"horizon": None}, "a horizon is needed"),

@@ -106,7 +106,7 @@ def from_gymnasium(
     reward = np.clip((step.reward - low) / (high - low), 0.0, 1.0)
     mask = as_mask(allowed, (S, A))
     exist = step.allowed[None] if mask is None else step.allowed & _padded(mask.allowed, n_states)
-    cmdp = CMDP.from_arrays(step.laws, reward, step.cost, budget, start, H, rescale=True, allowed=exist)
+    cmdp = CMDP.from_arrays(step.laws, reward, step.cost, budget, start, H, allowed=exist)
     labels = Labels(layout=_layout(env, n_states), actions=_action_names(env, A))
     return replace(cmdp.labelled(name, labels), reward_range=(low, high))
 

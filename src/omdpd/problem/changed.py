@@ -23,7 +23,7 @@ def with_budget(cmdp: CMDP, budget: Budget, rescale: bool) -> CMDP:
     limit = limits(budget, cmdp.n_constraints)
     cost = one_step(cmdp.cost, 1) * wide(old)
     b, free = reached_limits(cost, limit, cmdp.steps), np.isinf(limit)
-    scale = cost_scale(cost, b, cmdp.steps, free | rescale | bool(np.any(old[~cmdp.unlimited] != 1.0)))
+    scale = cost_scale(cost, b, cmdp.steps, free | rescale)
     changed = replace(
         cmdp, cost=over_steps(cost / wide(scale), H, 1), budget=b / scale, cost_scale=scale, scenarios=None,
         unlimited=free, _divided=None,

@@ -129,7 +129,7 @@ class CMDP:
         budget: Budget = ASKED_FOR,
         initial: npt.ArrayLike | None = None,
         horizon: int | None = None,
-        rescale: bool = False,
+        rescale: bool = True,
         *,
         axes: Axes | None = None,
         reward_range: npt.ArrayLike | None = None,
@@ -144,10 +144,11 @@ class CMDP:
         Stationary: transition (S, A, S) with `horizon`, reward (S, A), cost (S, A) or (I, S, A).
         `budget`, which is always asked for, is one number or one per constraint (None: no limit, the cost is only
         reported); `initial` is uniform if not given.
-        With ``rescale=True`` the costs and budget of a constraint that does not fit into [-1, 1] per step are divided
-        by what makes them fit (see `cost_scale`).  Rewards may be in any units, and are shown in them again; to learn,
-        those outside [0, 1] need `reward_range`, the least and the largest that a step can earn.  `labels` name states,
-        actions and constraints: ``Labels(states=..., actions=..., constraints=...)``.
+        Rewards, costs and budgets may be in any units, and are shown in them again.  Costs and budget of a constraint
+        that do not fit into [-1, 1] per step are kept divided by what makes them fit (see `cost_scale`), or refused
+        with ``rescale=False``.  To learn, rewards outside [0, 1] need `reward_range`, the least and the largest that a
+        step can earn.  `labels` name states, actions and constraints:
+        ``Labels(states=..., actions=..., constraints=...)``.
 
         `transition` may also be a sparse matrix (S A, S), a list of A sparse matrices (S, S), or a list of either per
         step.  It may be lists ``laws[s][a] = [(probability, next state), ...]``, a function of state and action that
@@ -200,7 +201,7 @@ class CMDP:
         cost: Callable[[int, int], Any],
         budget: Budget = ASKED_FOR,
         initial: npt.ArrayLike | None = None,
-        rescale: bool = False,
+        rescale: bool = True,
         *,
         reward_range: npt.ArrayLike | None = None,
         allowed: Allowed = None,
@@ -272,13 +273,12 @@ class CMDP:
         labels.check(*self.shape[1:], self.n_constraints)
         return replace(self, name=name, labels=labels)
 
-    def with_budget(self, budget: Budget, rescale: bool = False) -> CMDP:
+    def with_budget(self, budget: Budget, rescale: bool = True) -> CMDP:
         """The same problem with another budget in the user's units, one number or one per constraint.
 
-        It is the problem that `from_arrays` would have built.  Where constraints were divided to fit they are divided
-        anew; where they were not, one that does not fit any more needs ``rescale=True``.
+        It is the problem that `from_arrays` would have built.
 
-        >>> one = CMDP.from_arrays(np.ones((1, 2, 1)), [[0, 1]], [[0, 30]], budget=45, horizon=3, rescale=True)
+        >>> one = CMDP.from_arrays(np.ones((1, 2, 1)), [[0, 1]], [[0, 30]], budget=45, horizon=3)
         >>> one.with_budget(60)
         CMDP(own: 1 states, 2 actions, 3 steps, budget 60)
         """

@@ -76,7 +76,7 @@ def with_spent(
     found = CMDP.from_arrays(
         laws, reward[0] if steps == 1 else np.broadcast_to(reward, (steps, *reward.shape[1:])),
         costs[:, 0] if steps == 1 else np.broadcast_to(costs, (len(costs), steps, *costs.shape[2:])),
-        [*(None if b == np.inf else float(b) for b in cmdp.limits), chance], start.ravel(), rescale=True,
+        [*(None if b == np.inf else float(b) for b in cmdp.limits), chance], start.ravel(),
         reward_range=cmdp.reward_range if cmdp.range_given else None,
         allowed=None if cmdp.mask is None else np.tile(cmdp.mask.allowed, (1, n_levels, 1)),
     )  # fmt: skip

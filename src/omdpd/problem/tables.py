@@ -104,7 +104,7 @@ def cost_scale(cost: Floats, budget: Floats, horizon: float, rescale: npt.NDArra
     raise InvalidInputError(
         f"cost[{i}, {h}, {s}, {a}] (constraint {i}, step {h}, state {s}, action {a}) less its budget per step is "
         f"{excess[i, h, s, a]:.6g}, outside [-1, 1]; divide cost and budget of constraint {i} by {scale[i]:.6g}, "
-        "or pass rescale=True"
+        "or leave rescale=False out"
     )
 
 

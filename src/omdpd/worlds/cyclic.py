@@ -35,6 +35,6 @@ def make(n_places: int = 3, horizon: int = 6, budget: float = 3.0) -> CMDP:
     reward = np.stack([np.zeros(S), (np.arange(S) + 1.0) / S], axis=1)
     cost = np.tile([0.0, 1.0], (S, 1))
     labels = Labels(tuple(f"place {s}" for s in range(S)), ("stay", "move"), ("moves",))
-    cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H)
     tolls = {f"toll at place {s}": np.where(np.arange(S) == s, HIGH, LOW) for s in range(S)}
     return cmdp.labelled("cyclic", labels).with_scenarios({name: toll[:, None] * cost for name, toll in tolls.items()})

@@ -5,10 +5,10 @@
 | ``transition.npy`` | (S, A, S) with a horizon, or (H, S, A, S); or instead of it these three: |
 | ``pointers.npy`` | (S A + 1) with a horizon, or (H S A + 1): where the entries of row (h S + s) A + a begin |
 | ``successors.npy``, ``probabilities.npy`` | the next states of all rows, one after the other, and how likely each is |
-| ``reward.npy`` | (S, A) or (H, S, A), in [0, 1] or in the range of `reward_range` |
+| ``reward.npy`` | (S, A) or (H, S, A) |
 | ``cost.npy`` | (S, A), (I, S, A), (H, S, A) or (I, H, S, A) |
 | ``initial.npy``, ``budget.npy`` (inf: no limit), ``horizon.npy`` | optional |
-| ``reward_range.npy`` | optional: the least and the largest reward, for rewards in other units than [0, 1] |
+| ``reward_range.npy`` | optional: the least and the largest reward; to learn, rewards outside [0, 1] need it |
 | ``allowed.npy`` | optional, (S, A) or (H, S, A): which actions are allowed, 0 or 1 |
 | ``scenarios.npy`` | optional, (n, I, H, S, A), budgets taken off |
 | ``header.toml`` | optional: name, horizon or discount (1: averages), budget, rescale, labels, a map |
@@ -123,11 +123,12 @@ def load_problem(file: str | Path) -> CMDP:
     header, arrays = stored.header, stored.arrays
     scale = np.asarray(header["cost_scale"], dtype=np.float64) if "cost_scale" in header else None
     laws = arrays["transition"] if "transition" in arrays else _listed(file, header, arrays)
+    given = (0.0, 1.0) if "reward_range" in header else None
     cmdp = CMDP.from_arrays(
         laws, arrays["reward"], arrays["cost"],
         budget=_limits(arrays.get("budget", header.get("budget"))), initial=arrays.get("initial"),
-        horizon=header.get("horizon"), rescale=bool(header.get("rescale", False)),
-        reward_range=arrays.get("reward_range", (0.0, 1.0)), allowed=arrays.get("allowed"), **_without_end(header),
+        horizon=header.get("horizon"), rescale=bool(header.get("rescale", True)),
+        reward_range=arrays.get("reward_range", given), allowed=arrays.get("allowed"), **_without_end(header),
     )  # fmt: skip
     cmdp = _exactly(cmdp, arrays)
     if scale is not None:

@@ -35,7 +35,7 @@ def make(horizon: int = 9, slip: float = 0.1, budget: float = 2.5) -> CMDP:
     column, row = np.arange(cells.n_cells) % cells.width, np.arange(cells.n_cells) // cells.width
     middle = (row > 0) & (row < 3) & (column > 0) & (column < 3)
     labels = Labels(cells.names, ACTIONS, ("steps on thin ice",), cells.rows)
-    cmdp = CMDP.from_arrays(laws, reward, _ice(cells, column == 0, 1.0), budget, cells.start, H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, _ice(cells, column == 0, 1.0), budget, cells.start, H)
     shores = {
         "thin at the left": column == 0,
         "thin at the top": row == 0,

@@ -59,7 +59,7 @@ def make(
         if np.all(ends[:, 1] - ends[:, 0] > MIN_SPREAD * H) and _room(drawn, initial, cost, budget):
             rows = np.repeat(np.arange(S * A), branches)
             laws = laws_of_entries(rows, drawn.successors, drawn.probabilities, (H, S, A))
-            return CMDP.from_arrays(laws, reward, cost, budget, initial, H, rescale=True).labelled("garnet")
+            return CMDP.from_arrays(laws, reward, cost, budget, initial, H).labelled("garnet")
     raise InvalidInputError(f"no instance with room in every budget among {MAX_DRAWS} draws; use more slack")
 
 

@@ -77,7 +77,7 @@ def make(
     earned = np.where(cells.where("G"), 1.0, np.where(cells.where("H#"), 0.0, on_the_way))
     reward = np.repeat(earned[:, None], 4, axis=1)
     cost = np.repeat(cells.where("O").astype(np.float64)[:, None], 4, axis=1)
-    cmdp = CMDP.from_arrays(laws, reward, cost, budget, cells.start, H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, budget, cells.start, H)
     labels = Labels(cells.names, ACTIONS, ("obstacle steps",), cells.rows)
     weights = _halves(cells, HURTS, SPARES)
     return cmdp.labelled("grid", labels).with_scenarios({name: w[:, None] * cost for name, w in weights.items()})
@@ -96,7 +96,7 @@ def make_rover(
     reward = cells.entering(laws, "G")
     fall = cells.entering(laws, "H")
     limit = budget if budget >= 0.0 else risk
-    cmdp = CMDP.from_arrays(laws, reward, fall, limit, cells.start, H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, fall, limit, cells.start, H)
     upper = _places(cells)[:, 0] < len(rows) / 2.0
     weights = {
         "upper pits are deep": np.where(upper, WORSE, MILDER),

@@ -49,7 +49,7 @@ def make(horizon: int = 8, advance: float = 0.4, detect: float = 0.6, budget: fl
         transition[s, 2, 0] += 1.0
     reward = np.tile(SERVICE, (S, 1))
     labels = Labels(STAGES, ACTIONS, ("damage",))
-    cmdp = CMDP.from_arrays(transition, reward, _damage(DAMAGE), budget, one_hot(S, 0), H, rescale=True)
+    cmdp = CMDP.from_arrays(transition, reward, _damage(DAMAGE), budget, one_hot(S, 0), H)
     return cmdp.labelled("intrusion", labels).with_scenarios({name: _damage(harm) for name, harm in TARGETS.items()})
 
 

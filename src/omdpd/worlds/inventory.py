@@ -54,7 +54,7 @@ def make(
     holding = HOLDING * shelf
     labels = Labels(tuple(f"stock {s}" for s in range(S)), tuple(f"order {a}" for a in range(A)), ("spending",))
     reward = sold / sold.max()
-    cmdp = CMDP.from_arrays(laws, reward, ordering + holding, budget, one_hot(S, 0), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, ordering + holding, budget, one_hot(S, 0), H)
     prices = by_windows(H, SEASONS, DEAR, CHEAP)
     return cmdp.labelled("inventory", labels).with_scenarios(
         {name: price[:, None, None] * ordering + holding for name, price in prices.items()}

@@ -39,6 +39,6 @@ def make(
     price = np.where(dear, 0.9, 0.2)
     reward = 1.0 - price[:, None, None] * np.array([0.0, 1.0]) * np.ones((H, S, 1))
     labels = Labels(tuple(f"{s} jobs" for s in range(S)), ("rest", "work"), ("progress (negative)",))
-    cmdp = CMDP.from_arrays(laws, reward, cost, -progress, one_hot(S, S - 1), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, -progress, one_hot(S, S - 1), H)
     halves = dear_by_windows(cost, H, ("morning counts", "evening counts"), MORE, LESS)
     return cmdp.labelled("job_queue", labels).with_scenarios(halves)

@@ -31,6 +31,6 @@ def make(horizon: int = 10, budget: float = 5.0) -> CMDP:
     transition = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
     reward = np.array([[1.0, 0.0], [0.0, 1.0]])
     labels = Labels(("earning", "idle"), ("stay", "change"), ("earnings",))
-    cmdp = CMDP.from_arrays(transition, reward, reward, budget, one_hot(2, 0), H, rescale=True)
+    cmdp = CMDP.from_arrays(transition, reward, reward, budget, one_hot(2, 0), H)
     tolls = dear_by_windows(reward, H, ("dear first half", "dear second half"), DEAR, CHEAP)
     return cmdp.labelled("paradox", labels).with_scenarios(tolls)

@@ -40,9 +40,7 @@ def make(capacity: int = 5, horizon: int = 10, service_budget: float = 4.0, refu
         tuple(f"serve {u:g}, admit {v:g}" for u, v in pairs),
         ("service effort", "refusals"),
     )
-    cmdp = CMDP.from_arrays(
-        laws, reward, [effort, refusal], [service_budget, refusal_budget], one_hot(S, 0), H, rescale=True
-    )
+    cmdp = CMDP.from_arrays(laws, reward, [effort, refusal], [service_budget, refusal_budget], one_hot(S, 0), H)
     first, second = by_windows(H, ("first", "second"), DEAR, CHEAP).values()
     tariffs = {
         "dear effort early": (first, second),

@@ -67,7 +67,7 @@ def make_correlated(
     initial = np.full(S, 1.0 / S)
     least, greedy = cost_range(DenseLaws(H, transition), initial, reward, cost)
     budget = least + CORRELATED_SHARE * (greedy - least)
-    return CMDP.from_arrays(transition, reward, cost, budget, rescale=True).labelled("correlated")
+    return CMDP.from_arrays(transition, reward, cost, budget).labelled("correlated")
 
 
 def is_binding(laws: Laws, initial: Floats, reward: Floats, cost: Floats) -> bool:

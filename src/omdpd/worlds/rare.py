@@ -60,7 +60,7 @@ def make_chain(
     reward = np.repeat(one_hot(S, S - 1)[:, None], 3, axis=1)
     cost = np.tile([0.0, 0.0, 1.0], (S, 1))
     labels = Labels(tuple(f"place {s}" for s in range(S)), ("give up", "walk", "run"), ("runs",))
-    cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H)
     return cmdp.labelled("chain", labels).with_scenarios(
         dear_by_windows(cost, H, ("tired early", "tired late"), MORE, LESS)
     )
@@ -87,7 +87,7 @@ def make_gathering(horizon: int = 20, slip: float = 0.1, attack: float = 0.1, bu
                 chances += [chance * (1.0 - hit), chance * hit]
     laws = laws_of_entries(np.array(rows), np.array(following), np.array(chances), (H, 2 * n, 4))
     names = tuple(name + load for load in ("", ", loaded") for name in cells.names)
-    cmdp = CMDP.from_arrays(laws, reward, cost.sum(axis=2), budget, one_hot(2 * n, home), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost.sum(axis=2), budget, one_hot(2 * n, home), H)
     where = np.flatnonzero(enemies)
     hurts = {
         f"{which} enemy hurts": np.where(np.arange(n) == at, WORSE, MILDER)

@@ -42,6 +42,6 @@ def make(
     reward = np.repeat((np.arange(S) > 0).astype(np.float64)[:, None], 2, axis=1)
     cost = np.tile([1.0, 0.0], (S, 1))
     labels = Labels(tuple(f"{s} in buffer" for s in range(S)), ("fast", "slow"), ("fast steps",))
-    cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H, rescale=True)
+    cmdp = CMDP.from_arrays(laws, reward, cost, budget, one_hot(S, 0), H)
     prices = dear_by_windows(cost, H, PEAKS, PEAK_PRICE, QUIET_PRICE)
     return cmdp.labelled("streaming", labels).with_scenarios(prices)

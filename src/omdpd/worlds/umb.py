@@ -133,7 +133,7 @@ def umb_problem(
     laws = laws_of_entries(rows, targets, np.r_[model.probabilities, np.ones(len(missing))], (horizon, S, A))
     low, high = float(earned.min()), float(earned.max())
     cmdp = CMDP.from_arrays(
-        laws, earned, spent.reshape(len(costs), S, A), budget, model.initial, rescale=True,
+        laws, earned, spent.reshape(len(costs), S, A), budget, model.initial,
         reward_range=(low, high if high > low else low + 1.0), allowed=model.allowed,
     )  # fmt: skip
     return cmdp.labelled(Path(path).stem, Labels(model.names, constraints=tuple(costs)))
