@@ -123,4 +123,4 @@ def ring(budget=0.3, **end):
 def ladder(budget=3.0, horizon=3):
     """One state; action 0 earns 1 and costs 2, action 1 earns 0.5 and costs 0.5, action 2 does nothing."""
     p = np.ones((1, 3, 1))
-    return CMDP.from_arrays(p, [[1.0, 0.5, 0.0]], [[2.0, 0.5, 0.0]], budget, horizon=horizon, rescale=True)
+    return CMDP.from_arrays(p, [[1.0, 0.5, 0.0]], [[2.0, 0.5, 0.0]], budget, horizon=horizon)
