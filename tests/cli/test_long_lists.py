@@ -7,13 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from omdpd.cli import experiments
 from omdpd.experiments.spec import Experiment, RunSpec, toml_of
 from omdpd.storage.run_folder import RunFolder
 from omdpd.storage.sealed import sealed_json, sealed_toml
+from tests.references.invoked import command
 from tests.references.named import LEARNERS, NATURES, WORLDS
 from tests.references.studies import play
 from tests.references.work import calls_of
@@ -57,10 +55,7 @@ def many(tmp_path_factory):
 @pytest.mark.parametrize("words", [("ls",), ("table",), ("table", "--format", "csv")], ids=" ".join)
 def test_many_runs_are_read_with_little_work(many, words):
     """So many calls take about three milliseconds a run."""
-    app = typer.Typer()
-    for each in (experiments.ls, experiments.table):
-        app.command()(each)
-    calls, said = calls_of(lambda: CliRunner().invoke(app, [words[0], str(many), *words[1:]]))
+    calls, said = calls_of(lambda: command(words[0], many, *words[1:]))
     assert said.exit_code == 0, said.output
     assert calls < N * 10_000
     if words == ("ls",):

@@ -6,11 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from omdpd.cli import experiments
-from omdpd.cli.report import verify
 from omdpd.experiments.executors import InProcess
 from omdpd.experiments.experiment import run_experiment
 from omdpd.experiments.one_run import run as play
@@ -20,6 +16,7 @@ from omdpd.report.results import load_runs
 from omdpd.report.verify import verify_tree
 from omdpd.storage.manifest import Commit
 from omdpd.storage.run_folder import RunFolder
+from tests.references.invoked import command
 from tests.references.mutations import flip
 from tests.references.named import LEARNERS, NATURES, WORLDS
 from tests.references.work import calls_of
@@ -40,15 +37,7 @@ def results(good, tmp_path):
     return tmp_path / "out"
 
 
-@pytest.fixture
-def command():
-    app = typer.Typer(pretty_exceptions_enable=False)
-    for each in (verify, experiments.ls, experiments.table, experiments.plot):
-        app.command()(each)
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
-
-
-def test_results_as_they_were_written_are_clean(results, command):
+def test_results_as_they_were_written_are_clean(results):
     said = command("verify", results)
     assert said.exit_code == 0
     assert said.output == "2 runs and 0 sessions read: every file is what was written\n"
@@ -57,7 +46,7 @@ def test_results_as_they_were_written_are_clean(results, command):
 @pytest.mark.parametrize(
     "name", ["commit.json", "summary.json", "spec.toml", "provenance.json", "rows-*", "values-*", "state-*"]
 )
-def test_a_flipped_bit_is_named_by_verify_and_refused_by_every_reader(results, command, name):
+def test_a_flipped_bit_is_named_by_verify_and_refused_by_every_reader(results, name):
     file = next(iter(sorted((results / "runs").glob(f"*/{name}"))))
     flip(file)
     said = command("verify", results)
@@ -70,7 +59,7 @@ def test_a_flipped_bit_is_named_by_verify_and_refused_by_every_reader(results, c
             call()
 
 
-def test_exchanged_runs_are_refused(results, command):
+def test_exchanged_runs_are_refused(results):
     one, two = sorted((results / "runs").iterdir())
     one.rename(results / "x")
     two.rename(one)
@@ -87,7 +76,7 @@ def test_another_runs_summary_is_refused(results):
         load_runs(results)
 
 
-def test_the_summary_of_the_whole_is_held_against_those_of_its_runs(results, command):
+def test_the_summary_of_the_whole_is_held_against_those_of_its_runs(results):
     file = results / "summary.json"
     records = json.loads(file.read_text())
     records[0]["violation"] += 1.0
@@ -112,7 +101,7 @@ def test_a_folder_without_runs_or_sessions_is_refused(tmp_path):
         verify_tree(tmp_path)
 
 
-def test_a_run_of_version_0_1_is_read_and_said_to_be_unsealed(tmp_path, command):
+def test_a_run_of_version_0_1_is_read_and_said_to_be_unsealed(tmp_path):
     stored = Path(__file__).parents[1] / "recorded" / "stored" / "tuned"
     shutil.copytree(stored, tmp_path / "old")
     said = command("verify", tmp_path)

@@ -2,27 +2,17 @@ import zipfile
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from omdpd.cli import worlds as commands
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.laws import laws_of_entries
 from omdpd.worlds.files import load_problem, save_problem
+from tests.references.invoked import command as run
 from tests.references.named import WORLDS
 
 P = np.full((2, 2, 2), 0.5)
 TABLES = {"transition": P, "reward": [[0.0, 1.0], [0.5, 1.0]], "cost": [[0.0, 1.0], [0.0, 1.0]]}
 FIELDS = ("transition", "initial", "reward", "cost", "budget", "cost_scale")
-
-
-@pytest.fixture
-def run():
-    app = typer.Typer(pretty_exceptions_enable=False)
-    for command in (commands.worlds, commands.show, commands.check):
-        app.command()(command)
-    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
 @pytest.mark.parametrize("name", list(WORLDS))
@@ -224,7 +214,7 @@ def test_other_files_are_refused(tmp_path):
         load_problem(save_problem(WORLDS["cyclic"]().build(np.random.default_rng(0)), tmp_path / "x.zip"))
 
 
-def test_check_prints_the_card_or_what_is_wrong(tmp_path, run):
+def test_check_prints_the_card_or_what_is_wrong(tmp_path):
     np.savez(tmp_path / "mine.npz", **TABLES, budget=1.5, horizon=3)
     said = run("check", tmp_path / "mine.npz")
     assert said.exit_code == 0
@@ -234,7 +224,7 @@ def test_check_prints_the_card_or_what_is_wrong(tmp_path, run):
     assert isinstance(run("check", tmp_path / "bad.npz").exception, InvalidInputError)
 
 
-def test_show_prints_the_card_and_draws(tmp_path, run):
+def test_show_prints_the_card_and_draws(tmp_path):
     for world in ("grid", "cyclic"):
         said = run("show", world, "--out", tmp_path / f"{world}.png")
         assert said.exit_code == 0, said.output
@@ -245,13 +235,13 @@ def test_show_prints_the_card_and_draws(tmp_path, run):
     assert "there is no world 'atlantis'" in str(run("show", "atlantis").exception)
 
 
-def test_show_writes_nothing_that_nobody_asked_for(tmp_path, run, monkeypatch):
+def test_show_writes_nothing_that_nobody_asked_for(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run("show", "cyclic").exit_code == 0
     assert not [*tmp_path.iterdir()]
 
 
-def test_worlds_lists_every_world_with_its_facts(run):
+def test_worlds_lists_every_world_with_its_facts():
     said = run("worlds").output
     assert all(name in said for name in WORLDS)
     assert "8.3496" in said
