@@ -14,7 +14,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from omdpd.cli.playing import PlayOptions, Plugins, names_of, place_of, play_experiment, play_runs, plays, registry_of
+from omdpd.cli.playing import PlayOptions, Plugins, names_of, place_of, play_alone, play_experiment, plays, registry_of
 from omdpd.cli.screen import Screen, refuse_all, warn
 from omdpd.experiments.dry_run import forecast
 from omdpd.experiments.experiment import paper_experiment
@@ -217,7 +217,7 @@ def _play_shard(
     records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in experiment.runs()]
     check_sources(records)
     if runs:
-        play_runs(console, experiment, folder, plan, runs)
+        play_alone(console, runs, folder, plan, experiment)
     left = sum(record.summary is None for record in records)
     if not left:
         _play_and_print(console, experiment, folder, replace(plan, fresh=None, retry_failed=False))

@@ -209,19 +209,14 @@ def _content(file: Path) -> bytes | None:
     return file.read_bytes() if file.is_file() else None
 
 
-def play_runs(
-    console: Screen, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec]
+def play_alone(
+    console: Screen, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions, of: Experiment | None = None
 ) -> list[dict[str, Any]]:
-    """Play some runs of an experiment into its folder, and sum nothing up: others may be playing the rest."""
-    with playing(console, runs, folder, plan) as (workers, watch):
-        write_experiment(experiment, folder)
-        return run_all(runs, folder / "runs", workers, watch, None, not plan.no_shared_disk)
-
-
-def play_alone(console: Screen, runs: Sequence[RunSpec], folder: Path, plan: PlayOptions) -> list[dict[str, Any]]:
-    """Play runs that are no experiment's into a folder; their summaries."""
+    """Play runs into a folder, and sum nothing up; they may be some `of` an experiment whose rest others play."""
     make_folder(folder)
     with playing(console, runs, folder, plan) as (workers, watch):
+        if of is not None:
+            write_experiment(of, folder)
         return run_all(runs, folder / "runs", workers, watch, None, not plan.no_shared_disk)
 
 
