@@ -45,12 +45,13 @@ html_extra_path = ["../src/omdpd/report/page/demo.html"]
 html_css_files = ["katex/katex.min.css", "site.css"]
 html_js_files = ["katex/katex.min.js", "formulas.js"]
 html_math_renderer = "katex"
+STUDIES = sorted(Path(__file__).parent.glob("studies/*.md"))
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,
     # A study has one heading, and figures as wide as a page.
-    "secondary_sidebar_items": {"**": ["page-toc"], "studies/*": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], **{f"studies/{page.stem}": [] for page in STUDIES}},
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_center": ["navbar-nav"],
