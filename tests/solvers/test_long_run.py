@@ -1,5 +1,7 @@
 """Problems without an end, against linear programs over their occupancies and answers that are known."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -243,3 +245,29 @@ def test_a_problem_without_an_end_is_kept_and_is_not_learnt(tmp_path):
 def test_what_is_no_criterion_is_refused(given, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
         CMDP.from_arrays(np.ones((1, 1, 1)), [[1.0]], [[1.0]], 1.0, **given)
+
+
+@pytest.mark.parametrize("seed", range(14900, 14912))
+def test_a_discounted_budget_of_zero_is_kept_without_a_tolerance(seed):
+    """Every policy is tried: of those that never come to what costs, however rarely, the best."""
+    rng = np.random.default_rng(seed)
+    law = np.where(rng.random((4, 2, 4)) < 0.5, 1e-13, 1.0) * (rng.random((4, 2, 4)) < 0.4)
+    law[:, :, 0] += law.sum(axis=2) == 0.0
+    law /= law.sum(axis=2, keepdims=True)
+    reward, cost = rng.random((4, 2)), np.where(rng.random((4, 2)) < 0.25, 1.0, 0.0)
+    cmdp = CMDP.from_arrays(law, reward, cost, 0.0, [1, 0, 0, 0], discount=0.9)
+    values = []
+    for actions in product(range(2), repeat=4):
+        rows, reached = law[range(4), actions], np.array([True, False, False, False])
+        for _ in range(4):
+            reached |= reached @ (rows > 0.0)
+        if not cost[range(4), actions][reached].any():
+            values.append(np.linalg.solve(np.eye(4) - 0.9 * rows, reward[range(4), actions])[0])
+    found = cmdp.solve()
+    assert found.feasible == bool(values)
+    if values:
+        assert found.value == pytest.approx(max(values), abs=1e-9)
+        assert found.evaluation.costs[0] <= 1e-15
+        assert found.deterministic().proved
+    else:
+        assert "no policy meets the budget 0" in found.impossible

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import SparseLaws
+from omdpd.problem.masks import as_mask
 from omdpd.solvers.compiled.listed import Codes, listed_choices, listed_mixture, listed_totals
 from omdpd.solvers.compiled.shares import best_shares
 from omdpd.solvers.packed import Packed, room_for
@@ -214,6 +215,15 @@ class PlayedProblem(AnyProblem, Protocol):
     def pure(self, codes: Codes) -> Packed: ...  # noqa: D102
     def packed(self, mixture: Mixture) -> Packed: ...  # noqa: D102
     def occupancy_and_policy(self, mixture: Mixture) -> tuple[Floats, Floats]: ...  # noqa: D102
+
+
+def restricted(problem: PlayedProblem, allowed: Bools) -> PlayedProblem:
+    """The problem where these actions (H, S, A) alone are allowed."""
+    mask = as_mask(allowed, problem.laws.shape[1:])
+    if mask is None:
+        return problem
+    tables = {"reward": mask.everywhere(problem.reward), "tables": mask.everywhere(problem.tables)}
+    return replace(problem, laws=mask.laws(problem.laws), place=mask.place, **tables)  # type: ignore[type-var]  # both are
 
 
 def best_mixture(problem: AnyProblem, accuracy: float = ROUNDING) -> Mixture:

@@ -35,7 +35,7 @@ from omdpd.solvers.chains import (
     reached_from,
     visits_of,
 )
-from omdpd.solvers.columns import Bools, Mixture, Vertex
+from omdpd.solvers.columns import NEVER, Bools, Mixture, Vertex, restricted
 from omdpd.solvers.compiled.listed import Codes, listed_climb
 from omdpd.solvers.packed import Packed, code_type
 
@@ -57,6 +57,7 @@ ROUGH, MAX_ROUGH = 1e-5, 20
 class LongRunProblem:
     """Stationary laws, a first state's law, a reward (1, S, A) and tables (m, 1, S, A), for a discount in (0, 1].
 
+    Of the tables `never` (m,), whose entries are not negative, nothing may ever be paid (`columns.py`).
     A discount of one stands for averages.  Totals are those of an occupancy that sums to `steps`: 1 / (1 - discount),
     or one.
     """
@@ -67,13 +68,9 @@ class LongRunProblem:
     tables: Floats
     discount: float
     place: Integers | None = None
+    never: Bools = field(default_factory=lambda: np.zeros(0, bool))
     last: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict, init=False)
-
-    @property
-    def never(self) -> Bools:
-        """Which tables must never cost anything: none, for in the long run what is rare is a share."""
-        return np.zeros(len(self.tables), bool)
 
     @property
     def steps(self) -> float:
@@ -82,6 +79,8 @@ class LongRunProblem:
 
     def best(self, weights: Floats) -> tuple[Vertex, float]:
         """The deterministic policy that maximises w_0 r.q + sum_j w_j d_j.q, and a bound on the maximum."""
+        if weights.min() <= -NEVER:
+            return self._never_paying(np.where(weights > -NEVER, weights, 0.0))
         asked = weights.tobytes()
         if asked not in self.known:
             table = weights[0] * self.reward[0] + np.tensordot(weights[1:], self.tables[:, 0], axes=1)
@@ -92,6 +91,20 @@ class LongRunProblem:
                 return found
             self.known[asked] = found
         return self.known[asked]
+
+    def _never_paying(self, weights: Floats) -> tuple[Vertex, float]:
+        """The best policy that plays nothing which pays by the tables `never`, or may lead to where one has to pay."""
+        _, S, A = self.laws.shape
+        free, states = ~self.tables[self.never, 0].any(axis=0), np.zeros(S, bool)
+        while (free.any(axis=1) != states).any():
+            states = free.any(axis=1)
+            free &= (self._matrix @ (1.0 - states)).reshape(S, A) == 0.0
+        within = restricted(self, (free | ~states[:, None])[None])
+        if within is self:
+            return self.best(weights)
+        found, height = within.best(weights)
+        assert within.place is not None
+        return Vertex(within.place[0][np.arange(S), found.key], found.value, found.costs), height
 
     def codes(self, vertex: Vertex) -> Codes:
         """What a policy that was found plays, (1, S)."""
@@ -148,8 +161,11 @@ class LongRunProblem:
     def visits(self, actions: Integers) -> Floats:
         """How often each state is visited, (S,), when these actions are played: discounted, or per step."""
         near = self.last.get("visits")
-        self.last["visits"] = visits_of(self._rows(actions), self.initial, self.discount, near, self._places)
-        return self.last["visits"]
+        found = visits_of(self._rows(actions), self.initial, self.discount, near, self._places)
+        if self.never.any():  # where it never comes, not even rounding is left
+            found *= reached_from(self._rows(actions), self.initial)
+        self.last["visits"] = found
+        return found
 
     def values(self, actions: Integers, table: Floats, accuracy: float) -> tuple[Floats, Floats]:
         """Gains and values (S,) of these actions; of discounted totals gains are zero."""

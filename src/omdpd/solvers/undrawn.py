@@ -11,14 +11,13 @@ Among unsafe policies the largest excess in given units counts.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from omdpd.problem.arrays import Floats
-from omdpd.problem.masks import as_mask
-from omdpd.solvers.columns import ROUNDING, Bools, Mixture, PlayedProblem, Vertex, best_mixture
+from omdpd.solvers.columns import ROUNDING, Bools, Mixture, PlayedProblem, Vertex, best_mixture, restricted
 from omdpd.solvers.compiled.listed import Codes
 
 # Parts that are solved: at most so many, and fewer where they have many entries, of which each is swept so often.
@@ -91,7 +90,7 @@ def _split(best: _Best, mixture: Mixture, most: int) -> float:
             if not left or -left[0].minus <= best.beaten:
                 break
             part, begun = heapq.heappop(left), n
-        place = _apart(_restricted(problem, part.allowed), part.mixture)
+        place = _apart(restricted(problem, part.allowed), part.mixture)
         if place is None:  # nothing is drawn, and rounding decides whether it is safe
             done, part = max(done, -part.minus), None
             continue
@@ -99,7 +98,7 @@ def _split(best: _Best, mixture: Mixture, most: int) -> float:
         for kept in (actions == place[2], actions != place[2]):
             allowed = part.allowed.copy()
             allowed[place[:2]] &= kept
-            within = _restricted(problem, allowed)
+            within = restricted(problem, allowed)
             found, n = best_mixture(within), n + 1
             for _, vertex in found.held:
                 best.keep(within.codes(vertex))
@@ -110,15 +109,6 @@ def _split(best: _Best, mixture: Mixture, most: int) -> float:
         for half in halves:
             heapq.heappush(left, half)
     return max(done, *(-half.minus for half in left), -np.inf if part is None else -part.minus)
-
-
-def _restricted(problem: PlayedProblem, allowed: Bools) -> PlayedProblem:
-    """The problem where these actions (H, S, A) alone are allowed."""
-    mask = as_mask(allowed, problem.laws.shape[1:])
-    if mask is None:
-        return problem
-    tables = {"reward": mask.everywhere(problem.reward), "tables": mask.everywhere(problem.tables)}
-    return replace(problem, laws=mask.laws(problem.laws), place=mask.place, **tables)  # type: ignore[type-var]  # both are
 
 
 def _apart(problem: PlayedProblem, mixture: Mixture) -> tuple[int, int, int] | None:

@@ -244,18 +244,21 @@ def planned(cmdp: CMDP, tables: Floats, never: Bools | None = None) -> PlayedPro
     Of the tables `never` (n,) nothing is ever paid, without a tolerance; only costs that are rounding are none.
     """
     place = None if cmdp.mask is None else cmdp.mask.place
-    if cmdp.discount is not None:
-        return LongRunProblem(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, cmdp.discount, place)
     tables, never = once(tables, 1), np.zeros(len(tables), bool) if never is None else never
     if never.any():
         least = ROUNDING * np.where(never, tables.max(axis=(1, 2, 3)), 0.0)
         tables = np.where(np.abs(tables) < wide(least), 0.0, tables)
+    if cmdp.discount is not None:
+        return LongRunProblem(cmdp.laws.listed(), cmdp.initial, cmdp.reward, tables, cmdp.discount, place, never)
     return Problem(cmdp.laws.listed(), cmdp.initial, once(cmdp.reward), tables, place, never)
 
 
 def never_paid(cmdp: CMDP) -> Bools:
-    """Which constraints are kept by never paying at all, (I,): those with a budget of 0 and no negative cost."""
-    return (cmdp.budget == 0.0) & np.array([cost.min() >= 0.0 for cost in cmdp.cost], bool)
+    """Which constraints are kept by never paying at all, (I,): those with a budget of 0 and no negative cost.
+
+    Of averages none: what is paid now and then, but ever less often, is no share of the steps.
+    """
+    return (cmdp.discount != 1.0) & (cmdp.budget == 0.0) & np.array([cost.min() >= 0.0 for cost in cmdp.cost], bool)
 
 
 def constraint_names(cmdp: CMDP) -> tuple[str, ...]:
