@@ -110,6 +110,18 @@ def test_what_is_not_allowed_is_not_planned(workshop):
         plan_from_logs(replace(setting, allowed=allowed), log)
 
 
+def test_a_session_says_which_logs_it_cannot_take(workshop):
+    """What is forbidden now was played then: the step is named, and who takes such logs."""
+    log = workshop.read()
+    allowed = np.ones((workshop.STATES, 3), dtype=bool)
+    allowed[3, 0] = False
+    setting = log.setting(workshop.BUDGET, n_states=workshop.STATES, allowed=allowed)
+    said = r"a logged episode: actions\[\d+\] = 0 is not allowed in state 3 .*; plan_from_logs takes such logs"
+    with pytest.raises(InvalidInputError, match=said):
+        Session(None, setting, logged=log)
+    assert plan_from_logs(setting, log).policy.table[:, 3, 0].max() == 0.0
+
+
 def test_the_baseline_plays_only_what_is_allowed(workshop):
     """Nothing is certified, so that the clone is played: the shares of the logs among allowed actions, by hand."""
     log = workshop.read()
