@@ -141,7 +141,8 @@ def started(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback])
     else:
         for feedback in before:
             state = learner.update(state, feedback)
-    return learner.update(state, last)
+    state = learner.update(state, last)
+    return learner.like_logs(state) if isinstance(learner, SafeStart) else state
 
 
 def updated(learner: Learner[Any], state: Any, feedback: Feedback, played: Floats | None) -> Any:

@@ -123,6 +123,30 @@ def test_own_episodes_correct_what_is_believed_of_flattery(workshop):
     assert found.z == pytest.approx(z * np.sqrt(1 + left[1:].max()))
 
 
+@pytest.mark.parametrize("n", [1, 10, 19])
+def test_few_logs_are_played_on_until_there_are_enough_for_a_plan(workshop, n):
+    """The shares of the logs, by hand; a declared baseline instead, and the uniform policy without logs."""
+    log, setting = setting_of(workshop)
+    few = list(log)[:n]
+    session = Session(None, setting, logged=few)
+    expected = np.zeros(setting.shape[1:])
+    for week in few:
+        np.add.at(expected, (week.trajectory.states, week.trajectory.actions), 1.0)
+    seen = expected.sum(axis=1) > 0
+    expected = np.where(seen[:, None], expected / np.maximum(expected.sum(axis=1, keepdims=True), 1), 1 / 3)
+    assert session.policy().table == pytest.approx(np.broadcast_to(expected, setting.shape))
+    for week in list(log)[n:19]:
+        session.update(week)
+        assert session.policy().table == pytest.approx(np.broadcast_to(expected, setting.shape))
+    session.update(list(log)[19])
+    assert session.forecast().costs
+    own = SafeStart(SafePolicy(workshop.logged_policy(), [12.0, 5.3]))
+    assert Session(own, setting, logged=few).policy().table == pytest.approx(workshop.logged_policy())
+    alone = Session(SafeStart(), setting)
+    alone.update(few[0])
+    assert alone.policy().table == pytest.approx(1 / 3)
+
+
 def test_reopening_goes_on_with_the_same_policy(workshop, tmp_path):
     log, setting = setting_of(workshop)
     week = next(iter(log))
