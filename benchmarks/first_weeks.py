@@ -45,7 +45,7 @@ def long_queue(n_states: int = 300, budget: tuple[float, float] = (300.0, 60.0))
     start = np.zeros(n_states)
     start[20:60] = 1.0 / 40.0
     low = min(reward(n_states - 1, a) for a in range(3))
-    return CMDP.from_functions((42, n_states, 3), law, reward, cost, budget, start, reward_range=(low, 15.0 * 9.85))
+    return CMDP.from_functions((42, n_states, 3), law, reward, cost, budget, start, reward_range=(low, reward(0, 0)))
 
 
 def world(name: str, seed: int) -> CMDP:

@@ -214,10 +214,8 @@ class SafeStart:
             kept = judged(found.model, state.plan, rules.budget, lower)
             if kept.ok and not (certified and plan.low >= kept.low):
                 plan, certified, used = kept, True, margin
-        policy, extra = plan.policy, np.zeros(len(rules.budget))
-        if self.explore:
-            most = self.safe.cost if isinstance(self.safe, SafePolicy) and not certified else plan.upper
-            policy, extra = with_deviations(found.model, plan, self.explore * (state.limit - most), MOST_DEVIATIONS)
+        most = self.safe.cost if isinstance(self.safe, SafePolicy) and not certified else plan.upper
+        policy, extra = with_deviations(found.model, plan, self.explore * (state.limit - most), MOST_DEVIATIONS)
         forecast = Forecasted(plan.totals, plan.errors, used.flattery, used.z, extra, certified)
         return replace(
             state, plan=plan.policy, policy=policy, forecast=forecast, planned_at=tally.episodes,

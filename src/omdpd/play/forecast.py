@@ -160,8 +160,9 @@ def _what(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str]) ->
         return f"A plan from {tally.episodes} logged episodes, certified to be within each budget."
     if found.nearest is None:
         why = "they show no plan at all that meets the budgets"
-    elif found.nearest.ok and tally.n_steps > 1 and found.rare > MOST_RARE:
-        why = f"{100 * found.rare:.3g} % of the best plan's steps are on pairs tried fewer than {rules.least} times"
+    elif found.nearest.ok and found.rare > MOST_RARE:
+        share, few = f"{100 * found.rare:.3g} % of the best plan's steps", f"fewer than {rules.least} times"
+        why = f"{share} are on pairs tried {few}, or {few} as often as in an episode of it"
     elif found.nearest.ok:
         why = f"the best plan they certify promises {found.nearest.low:.5g}"
     else:

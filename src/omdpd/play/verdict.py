@@ -128,8 +128,7 @@ def verdict_from_logs(
     setting = as_logged(setting, log, log.names)
     model = supported(tally, tally.sample(), setting.mu, 1)
     q = model.occupancy(table)
-    flow = q.sum(axis=0, keepdims=True) if len(model.visits) == 1 else q
-    untried = float(flow[model.visits == 0.0].sum() / flow.sum())
+    untried = model.share(q, model.visits == 0.0)
     facts = (setting.limits, log.names, confidence)
     if untried > MOST_UNTRIED:
         why = (

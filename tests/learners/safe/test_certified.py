@@ -6,6 +6,7 @@ import pytest
 from omdpd import Setting
 from omdpd.learners.safe import supported as module
 from omdpd.learners.safe.certified import Margin, certified_plan, flattery, judged
+from omdpd.learners.safe.first_plan import Rules, first_plan
 from omdpd.learners.safe.supported import supported
 from omdpd.learners.safe.tally import FOLDS, Tally, Walks
 
@@ -215,3 +216,20 @@ def test_flattery_that_is_measured_by_halves_is_that_of_the_plan():
         real.append(plan.totals[0] / plan.errors[0])
     assert np.mean(real) > 1.0  # standard errors that know nothing of the choice are exceeded
     assert np.mean(measured) == pytest.approx(np.mean(real), abs=0.6)
+
+
+@pytest.mark.parametrize(("tries", "taken"), [(5, False), (60, True)])
+def test_a_plan_is_not_built_on_a_row_that_an_episode_of_it_tries_more_often_than_the_logs(tries, taken):
+    """One state and ten steps: five tries of the better action are half of what one episode of the plan would try."""
+    setting, episodes = Setting(10, 1, 2), 40
+    actions = np.zeros(400, np.int64)
+    actions[:: 400 // tries][:tries] = 1
+    walks = Walks(
+        np.arange(episodes + 1) * 10, np.zeros(400, np.int64), actions, 0.5 + 0.5 * actions, np.full((1, 400), -0.1)
+    )
+    tally = Tally.empty(setting, stationary=True).add(walks)
+    rules = Rules(np.zeros(1), 0.95, 5)
+    always_first = np.tile([1.0, 0.0], (10, 1, 1))
+    found = first_plan(tally, np.ones(1), always_first, rules, Margin(np.zeros(2), rules.z))
+    assert found.judged.policy[0, 0].tolist() == ([0.0, 1.0] if taken else [1.0, 0.0])
+    assert found.rare == 0.0

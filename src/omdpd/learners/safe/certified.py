@@ -40,10 +40,6 @@ class Margin:
     flattery: Floats
     z: float
 
-    def of_half(self) -> Margin:
-        """The margin of a plan that is made of half the episodes, so that it is as wide."""
-        return Margin(self.flattery / np.sqrt(2.0), self.z / np.sqrt(2.0))
-
 
 @dataclass(frozen=True, eq=False)
 class Judged:
@@ -143,7 +139,8 @@ def flattery(
     The latter is the root of the mean variance: the largest of several would mostly be luck.  A plan of one half is
     judged in the model of the other; rows that this one lacks are taken from all episodes.
     """
-    whole, margin = tally.sample(), Margin(np.full(1 + len(budget), FIRST), z).of_half()
+    # Plans of half the episodes are as wide as those of all.
+    whole, margin = tally.sample(), Margin(np.full(1 + len(budget), FIRST / np.sqrt(2.0)), z / float(np.sqrt(2.0)))
     met = []
     for half in SPLITS:
         rest = tuple(fold for fold in range(FOLDS) if fold not in half)

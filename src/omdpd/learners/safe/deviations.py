@@ -26,8 +26,6 @@ from omdpd.solvers.sweeps import lists_of
 TRIES, PRIOR, MOST_ROWS = 10.0, 2.0, 4
 # Deviations are tried in states that an episode meets with at least this chance; at a visit with at most this chance.
 LEAST_MET, MOST = 0.02, 0.3
-# The largest entry of a learner's tables.
-LARGEST = 1.0
 
 
 def with_deviations(model: Supported, plan: Judged, slack: Floats, share: float) -> tuple[Floats, Floats]:
@@ -63,7 +61,7 @@ def _at_most(model: Supported, plan: Judged, j: int) -> Floats:
     shown = table + after - togo[:-1, :, None]
     mean = (met[1:] * togo[1:-1]).sum(axis=1, keepdims=True)
     wide = np.sqrt((met[1:] * (togo[1:-1] - mean) ** 2).sum(axis=1))
-    now = LARGEST - (policy * table).sum(axis=2)
+    now = 1.0 - (policy * table).sum(axis=2)  # the largest entry of a learner's tables, less the plan's
     assumed = now[..., None] + 2.0 * np.r_[wide, 0.0][:, None, None]
     each = (model.visits * shown + PRIOR * assumed) / (model.visits + PRIOR)
     if len(model.visits) == 1:  # every step counts as often as the plan is there

@@ -19,9 +19,10 @@ from omdpd.problem.setting import Setting
 
 # Episodes below which no plan is made: their halves say too little of it.
 FEWEST = 20
-# Where steps are counted apart, a plan with a larger share of its steps on rows that were tried too seldom is not
-# certified: halves of so few tries show less flattery than there is.
-MOST_RARE = 0.1
+# A plan with a larger share of its steps on rows that were tried too seldom is not certified: halves of so few tries
+# show less flattery than there is.  Too seldom is fewer times than `least`, or than `least` episodes of the plan would
+# try a row.  Where this makes a plan fail, one without those rows is looked for, so many times.
+MOST_RARE, AGAIN = 0.1, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +92,19 @@ def measured_margin(tally: Tally, initial: Floats, baseline: Floats, rules: Rule
 
 def first_plan(tally: Tally, initial: Floats, baseline: Floats, rules: Rules, margin: Margin) -> FirstPlan:
     """The best certified plan; or the baseline, where there is none or it promises more, within its budgets."""
-    model = supported(tally, tally.sample(), initial, rules.least, rules.allowed)
-    plan = certified_plan(model, baseline, rules.budget, margin)
+    sample, needed, rare = tally.sample(), np.full((1, 1, 1), float(rules.least)), 0.0
+    for _ in range(1 + AGAIN):
+        model = supported(tally, sample, initial, needed, rules.allowed)
+        plan = certified_plan(model, baseline, rules.budget, margin)
+        if plan is not None:
+            tries = rules.least * np.maximum(model.flow(plan.occupancy), 1.0)
+            rare, needed = model.share(plan.occupancy, model.visits < tries), np.maximum(needed, tries[:, :-1])
+        if rare <= MOST_RARE or tally.n_steps > 1:
+            break
     # The baseline was not chosen for what these episodes say of it, so that nothing flatters it.
     fixed = Margin(np.zeros_like(margin.flattery), rules.z)
     known = judged(model, baseline, rules.budget, fixed)
     promises = known.low > plan.low and bool((known.totals[1:] <= rules.budget).all()) if plan is not None else True
-    rare = 0.0 if plan is None else model.share(plan.occupancy, model.visits < rules.least)
-    if plan is not None and plan.ok and not promises and (tally.n_steps == 1 or rare <= MOST_RARE):
+    if plan is not None and plan.ok and not promises and rare <= MOST_RARE:
         return FirstPlan(model, plan, margin, True, known, None, rare)
     return FirstPlan(model, known, fixed, False, known, plan, rare)

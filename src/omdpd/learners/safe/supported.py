@@ -37,6 +37,7 @@ FLOOR = 1e-5
 LEAST_UNIT = 0.5
 
 Flags = npt.NDArray[np.bool_]
+Tries = int | Floats
 T = TypeVar("T", np.float64, np.bool_)
 
 
@@ -101,15 +102,17 @@ class Supported:
         """Of a policy (H, S, A), under the empirical kernel: (H, S + 1, A)."""
         return listed_occupancy(*lists_of(self.laws), padded(policy), self.initial)
 
+    def flow(self, occupancy: Floats) -> Floats:
+        """How often an episode is on every row, (n, S + 1, A)."""
+        return occupancy.sum(axis=0, keepdims=True) if len(self.visits) == 1 else occupancy
+
     def totals(self, occupancy: Floats) -> Floats:
         """What it earns and costs in expectation, (1 + I,)."""
-        n = self.visits.shape[0]
-        flow = occupancy.sum(axis=0, keepdims=True) if n == 1 else occupancy
-        return self.tables.reshape(len(self.tables), -1) @ flow.ravel()
+        return self.tables.reshape(len(self.tables), -1) @ self.flow(occupancy).ravel()
 
     def share(self, occupancy: Floats, rows: Flags) -> float:
         """The share of the steps that is on some rows (n, S + 1, A)."""
-        flow = occupancy.sum(axis=0, keepdims=True) if len(self.visits) == 1 else occupancy
+        flow = self.flow(occupancy)
         return float(flow[rows].sum() / flow.sum())
 
     def errors(self, policy: Floats, occupancy: Floats, slopes: bool) -> tuple[Floats, Floats]:
@@ -172,8 +175,8 @@ def _spread_to_go(q: Floats, togo: Floats) -> float:
     return float((visited * (following - mean) ** 2).sum() / max(len(visited), 1))
 
 
-def supported(tally: Tally, sample: Sample, initial: Floats, least: int, allowed: Flags | None = None) -> Supported:
-    """The empirical model of some counts."""
+def supported(tally: Tally, sample: Sample, start: Floats, least: Tries, allowed: Flags | None = None) -> Supported:
+    """The empirical model of some counts; `least`, the tries from which on a row is known, may differ by row."""
     H, S, A, n = tally.horizon, tally.n_states, tally.n_actions, tally.n_steps
     visits = sample.visits.reshape(n, S, A)
     left = np.bincount(sample.rows, sample.times, n * S * A).reshape(n, S, A)
@@ -191,7 +194,7 @@ def supported(tally: Tally, sample: Sample, initial: Floats, least: int, allowed
     return Supported(
         _with_over(means.reshape(-1, n, S, A), 0.0), _with_over(noise.reshape(-1, n, S, A), 0.0),
         _with_over(visits, CERTAIN), _with_over(np.maximum(left, 1.0), CERTAIN),
-        _with_over(known, True), _laws(tally, sample), np.r_[initial, 0.0],
+        _with_over(known, True), _laws(tally, sample), np.r_[start, 0.0],
     )  # fmt: skip
 
 
