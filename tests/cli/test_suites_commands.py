@@ -71,6 +71,7 @@ def test_every_learner_has_the_same_number_of_tries_and_plays_the_one_that_was_c
         (taken,) = [each for each in mine if each["chosen"] == "True"]
         assert (line["criterion"], line["chosen"]) == (taken["criterion"], taken["settings"])
         assert any(each["on_frontier"] == "True" for each in mine)
+        assert (taken["instances"], sorted(each["instances"] for each in mine)) == ("12", ["1", "1", "12"])
     trained = [json.loads(f.read_text())["seed"] for f in (out / "training" / "runs").glob("*/summary.json")]
     assert set(trained) == set(TRAINING_SEEDS)
 

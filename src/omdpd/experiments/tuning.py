@@ -101,12 +101,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class TryLine:
-    """One try: a line of tries.csv."""
+    """One try: a line of tries.csv; its numbers are means over so many instances."""
 
     world: str
     nature: str
     learner: str
     settings: str
+    instances: int
     regret: float | None
     violation: float
     criterion: float
@@ -180,14 +181,13 @@ def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
             race.records.setdefault(run.learner, []).append(record)
     chosen, lines, choices = {key: run.learner for key, run in first.items()}, [], []
     for key, race in races.items():
-        trials = race.trials()
-        if trials:
+        if trials := race.trials():
             best, run = trials[0], race.run
             chosen[key] = best.learner
             names = run.world.label, run.nature.label, run.learner.label
             lines += [
-                TryLine(*names, trial.learner.label, trial.regret, trial.violation, trial.criterion,
-                        trial.on_frontier, trial is best)
+                TryLine(*names, trial.learner.label, len(race.records[trial.learner]), trial.regret, trial.violation,
+                        trial.criterion, trial.on_frontier, trial is best)
                 for trial in trials
             ]  # fmt: skip
             choices.append(Choice(*names, best.learner.label, len(trials), run.episodes, best.criterion))
