@@ -116,7 +116,7 @@ def test_a_session_says_which_logs_it_cannot_take(workshop):
     allowed = np.ones((workshop.STATES, 3), dtype=bool)
     allowed[3, 0] = False
     setting = log.setting(workshop.BUDGET, n_states=workshop.STATES, allowed=allowed)
-    said = r"a logged episode: actions\[\d+\] = 0 is not allowed in state 3 .*; plan_from_logs takes such logs"
+    said = r"actions\[\d+\] = 0 is not allowed in state 3 .*\(logs: plan_from_logs\)"
     with pytest.raises(InvalidInputError, match=said):
         Session(None, setting, logged=log)
     assert plan_from_logs(setting, log).policy.table[:, 3, 0].max() == 0.0

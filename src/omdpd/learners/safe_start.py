@@ -164,10 +164,8 @@ class SafeStart:
 
     def like_logs(self, state: State) -> State:
         """A state that plays what logs show, where they are too few for a plan and nobody declared a baseline."""
-        if state.planned_at or state.baseline is not None:
-            return state
         shown = cloned(state.tally)
-        return replace(state, plan=shown, policy=shown)
+        return state if state.planned_at or state.baseline is not None else replace(state, plan=shown, policy=shown)
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count; correct what is believed of flattery; plan anew if the episodes have grown enough."""

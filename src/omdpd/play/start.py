@@ -125,10 +125,7 @@ def started(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback])
         first = learner.init(setting)
         blank = np.zeros(first.choices.inward(np.zeros(setting.shape)).shape)  # who played them is not known
         own = own_setting(setting, first.choices)
-        try:
-            named = [told(setting, first.choices, feedback, blank, k) for k, feedback in enumerate(logged)]
-        except InvalidInputError as error:
-            raise InvalidInputError(f"a logged episode: {error}; plan_from_logs takes such logs") from None
+        named = [told(setting, first.choices, feedback, blank, k) for k, feedback in enumerate(logged)]
         return replace(first, inner=started(learner.inner, own, named))
     state = learner.init(setting)
     if not logged:

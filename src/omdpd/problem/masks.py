@@ -120,9 +120,9 @@ class Choices:
         """
         h = np.arange(len(states))
         same = self.action[np.minimum(h, len(self.action) - 1), states] == actions[:, None]
-        for step in np.flatnonzero(~same.any(axis=1))[:1]:
+        for k in np.flatnonzero(~same.any(axis=1))[:1]:
             raise InvalidInputError(
-                f"actions[{step}] = {actions[step]} is not allowed in state {states[step]} at step {step}"
+                f"actions[{k}] = {actions[k]} is not allowed in state {states[k]} at step {k} (logs: plan_from_logs)"
             )
         weight = np.where(same, policy[h, states], 0.0)
         weight = np.where(weight.sum(axis=1, keepdims=True) > 0.0, weight, same)
