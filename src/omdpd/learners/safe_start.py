@@ -163,7 +163,7 @@ class SafeStart:
         return replace(state, tally=state.tally.add(Walks.of(*logged))) if logged else state
 
     def like_logs(self, state: State) -> State:
-        """A state that plays what logs show, where they are too few for a plan and nobody declared a baseline."""
+        """A state that plays what logs show, where they are too few for a plan and no baseline was declared."""
         shown = cloned(state.tally)
         return state if state.planned_at or state.baseline is not None else replace(state, plan=shown, policy=shown)
 
