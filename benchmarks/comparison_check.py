@@ -129,8 +129,8 @@ def sentences() -> tuple[Sentence, ...]:
             as_they_come("pool adaptive", ["OptCMDP", "SinhaVaze", "OMDPD.tuned"], OURS, "violation"),
         ),
         Sentence(
-            "With default settings `EpisodeSafe`, `OptPessLP` and `DOPE` have at least 300 more regret than `standard`, "
-            "and less violation.",
+            "With default settings `EpisodeSafe`, `OptPessLP` and `DOPE` have at least 300 more regret than "
+            "`standard`, and less violation.",
             (
                 *as_they_come("noisy", safe, OURS, "regret", by=300.0),
                 *(Claim("random_dirichlet", "noisy", "violation", OURS, name) for name in safe),
