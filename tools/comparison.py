@@ -1,12 +1,12 @@
 """Print a table of docs/comparison.md from what `omdpd lab compare` left in a folder.
 
-    python -m tools.comparison results/compare random_dirichlet noisy --figures
+    python -m tools.comparison results/compare random_dirichlet noisy --frontier
     python -m tools.comparison results/compare garnet noisy 10
 
 Tables are named "WORLD NATURE" (the references, then means, ranks and paired differences of one place, and how sure
 their order is; with a number, of so many learners and ours), "growth" (the leaders at other numbers of episodes),
 "choices" (the settings chosen, and how they were chosen) or "cost" (what its runs took).
-`--figures` also puts the folder's figures beside the page.
+`--plane` and `--frontier` also put that figure of the folder beside the page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
-FIGURES = {"plane.png": "comparison.png", "frontier.png": "frontiers.png"}
+FIGURES = {"--plane": ("plane.png", "comparison.png"), "--frontier": ("frontier.png", "frontiers.png")}
 OURS = ("OMDPD.", "ProximalOMDPD.")
 HEADS = ("learner", "regret", "strong violation", "Lagrangian regret", "rank (quartiles)")
 HEADS += ("regret - yardstick's", "violation - yardstick's")
@@ -127,11 +127,12 @@ def filled(name: str, folder: Path) -> str:
 
 
 def main() -> None:
-    """Print one table, and renew the figures beside the page if that is asked for."""
-    words = [word for word in sys.argv[1:] if word != "--figures"]
+    """Print one table, and renew the figures beside the page that are asked for."""
+    words = [word for word in sys.argv[1:] if word not in FIGURES]
     folder = Path(words[0])
     print(filled(" ".join(words[1:]), folder))
-    for file, figure in FIGURES.items() if "--figures" in sys.argv else ():
+    for asked in set(sys.argv) & FIGURES.keys():
+        file, figure = FIGURES[asked]
         shutil.copyfile(folder / file, PAGE.parent / "figures" / figure)
 
 

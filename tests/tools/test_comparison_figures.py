@@ -12,12 +12,12 @@ from tools.agreement import rows
 def compared(tmp_path):
     """A folder with one choice and the two figures."""
     (tmp_path / "choices.csv").write_text("world,nature,chosen,tries,criterion\nw,pool,A(z=1.0),10,15.4\n")
-    for name in comparison.FIGURES:
+    for name, _ in comparison.FIGURES.values():
         (tmp_path / name).write_text(f"new {name}")
     return tmp_path
 
 
-@pytest.mark.parametrize(("words", "figures"), [([], "old"), (["--figures"], "new plane.png")])
+@pytest.mark.parametrize(("words", "figures"), [([], "old"), (["--frontier"], "old"), (["--plane"], "new plane.png")])
 def test_figures_are_put_beside_the_page_only_where_that_is_asked_for(
     compared, tmp_path, monkeypatch, capsys, words, figures
 ):
