@@ -78,7 +78,7 @@ def test_a_forecast_says_what_was_left_out(found):
     text = str(found)
     assert "certified to be within each budget" in text
     assert "59 pairs never tried" in text  # 90 pairs, 31 tried
-    assert "NOTE: 18 states never seen: without a declared baseline every action there is equally likely" in text
+    assert "NOTE: states never seen: 18; without a declared baseline every action there is equally likely" in text
     assert "steps on pairs never tried: 0.0 %" in text
     said = " ".join(text.split())
     assert "the best of many plans looks too good, as halves of the episodes show" in said
@@ -208,12 +208,12 @@ def test_a_forecast_says_what_is_played_in_states_that_were_never_seen(workshop)
     declared = np.zeros(more.shape)
     declared[..., 1] = 1.0
     alone, given = plan_from_logs(more, log), plan_from_logs(more, log, declared)
-    note = f"NOTE: {unseen} states never seen: without a declared baseline every action there is equally likely"
+    note = f"NOTE: states never seen: {unseen}; without a declared baseline every action there is equally likely"
     assert np.allclose(np.asarray(alone.policy)[:, -2:], 1.0 / more.n_actions)
     assert note in alone.forecast.notes
     assert note in Session(None, more, logged=log).forecast().notes
     assert np.array_equal(np.asarray(given.policy)[:, -2:], declared[:, -2:])
-    assert f"{unseen} states never seen: the baseline is played there" in given.forecast.notes
+    assert f"states never seen: {unseen}; the baseline is played there" in given.forecast.notes
     all_seen = replace(log, states=np.r_[np.arange(shown.n_states), log.states[shown.n_states :]])
     assert "never seen" not in str(plan_from_logs(shown, all_seen))
 

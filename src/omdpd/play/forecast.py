@@ -181,8 +181,8 @@ def _unseen(tally: Tally, declared: bool) -> tuple[str, ...]:
     """What is played in states that no episode met."""
     n = int(np.count_nonzero(tally.visits.max(axis=2) == 0.0))
     if declared:
-        return (f"{n} states never seen: the baseline is played there",) if n else ()
-    return (f"NOTE: {n} states never seen: without a declared baseline every action there is equally likely",) * (n > 0)
+        return (f"states never seen: {n}; the baseline is played there",) if n else ()
+    return (f"NOTE: states never seen: {n}; without a declared baseline every action there is equally likely",) * (n > 0)
 
 
 def _left_out(model: Supported, rules: Rules, spread: Floats) -> tuple[str, ...]:
