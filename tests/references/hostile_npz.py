@@ -216,7 +216,7 @@ def _tables() -> Iterator[Hostile]:
     """Tables of the wrong shape or with wrong entries."""
     for name in ("transition", "reward", "cost"):
         for value in (
-            0.0, [], [[]], [0.5], [[np.nan] * 2] * 2, [[np.inf] * 2] * 2, [[-1e308, 1e308]] * 2, [[7.0, 0.0]] * 2,
+            0.0, [], [[]], [0.5], [[np.nan] * 2] * 2, [[np.inf] * 2] * 2, [[-1e308, 1e308]] * 2,
             np.zeros((2,) * 6), np.zeros((0, 2, 2)), np.zeros((2, 2), complex), np.zeros((2, 2), "M8[s]"),
             np.array([["1", "0"]] * 2), np.array([[b"1", b"0"]] * 2), np.zeros((3, 5)), np.zeros((1, 1, 1, 1)),
         ):  # fmt: skip

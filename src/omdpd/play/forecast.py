@@ -182,7 +182,8 @@ def _unseen(tally: Tally, declared: bool) -> tuple[str, ...]:
     n = int(np.count_nonzero(tally.visits.max(axis=2) == 0.0))
     if declared:
         return (f"states never seen: {n}; the baseline is played there",) if n else ()
-    return (f"NOTE: states never seen: {n}; without a declared baseline every action there is equally likely",) * (n > 0)
+    note = f"NOTE: states never seen: {n}; without a declared baseline every action there is equally likely"
+    return (note,) if n else ()
 
 
 def _left_out(model: Supported, rules: Rules, spread: Floats) -> tuple[str, ...]:

@@ -378,7 +378,7 @@ def mixed_code(runs: Iterable[StoredRun]) -> list[str]:
             told.setdefault(learner, each)
     return [
         f"the runs of {learner} are by different code ({each}), so a mean over them is of no algorithm: "
-        f"play them again with --fresh {learner.split('(')[0]}"
+        f"play them again with --fresh {learner.split('(')[0]}, or in a new folder if a setting was added"
         for learner, each in told.items()
     ]
 
