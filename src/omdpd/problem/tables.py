@@ -75,7 +75,7 @@ def limits(budget: Budget, n_constraints: int) -> Floats:
     none = np.array([each is None for each in entries]) if isinstance(entries, list | tuple) else np.zeros(1, bool)
     b = as_budget([0.0 if each is None else each for each in entries] if none.any() else entries)
     b[none if len(none) == len(b) else slice(0)] = np.inf
-    if budget is None or np.ndim(budget) == 0:
+    if budget is None or np.ndim(entries) == 0:
         return np.repeat(b, n_constraints)
     as_table("budget", np.where(np.isinf(b), 0.0, b), ["constraint"], [n_constraints])
     return b
