@@ -101,7 +101,7 @@ def compare(
     ] = None,
     n_tries: Annotated[int, typer.Option("--tries", help="Tries per learner; 1: default settings.")] = N_TRIES,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small comparison of one family: two minutes, not two hours.")
+        bool, typer.Option("--quick", help="A small comparison of one family: two minutes, not hours.")
     ] = False,
     highlight: Annotated[
         str, typer.Option(help="Learners or classes that the figure names; a plugin's, or the unbeaten ones, if empty.")
