@@ -135,7 +135,8 @@ def test_the_page_shows_what_is_played_and_that_the_server_is_gone(new_tab, tmp_
         tab.page.locator("details summary").last.click()
         shown = tab.page.locator("section.card").inner_text()
         assert "the learner's own policy after" in shown
-        assert "no sign that it moves otherwise than before" in shown
+        alarms = asked(server.place, "/sessions/shop/status")["alarms"]
+        assert all(alarm["words"] in shown for alarm in alarms)
         text = tab.page.inner_text("main")
         assert "shop: ProximalOMDPD" in text
         assert "Alarms that are quiet" in text
