@@ -60,10 +60,7 @@ def scene_of(spec: RunSpec, metrics: Mapping[str, Metric] | None = None) -> Scen
 
 
 def run(
-    spec: RunSpec,
-    folder: Path,
-    metrics: Mapping[str, Metric] | None = None,
-    callback: RunCallback | None = None,
+    spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None, callback: RunCallback | None = None
 ) -> dict[str, Any]:
     """Play a run to its end in its folder (going on where it stopped) and return its summary.
 
@@ -82,10 +79,7 @@ def run(
 
 
 def run_safely(
-    spec: RunSpec,
-    folder: Path,
-    metrics: Mapping[str, Metric] | None = None,
-    callback: RunCallback | None = None,
+    spec: RunSpec, folder: Path, metrics: Mapping[str, Metric] | None = None, callback: RunCallback | None = None
 ) -> dict[str, Any]:
     """`run`, with a failure written into the run's folder instead of lost.
 

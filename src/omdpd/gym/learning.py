@@ -117,12 +117,7 @@ def played(
 
 
 def learn_by_context(
-    task: Task,
-    learner: Learner[Any],
-    n_episodes: int,
-    context_of: Callable[[Any], int],
-    n_contexts: int,
-    seed: int = 0,
+    task: Task, learner: Learner[Any], n_episodes: int, context_of: Callable[[Any], int], n_contexts: int, seed: int = 0
 ) -> tuple[Learned, ...]:
     """`learn` with one learner per context: what the first observation shows and an episode never changes.
 

@@ -210,11 +210,7 @@ def _ends(table: Table, initial: Floats) -> tuple[Integers, int]:
 
 
 def _step(
-    table: Table,
-    cost: TableCost | npt.ArrayLike,
-    ends: Integers,
-    sizes: tuple[int, int, int],
-    horizon: int,
+    table: Table, cost: TableCost | npt.ArrayLike, ends: Integers, sizes: tuple[int, int, int], horizon: int
 ) -> _Step:
     """Expected tables of one step; absorbing states earn and cost nothing."""
     S, n, A = sizes

@@ -79,8 +79,7 @@ class Row(NamedTuple):
     planned_value_sum: Annotated[Maybe, Column("what plans promised: sum of values", unit="rewards", since=3)] = None
     planned_violation_sum: Annotated[Maybe, Column("what plans promised: violation", unit="costs", since=3)] = None
     loss_bound: Annotated[
-        Maybe,
-        Column("what its next policy can lose at most, as the data see it", unit="rewards", since=4, title=_LOSS),
+        Maybe, Column("what its next policy can lose at most, as the data see it", unit="rewards", since=4, title=_LOSS)
     ] = None
 
 

@@ -67,10 +67,7 @@ def _stars(axes: Axes, stars: Sequence[Reference], place: tuple[str, ...]) -> No
 
 
 def draw_plane(
-    records: Sequence[Mapping[str, Any]],
-    title: str,
-    highlight: Collection[str] = (),
-    stars: Sequence[Reference] = (),
+    records: Sequence[Mapping[str, Any]], title: str, highlight: Collection[str] = (), stars: Sequence[Reference] = ()
 ) -> Figure:
     """A panel per world and nature, a point per learner: final regret and final strong violation with 95 % bars.
 

@@ -10,13 +10,7 @@ import numpy as np
 from omdpd.problem.arrays import Floats, Integers, one_step
 from omdpd.problem.laws import DenseLaws, Laws, SparseLaws
 from omdpd.solvers.compiled import flow
-from omdpd.solvers.compiled.listed import (
-    Codes,
-    listed_choices,
-    listed_occupancy,
-    listed_residual,
-    listed_values,
-)
+from omdpd.solvers.compiled.listed import Codes, listed_choices, listed_occupancy, listed_residual, listed_values
 from omdpd.solvers.packed import room_for
 
 Lists = tuple[Integers, np.ndarray[tuple[int, ...], np.dtype[np.int32]], Floats]

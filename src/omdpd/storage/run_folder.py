@@ -247,8 +247,7 @@ class RunFolder:
         rows = self._part("rows", number, self._joined(before.rows, before.episodes)) if before.rows else ()
         values = self._part("values", number, {"value": self.values()})
         self._replace(
-            before,
-            msgspec.structs.replace(before, number=number, rows=rows, values=values, run=self.run or before.run),
+            before, msgspec.structs.replace(before, number=number, rows=rows, values=values, run=self.run or before.run)
         )
 
     def last_commit(self) -> Commit | None:

@@ -36,11 +36,7 @@ def make(horizon: int = 9, slip: float = 0.1, budget: float = 2.5) -> CMDP:
     middle = (row > 0) & (row < 3) & (column > 0) & (column < 3)
     labels = Labels(cells.names, ACTIONS, ("steps on thin ice",), cells.rows)
     cmdp = CMDP.from_arrays(laws, reward, _ice(cells, column == 0, 1.0), budget, cells.start, H)
-    shores = {
-        "thin at the left": column == 0,
-        "thin at the top": row == 0,
-        "thin in the middle": middle,
-    }
+    shores = {"thin at the left": column == 0, "thin at the top": row == 0, "thin in the middle": middle}
     return cmdp.labelled("frozen_lake", labels).with_scenarios(
         {name: _ice(cells, where, THIN) for name, where in shores.items()}
     )

@@ -41,12 +41,7 @@ def trajectory(policy: Floats, transition: Floats, initial: Floats, uniforms: Fl
 
 @checked_entry
 def listed_trajectory(
-    pointers: Integers,
-    successors: Successors,
-    probabilities: Floats,
-    policy: Floats,
-    initial: Floats,
-    uniforms: Floats,
+    pointers: Integers, successors: Successors, probabilities: Floats, policy: Floats, initial: Floats, uniforms: Floats
 ) -> tuple[Integers, Integers]:
     """States and actions of one episode; `uniforms` (H, 2) drives the states (column 0) and the actions (column 1)."""
     H, S, A = policy.shape

@@ -46,15 +46,7 @@ def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
 
 @inner
 def backward(
-    E5: Floats,
-    rows4: Floats,
-    A: int,
-    mass: Floats,
-    kl: bool,
-    held: bool,
-    V: Floats,
-    order: Integers,
-    scratch: Floats,
+    E5: Floats, rows4: Floats, A: int, mass: Floats, kl: bool, held: bool, V: Floats, order: Integers, scratch: Floats
 ) -> None:
     """Dual slack y and sigma - p.V of every row; states without mass get the V that makes every y <= 0."""
     H, S = V.shape

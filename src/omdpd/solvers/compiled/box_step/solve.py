@@ -127,15 +127,7 @@ class BestPoint(NamedTuple):
 
 
 def solve_box(
-    c: Floats,
-    reference: Floats,
-    lower: Floats,
-    upper: Floats,
-    mu: Floats,
-    d: Floats,
-    W: Floats,
-    kl: bool,
-    tol: float,
+    c: Floats, reference: Floats, lower: Floats, upper: Floats, mu: Floats, d: Floats, W: Floats, kl: bool, tol: float
 ) -> Solution:
     """Solve the problem above; all arrays float64 and C-contiguous, bounds tight.
 

@@ -18,13 +18,7 @@ from omdpd.jit.decorators import rule
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.graph_step.active import Active, size_in_metric
 from omdpd.solvers.compiled.graph_step.problem import GraphProblem
-from omdpd.solvers.compiled.newton.certificate import (
-    EPSILON,
-    HINGE_SCALE,
-    gap_of_hinge,
-    gap_of_row,
-    noise_of_hinge,
-)
+from omdpd.solvers.compiled.newton.certificate import EPSILON, HINGE_SCALE, gap_of_hinge, gap_of_row, noise_of_hinge
 
 # Up to here a scale is taken as it is: a gap within 1e-10 of it is 1e-6 at most.
 PLAIN_SCALE = 1e4

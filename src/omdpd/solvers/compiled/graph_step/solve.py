@@ -28,15 +28,7 @@ from omdpd.solvers.compiled.graph_step.problem import (
     water_filling,
 )
 from omdpd.solvers.compiled.newton.certificate import ALMOST, FAILED, SOLVED
-from omdpd.solvers.compiled.newton.heating import (
-    COOLING,
-    MAX_FACTOR,
-    MIX,
-    TOLERANCE_HEATED,
-    Ladder,
-    hottest,
-    next_rung,
-)
+from omdpd.solvers.compiled.newton.heating import COOLING, MAX_FACTOR, MIX, TOLERANCE_HEATED, Ladder, hottest, next_rung
 from omdpd.solvers.compiled.newton.multipliers import clip_multipliers, scaled_hinges
 
 # An answer whose relative gap is within this many tolerances is called almost solved rather than failed.
