@@ -17,7 +17,6 @@ import numpy as np
 
 from omdpd.jit.decorators import inner
 from omdpd.jit.pointers import assume_distinct
-from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.laws import kernel_gap
 from omdpd.solvers.compiled.box_step.start import DEAD_MASS
@@ -34,7 +33,7 @@ SPLIT = 134217729.0
 
 
 @inner
-def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
+def recover_kernel(E, rows, b, p):
     """p = l + w/q of a block, which still has to be moved into the true box."""
     assume_distinct()
     S, N = p.shape
@@ -45,9 +44,7 @@ def recover_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
 
 
 @inner
-def backward(
-    E5: Floats, rows4: Floats, A: int, mass: Floats, kl: bool, held: bool, V: Floats, order: Integers, scratch: Floats
-) -> None:
+def backward(E5, rows4, A, mass, kl, held, V, order, scratch):
     """Dual slack y and sigma - p.V of every row; states without mass get the V that makes every y <= 0."""
     H, S = V.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
@@ -73,7 +70,7 @@ def backward(
 
 
 @inner
-def forward(E5: Floats, rows4: Floats, A: int, mu: Floats, flow: Floats) -> None:
+def forward(E5, rows4, A, mu, flow):
     """The certified occupancy: of the iterate's policy under the kernel in its slot; `flow` gets the state masses."""
     H, S = flow.shape
     nb, hb = E5.shape[1], E5.shape[3]
@@ -98,7 +95,7 @@ def forward(E5: Floats, rows4: Floats, A: int, mu: Floats, flow: Floats) -> None
 
 
 @inner
-def row_gap(rows4: Floats, H: int, n_rows: int, kl: bool) -> float:
+def row_gap(rows4, H, n_rows, kl):
     """Sum of the rows' terms."""
     nb, hb = rows4.shape[1] - 1, rows4.shape[2]
     total = 0.0
@@ -116,7 +113,7 @@ def row_gap(rows4: Floats, H: int, n_rows: int, kl: bool) -> float:
 
 
 @inner
-def divergence_gap(q: float, y: float) -> float:
+def divergence_gap(q, y):
     """q log q - q - q y + e^y, written in delta = y - log q where q > 0."""
     if q <= 0.0:
         return np.exp(min(y, MAX_EXPONENT))
@@ -128,7 +125,7 @@ def divergence_gap(q: float, y: float) -> float:
 
 
 @inner
-def hinge_gaps(tables: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
+def hinge_gaps(tables, rows, data, xi):
     """Sum of the hinges' terms; v is summed in twice the working precision (Dekker's product, Knuth's sum)."""
     gap = 0.0
     for j in range(xi.size):
@@ -151,7 +148,7 @@ def hinge_gaps(tables: Floats, rows: Floats, data: Floats, xi: Floats) -> float:
 
 
 @inner
-def hinge_gap(v: float, size: float, xi: float, weight: float) -> float:
+def hinge_gap(v, size, xi, weight):
     """One hinge's term, with the most that rounding of v by `SUM_ROUNDING` times `size` can add."""
     error = SUM_ROUNDING * size
     worst = 0.0

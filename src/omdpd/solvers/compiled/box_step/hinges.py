@@ -15,7 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from omdpd.jit.decorators import inner
-from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import place
 
@@ -32,7 +31,7 @@ MIN_PIVOT, TINY = 1e-14, 1e-300
 
 
 @inner
-def price(tables: Floats, xi: Floats, base: Floats, out: Floats) -> None:
+def price(tables, xi, base, out):
     """out = base - sum_j xi_j d_j; they may be the same."""
     for b in range(out.shape[0]):
         for n in range(out.shape[1]):
@@ -45,7 +44,7 @@ def price(tables: Floats, xi: Floats, base: Floats, out: Floats) -> None:
 
 
 @inner
-def weigh_hinges(tables: Floats, rows: Floats, hinge: Floats) -> float:
+def weigh_hinges(tables, rows, hinge):
     """Arguments v and barrier weights at the start, whose sum is returned; prices are zero.
 
     A weight is |d|.q, or how far v can move if that is less: beside a narrow box a hinge of weight one would be centred
@@ -67,7 +66,7 @@ def weigh_hinges(tables: Floats, rows: Floats, hinge: Floats) -> float:
 
 
 @inner
-def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
+def centre_hinges(hinge, target, cap):
     """Every term at the point with above zeta = below xi = target weight, above - below = v and zeta + xi = W.
 
     The smaller slack x solves kappa/x + kappa/(x + |v|) = W, whose left side is convex: Newton's method climbs to the
@@ -94,7 +93,7 @@ def centre_hinges(hinge: Floats, target: float, cap: float) -> None:
 
 
 @inner
-def border(by_gamma: Floats, rows4: Floats, tables4: Floats, b: int, A: int, X: Floats) -> None:
+def border(by_gamma, rows4, tables4, b, A, X):
     """X_j := B_j = sum_r (e_s - f) d_j/gamma, given f/gamma.  Blocks come in order."""
     m, H, S = X.shape
     nb, hb, R = rows4.shape[1] - 1, rows4.shape[2], rows4.shape[3]
@@ -118,7 +117,7 @@ def border(by_gamma: Floats, rows4: Floats, tables4: Floats, b: int, A: int, X: 
 
 
 @inner
-def response(E5: Floats, rows4: Floats, right: Floats, A: int, x: Floats, out: Floats) -> None:
+def response(E5, rows4, right, A, x, out):
     """out = (right - x_s + f.x)/gamma, all of them (nb+1, hb, R): dq of a right-hand side and a move x of V."""
     H, S = x.shape
     nb, hb, R = E5.shape[1], E5.shape[3], E5.shape[4]
@@ -139,7 +138,7 @@ def response(E5: Floats, rows4: Floats, right: Floats, A: int, x: Floats, out: F
 
 
 @inner
-def schur(tables: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, factor: Floats) -> None:
+def schur(tables, P, rows, hinge, full, factor):
     """Cholesky factor of T; its asymmetry before symmetrising measures the noise that the diagonal is lifted by."""
     m = tables.shape[0]
     for k in range(m):
@@ -170,7 +169,7 @@ def schur(tables: Floats, P: Floats, rows: Floats, hinge: Floats, full: Floats, 
 
 
 @inner
-def dots(tables: Floats, x: Floats, out: Floats) -> None:
+def dots(tables, x, out):
     """out_j = d_j . x."""
     for j in range(tables.shape[0]):
         total = 0.0
@@ -181,7 +180,7 @@ def dots(tables: Floats, x: Floats, out: Floats) -> None:
 
 
 @inner
-def solve_border(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) -> None:
+def solve_border(factor, x, g, X, dV):
     """x <- T^{-1} (x - g), the change of the prices, and dV -= sum_j x_j X_j."""
     m = x.size
     for j in range(m):
@@ -200,7 +199,7 @@ def solve_border(factor: Floats, x: Floats, g: Floats, X: Floats, dV: Floats) ->
 
 
 @inner
-def aim_hinges(hinge: Floats, target: float, second: float) -> None:
+def aim_hinges(hinge, target, second):
     """Corrections (centring less the predictor's products, none of either in the predictor), residual and g."""
     for j in range(hinge.shape[1]):
         above, below, zeta, xi = hinge[slot.ABOVE, j], hinge[slot.BELOW, j], hinge[slot.ZETA, j], hinge[slot.XI, j]
@@ -215,7 +214,7 @@ def aim_hinges(hinge: Floats, target: float, second: float) -> None:
 
 
 @inner
-def move_hinges(hinge: Floats, dxis: Floats, slope: Floats) -> tuple[float, float]:
+def move_hinges(hinge, dxis, slope):
     """Moves of the slacks from dxi and the measured d.dq (`slope`); the larger slack closes above - below = v + ...
 
     Returns the greatest relative decrease of a slack or a multiplier, and the sum of the products of their moves.
@@ -237,7 +236,7 @@ def move_hinges(hinge: Floats, dxis: Floats, slope: Floats) -> tuple[float, floa
 
 
 @inner
-def advance_hinges(hinge: Floats, step: float) -> float:
+def advance_hinges(hinge, step):
     """Move every term; the smaller multiplier moves and the other is W minus it: digits.
 
     Returns sum above zeta + below xi.

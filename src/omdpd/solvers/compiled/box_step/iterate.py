@@ -34,7 +34,7 @@ from omdpd.solvers.compiled.box_step.rows import (
     weigh,
 )
 from omdpd.solvers.compiled.box_step.steps import affine_moves, multiplier_moves
-from omdpd.solvers.compiled.box_step.storage import BLAS_STATES, Extent, Storage, extent
+from omdpd.solvers.compiled.box_step.storage import BLAS_STATES, Storage, extent
 
 # A proximal term on the entries, relative to the range of V: without it rounding in V is magnified by 1e10.
 PROXIMAL = 1e-8
@@ -95,17 +95,7 @@ class Store(NamedTuple):
 
 
 @inline
-def stationarity(
-    E: Floats,
-    rows: Floats,
-    b: int,
-    extent: Extent,
-    kl: bool,
-    ahead: Floats,
-    priced: Floats,
-    residual: Floats,
-    curvature: Floats,
-) -> None:
+def stationarity(E, rows, b, extent, kl, ahead, priced, residual, curvature):
     """Curvature of every row and minus its residual, multipliers of the slacks left out of the latter.
 
     Euclid: c - V_s + tau - q.  KL: c - V_s + tau - log q; adding - sum(l w* - u z*) + nu makes it delta, and the row's
@@ -141,7 +131,7 @@ def stationarity(
 
 
 @glue
-def build(store: Store, reg: float, min_curvature: float) -> None:
+def build(store, reg, min_curvature):
     """Factor the Newton matrix of the current point, border included; dV is the predictor's right-hand side."""
     E, E5, rows, rows4, spare, spare4 = store.at
     newton, hinges, A = store.system, store.border, store.A
@@ -210,7 +200,7 @@ def build(store: Store, reg: float, min_curvature: float) -> None:
 
 
 @inner
-def add_prices(right: Floats, tables: Floats, sign: float, change: Floats) -> None:
+def add_prices(right, tables, sign, change):
     """right += sign sum_j change_j d_j."""
     for j in range(change.size):
         for b in range(right.shape[0]):
@@ -219,7 +209,7 @@ def add_prices(right: Floats, tables: Floats, sign: float, change: Floats) -> No
 
 
 @glue
-def solve_values(store: Store) -> None:
+def solve_values(store):
     """dV and dxi from the right-hand sides in dV and the rows; the rows' then holds the change of prices too."""
     at, newton, hinges = store.at, store.system, store.border
     solve(newton.K, newton.G, newton.dV, newton.line)
@@ -231,7 +221,7 @@ def solve_values(store: Store) -> None:
 
 
 @glue
-def set_directions(store: Store, b: int, e: int, size: Extent) -> None:
+def set_directions(store, b, e, size):
     """dq, dtau and dw of a block from dV."""
     E, rows = store.at.E, store.at.rows
     spread(store.system.dV, b, store.at.rows4[slot.OWN_VALUE, b], store.at.spare4[1])
@@ -250,7 +240,7 @@ def set_directions(store: Store, b: int, e: int, size: Extent) -> None:
 
 
 @glue
-def refine(store: Store) -> None:
+def refine(store):
     """Measure how far the moved flow is from balance and add the Newton step that removes it to dV and dxi."""
     at, newton, hinges = store.at, store.system, store.border
     for b in range(at.rows.shape[1]):
@@ -270,9 +260,7 @@ def refine(store: Store) -> None:
 
 
 @glue
-def iterate(
-    store: Store, value_scale: float, complementarity: float, barrier_weight: float, refined: bool, only_centre: bool
-) -> tuple[float, float]:
+def iterate(store, value_scale, complementarity, barrier_weight, refined, only_centre):
     """Predictor, corrector, step; returns the step length (zero: it broke down) and the new complementarity.
 
     Everything that can be done with one block is done before the next one is touched.
@@ -346,7 +334,7 @@ def iterate(
 
 
 @glue
-def move(store: Store, step: float) -> float:
+def move(store, step):
     """Take the step; returns the new complementarity."""
     E, rows, hinges = store.at.E, store.at.rows, store.border
     total = 0.0
@@ -379,7 +367,7 @@ def move(store: Store, step: float) -> float:
 
 
 @inner
-def add_scaled(x: Floats, scale: float, y: Floats) -> None:
+def add_scaled(x, scale, y):
     """x += scale y."""
     for h in range(x.shape[0]):
         for s in range(x.shape[1]):

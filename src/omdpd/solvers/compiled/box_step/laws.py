@@ -7,24 +7,13 @@ from __future__ import annotations
 
 from omdpd.jit.decorators import inline, inner
 from omdpd.jit.pointers import assume_distinct
-from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import place
 from omdpd.solvers.compiled.boxes import sort_descending
 
 
 @inner
-def classify(
-    E: Floats,
-    b: int,
-    narrow_row: float,
-    narrow_entry: float,
-    held: bool,
-    low: Floats,
-    wide: Floats,
-    room: Floats,
-    share: Floats,
-) -> None:
+def classify(E, b, narrow_row, narrow_entry, held, low, wide, room, share):
     """Working bounds of a block, room = 1 - sum l, and the centre of the box as a fraction of the width.
 
     Narrow entries keep their lower bound, rows whose widths sum to less than `narrow_row` their centre; if `held`, both
@@ -59,7 +48,7 @@ def classify(
 
 
 @inner
-def any_narrow(E: Floats, rows: Floats, narrow_entry: float) -> bool:
+def any_narrow(E, rows, narrow_entry):
     """Whether an entry has more values than the one that the method worked with."""
     for b in range(E.shape[1]):
         for t in range(E.shape[2]):
@@ -71,7 +60,7 @@ def any_narrow(E: Floats, rows: Floats, narrow_entry: float) -> bool:
 
 
 @inner
-def best_laws(E5: Floats, h: int, H: int, V: Floats, order: Integers, rest: Floats) -> None:
+def best_laws(E5, h, H, V, order, rest):
     """Put into the kernel's slot, for every row of step h, the law of its box that is best for V_{h+1}."""
     b, i = place(h, H, E5.shape[3], E5.shape[1])
     begin_filling(E5, b, i, V, order, rest)
@@ -84,7 +73,7 @@ def best_laws(E5: Floats, h: int, H: int, V: Floats, order: Integers, rest: Floa
 
 
 @inner
-def begin_filling(E5: Floats, b: int, i: int, V: Floats, order: Integers, rest: Floats) -> float:
+def begin_filling(E5, b, i, V, order, rest):
     """Sort V downwards into `order`, and put the mass that the lower bounds leave over into `rest`; returns max V."""
     for rank in range(order.size):
         order[rank] = rank
@@ -98,13 +87,13 @@ def begin_filling(E5: Floats, b: int, i: int, V: Floats, order: Integers, rest: 
 
 
 @inline
-def filled(E5: Floats, b: int, t: int, i: int, r: int, rest: Floats) -> float:
+def filled(E5, b, t, i, r, rest):
     """What row r pours into next state t above its lower bound."""
     return max(min(E5[slot.TRUE_WIDTH, b, t, i, r], rest[r]), 0.0)
 
 
 @inner
-def support(E5: Floats, h: int, values: Floats, order: Integers, sigma: Floats, rest: Floats) -> float:
+def support(E5, h, values, order, sigma, rest):
     """sigma_r = max_{p in box_r} p.V_{h+1} for every row of step h, relative to max V_{h+1}, which is returned.
 
     Offsets by max V keep digits when V is large and flat.  After the last step there is nothing: zeros.
@@ -129,9 +118,7 @@ def support(E5: Floats, h: int, values: Floats, order: Integers, sigma: Floats, 
 
 
 @inner
-def kernel_gap(
-    E5: Floats, rows4: Floats, b: int, i: int, held: bool, V: Floats, order: Integers, scratch: Floats
-) -> float:
+def kernel_gap(E5, rows4, b, i, held, V, order, scratch):
     """Per row sigma (scratch 0) and sigma - p.V (scratch 1), relative to max V, which is returned.
 
     Rows whose kernel was the centre of their narrow box take its best member instead; `held` ones keep theirs.
@@ -160,7 +147,7 @@ def kernel_gap(
 
 
 @inner
-def sum_to_one(low: Floats, wide: Floats, p: Floats, missing: Floats, above: Floats, room: Floats) -> None:
+def sum_to_one(low, wide, p, missing, above, room):
     """Move p between its bounds, then so that it sums to one: every entry by the same share of its room."""
     assume_distinct()
     S, N = p.shape

@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from omdpd.jit.decorators import inline, inner
-from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.storage import BLAS_STATES
 
@@ -26,7 +25,7 @@ TINY = 1e-300
 
 
 @inline
-def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats) -> None:
+def gram_small(E5, b, by_gamma, by_theta, M):
     """Lower triangles of sum_r f f^T/gamma - d d^T/theta, by plain sums."""
     _, S, hb, R = E5.shape[1:]
     for i in range(hb):
@@ -40,7 +39,7 @@ def gram_small(E5: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats
 
 
 @inner
-def gram_large(E: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats, work: Floats) -> None:
+def gram_large(E, b, by_gamma, by_theta, M, work):
     """The same by matrix products; a block is one step here."""
     np.dot(by_gamma, E[slot.PSEUDO_KERNEL, b].T, M[b + 1])
     np.dot(by_theta, E[slot.NEWTON_WEIGHT, b].T, work)
@@ -50,7 +49,7 @@ def gram_large(E: Floats, b: int, by_gamma: Floats, by_theta: Floats, M: Floats,
 
 
 @inline
-def couple(E5: Floats, rows4: Floats, b: int, by_gamma: Floats, A: int, M: Floats, off: Floats) -> None:
+def couple(E5, rows4, b, by_gamma, A, M, off):
     """Diagonal terms, and the blocks beside the diagonal (transposed); unreachable states get a unit diagonal.
 
     Blocks come in order: a step's own terms are added to what the step before has set.
@@ -82,7 +81,7 @@ def couple(E5: Floats, rows4: Floats, b: int, by_gamma: Floats, A: int, M: Float
 
 
 @inline
-def total_weight(E5: Floats, b: int, t: int, i: int) -> float:
+def total_weight(E5, b, t, i):
     """Sum of d over the rows of one step."""
     total = 0.0
     for r in range(E5.shape[4]):
@@ -91,13 +90,13 @@ def total_weight(E5: Floats, b: int, t: int, i: int) -> float:
 
 
 @inner
-def pivot_root(value: float, diagonal: float) -> float:
+def pivot_root(value, diagonal):
     """Square root of a pivot, kept away from zero by rounding of the diagonal it came from."""
     return np.sqrt(max(value, max(MIN_PIVOT * diagonal, TINY)))
 
 
 @inline
-def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, min_curvature: float) -> None:
+def factor_small(M, off, K, G, min_curvature):
     """Block Cholesky forward in h by scalar sums, which beat vectors while S is a handful.
 
     `min_curvature` is the curvature a state without any is given.  L overwrites the lower triangle of M.
@@ -138,7 +137,7 @@ def factor_small(M: Floats, off: Floats, K: Floats, G: Floats, min_curvature: fl
 
 
 @inner
-def invert_factor(M: Floats, K: Floats, min_curvature: float) -> None:
+def invert_factor(M, K, min_curvature):
     """K = L^{-1} for the Cholesky factor of the lower triangle of M, which L overwrites; row by row, in vectors."""
     S = M.shape[0]
     for s in range(S):
@@ -162,7 +161,7 @@ def invert_factor(M: Floats, K: Floats, min_curvature: float) -> None:
 
 
 @inner
-def factor_large(M: Floats, off: Floats, K: Floats, G: Floats, work: Floats, min_curvature: float) -> None:
+def factor_large(M, off, K, G, work, min_curvature):
     """The same with matrix products."""
     H, S = M.shape[0], M.shape[1]
     for h in range(H):
@@ -176,7 +175,7 @@ def factor_large(M: Floats, off: Floats, K: Floats, G: Floats, work: Floats, min
 
 
 @inner
-def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
+def solve_small(K, G, x, line):
     """x <- M^{-1} x in place, by scalar sums."""
     H, S = x.shape
     for h in range(H):
@@ -206,7 +205,7 @@ def solve_small(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
 
 
 @inner
-def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
+def solve_large(K, G, x, line):
     """x <- M^{-1} x in place, by products along the rows of K and G."""
     H, S = x.shape
     for h in range(H):
@@ -238,7 +237,7 @@ def solve_large(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
 
 
 @inner
-def solve(K: Floats, G: Floats, x: Floats, line: Floats) -> None:
+def solve(K, G, x, line):
     """x <- M^{-1} x, in place; `line` is scratch of length S."""
     if x.shape[1] < BLAS_STATES:
         solve_small(K, G, x, line)

@@ -19,14 +19,12 @@ from __future__ import annotations
 
 from omdpd.jit.decorators import inline, inner
 from omdpd.jit.pointers import assume_distinct
-from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
-from omdpd.solvers.compiled.box_step.storage import Extent
 from omdpd.solvers.compiled.entries import sum_of_vector
 
 
 @inner
-def spread(V: Floats, b: int, own: Floats, ahead: Floats) -> None:
+def spread(V, b, own, ahead):
     """Give the rows (hb, R) of a block the value of their own state, its entries (S, hb, R) that of the next."""
     H, S = V.shape
     hb, R = own.shape
@@ -47,23 +45,7 @@ def spread(V: Floats, b: int, own: Floats, ahead: Floats) -> None:
 
 
 @inline
-def weigh(
-    E: Floats,
-    rows: Floats,
-    b: int,
-    extent: Extent,
-    reg: float,
-    d: Floats,
-    f: Floats,
-    theta: Floats,
-    kappa: Floats,
-    omega: Floats,
-    inverse_theta: Floats,
-    ratio: Floats,
-    inverse_gamma: Floats,
-    by_gamma: Floats,
-    by_theta: Floats,
-) -> None:
+def weigh(E, rows, b, extent, reg, d, f, theta, kappa, omega, inverse_theta, ratio, inverse_gamma, by_gamma, by_theta):
     """d, f, 1/theta, kappa/theta, 1/gamma, f/gamma and d/theta; the curvature comes with that of q >= 0."""
     assume_distinct()
     S, N = extent
@@ -98,17 +80,7 @@ def weigh(
 
 
 @inline
-def predictor_terms(
-    E: Floats,
-    rows: Floats,
-    b: int,
-    extent: Extent,
-    force: Floats,
-    pull: Floats,
-    level: Floats,
-    right: Floats,
-    tau_offset: Floats,
-) -> None:
+def predictor_terms(E, rows, b, extent, force, pull, level, right, tau_offset):
     """Force (which comes as V), right-hand side and offset of tau of the affine direction."""
     assume_distinct()
     S, N = extent
@@ -129,21 +101,9 @@ def predictor_terms(
 
 @inline
 def corrector_terms(
-    E: Floats,
-    rows: Floats,
-    b: int,
-    extent: Extent,
-    target: float,
-    second: float,
-    low_correction: Floats,
-    high_correction: Floats,
-    force: Floats,
-    nu_correction: Floats,
-    pull: Floats,
-    level: Floats,
-    right: Floats,
-    tau_offset: Floats,
-) -> None:
+    E, rows, b, extent, target, second, low_correction, high_correction, force, nu_correction, pull, level, right,
+    tau_offset,
+):  # fmt: skip
     """Add centring and second-order terms to force, right-hand side and offset of tau.
 
     The low correction is (target weight - dw dw*)/w with dw* = -w* (1 + dw/w), so
@@ -180,7 +140,7 @@ def corrector_terms(
 
 
 @inner
-def outflow_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: Floats) -> None:
+def outflow_terms(E, rows, b, extent, x, dq):
     """x after the step that leaves V alone, and the dq of that step."""
     assume_distinct()
     S, N = extent
@@ -194,7 +154,7 @@ def outflow_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq
 
 
 @inner
-def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: Floats) -> None:
+def moved_terms(E, rows, b, extent, x, dq):
     """x after the whole step, and its dq."""
     assume_distinct()
     S, N = extent
@@ -207,7 +167,7 @@ def moved_terms(E: Floats, rows: Floats, b: int, extent: Extent, x: Floats, dq: 
 
 
 @inner
-def balance(x: Floats, rows4: Floats, b: int, A: int, mu: Floats, out: Floats) -> None:
+def balance(x, rows4, b, A, mu, out):
     """Outflow minus inflow of x: adds the outflow of the block's steps, sets the inflow of the next ones.
 
     Blocks come in order; unreachable states get zero.
@@ -237,18 +197,7 @@ def balance(x: Floats, rows4: Floats, b: int, A: int, mu: Floats, out: Floats) -
 
 
 @inner
-def directions(
-    E: Floats,
-    rows: Floats,
-    b: int,
-    extent: Extent,
-    ahead: Floats,
-    pull: Floats,
-    level: Floats,
-    dw: Floats,
-    dq: Floats,
-    dtau: Floats,
-) -> None:
+def directions(E, rows, b, extent, ahead, pull, level, dw, dq, dtau):
     """dq, dtau, dw from dV of the own state (its slot) and of the next (`ahead`).
 
     The last pass restores sum dw = residual + (1 - sum l) dq to rounding.
@@ -286,23 +235,9 @@ def directions(
 
 @inline
 def advance(
-    E: Floats,
-    rows: Floats,
-    b: int,
-    extent: Extent,
-    step: float,
-    q: Floats,
-    tau: Floats,
-    nu: Floats,
-    residual: Floats,
-    products: Floats,
-    low_slack: Floats,
-    high_slack: Floats,
-    low_multiplier: Floats,
-    high_multiplier: Floats,
-    low_inverse: Floats,
-    high_inverse: Floats,
-) -> float:
+    E, rows, b, extent, step, q, tau, nu, residual, products, low_slack, high_slack, low_multiplier, high_multiplier,
+    low_inverse, high_inverse,
+):  # fmt: skip
     """Move every entry and row; renew the inverses and the row residual q (1 - sum l) - sum w.
 
     Returns the new complementarity sum w w* + z z* + q nu.

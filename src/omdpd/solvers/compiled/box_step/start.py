@@ -14,10 +14,9 @@ import numpy as np
 
 from omdpd.jit.decorators import inner
 from omdpd.jit.pointers import assume_distinct
-from omdpd.problem.arrays import Floats, Integers
 from omdpd.solvers.compiled.box_step import slots as slot
 from omdpd.solvers.compiled.box_step.laws import support
-from omdpd.solvers.compiled.box_step.storage import Extent, place
+from omdpd.solvers.compiled.box_step.storage import place
 from omdpd.solvers.compiled.levels import log_sum_exp, water_level
 
 # Less start mass than this cannot move the objective: the state is treated as unreachable.
@@ -32,7 +31,7 @@ MIN_KL_MASS = 1e-12
 
 
 @inner
-def start_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
+def start_kernel(E, rows, b, p):
     """The centre of every box of a block."""
     assume_distinct()
     S, N = p.shape
@@ -42,9 +41,7 @@ def start_kernel(E: Floats, rows: Floats, b: int, p: Floats) -> None:
 
 
 @inner
-def start_flow(
-    E5: Floats, rows4: Floats, reference: Floats, mu: Floats, mix: float, mass: Floats, wanted: Floats
-) -> None:
+def start_flow(E5, rows4, reference, mu, mix, mass, wanted):
     """q of the mixed reference policy under the start kernel and its `mass`; `wanted`, the masses of the reference.
 
     Dead rows get q = 0, weights zero.
@@ -77,19 +74,7 @@ def start_flow(
 
 
 @inner
-def start_slacks(
-    E: Floats,
-    rows: Floats,
-    b: int,
-    extent: Extent,
-    width: Floats,
-    weight: Floats,
-    wide: Floats,
-    low_slack: Floats,
-    high_slack: Floats,
-    low_inverse: Floats,
-    high_inverse: Floats,
-) -> float:
+def start_slacks(E, rows, b, extent, width, weight, wide, low_slack, high_slack, low_inverse, high_inverse):
     """Slacks and their inverses in a block; an upper bound that the lower ones imply has no slack (inverse 0).
 
     The slacks of a wide row keep q positive; those of a narrow one weigh too little, so q >= 0 gets its own multiplier.
@@ -123,18 +108,7 @@ def start_slacks(
 
 
 @inner
-def start_multipliers(
-    E: Floats,
-    rows: Floats,
-    b: int,
-    extent: Extent,
-    ahead: Floats,
-    target: float,
-    low_multiplier: Floats,
-    high_multiplier: Floats,
-    tau: Floats,
-    nu: Floats,
-) -> None:
+def start_multipliers(E, rows, b, extent, ahead, target, low_multiplier, high_multiplier, tau, nu):
     """Centred multipliers, target times barrier weight over slack, and tau = p.V, in a block."""
     assume_distinct()
     S, N = extent
@@ -151,9 +125,7 @@ def start_multipliers(
 
 
 @inner
-def water_fill(
-    E5: Floats, gain: Floats, A: int, mass: Floats, kl: bool, V: Floats, order: Integers, scratch: Floats
-) -> float:
+def water_fill(E5, gain, A, mass, kl, V, order, scratch):
     """V backward in h from the gains of the rows (nb+1, hb, R) and the state masses; mass 0 gives max_a.
 
     Returns the largest V_s - (c + sigma) over the states with mass: how large multipliers of q >= 0 become.
@@ -181,7 +153,7 @@ def water_fill(
 
 
 @inner
-def value_range(V: Floats, mass: Floats) -> float:
+def value_range(V, mass):
     """max_h of the spread of V_h over the reachable states."""
     H, S = V.shape
     widest = 0.0

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from omdpd.jit.decorators import inline, inner
 from omdpd.jit.pointers import assume_distinct
-from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.box_step import slots as slot
-from omdpd.solvers.compiled.box_step.storage import Extent
 from omdpd.solvers.compiled.entries import sum_of_vector
 
 
 @inline
-def affine_moves(
-    E: Floats, rows: Floats, b: int, extent: Extent, by_q: Floats, most: Floats, products: Floats
-) -> tuple[float, float]:
+def affine_moves(E, rows, b, extent, by_q, most, products):
     """Relative moves dq/q of the predictor; how far these and dw/w, dz/z let the step go; sum dw dw* + dz dz* + dq dnu.
 
     A multiplier moves by -1 minus its slack's ratio, so the limit is the largest max(-x, 1 + x) = 1/2 + |x + 1/2| over
@@ -45,7 +41,7 @@ def affine_moves(
 
 
 @inner
-def largest(values: Floats, N: int) -> float:
+def largest(values, N):
     """Largest of the first N, or zero."""
     most = 0.0
     for n in range(N):
@@ -55,9 +51,7 @@ def largest(values: Floats, N: int) -> float:
 
 
 @inline
-def multiplier_moves(
-    E: Floats, rows: Floats, b: int, extent: Extent, low_move: Floats, high_move: Floats, nu_move: Floats, most: Floats
-) -> float:
+def multiplier_moves(E, rows, b, extent, low_move, high_move, nu_move, most):
     """Moves of the multipliers (which come as the corrections); returns the greatest relative decrease of anything."""
     assume_distinct()
     S, N = extent

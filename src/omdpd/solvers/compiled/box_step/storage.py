@@ -63,7 +63,7 @@ def padded(rows: int) -> int:
 
 
 @inner
-def allocate(taken: Floats, H: int, S: int, A: int) -> Storage:
+def allocate(taken, H, S, A):
     """Storage with rows of zeros; entries keep what an earlier solve left."""
     R = (S * A + LANES - 1) // LANES * LANES
     steps = H - 1
@@ -86,7 +86,7 @@ def allocate(taken: Floats, H: int, S: int, A: int) -> Storage:
 
 
 @inner
-def place(h: int, H: int, hb: int, nb: int) -> tuple[int, int]:
+def place(h, H, hb, nb):
     """Block and position of step h."""
     if h == H - 1:
         return nb, 0
@@ -94,14 +94,14 @@ def place(h: int, H: int, hb: int, nb: int) -> tuple[int, int]:
 
 
 @inline
-def extent(E5: Floats, b: int) -> Extent:
+def extent(E5, b):
     """Next states and columns of a block; the last step has no next states."""
     nb, S, hb, R = E5.shape[1:]
     return (S, hb * R) if b < nb else (0, R)
 
 
 @inner
-def load(E5: Floats, rows4: Floats, c: Floats, lower: Floats, upper: Floats, shift: Floats) -> None:
+def load(E5, rows4, c, lower, upper, shift):
     """Copy bounds and c into storage; c loses its mean per step, kept in `shift`.
 
     Every step of an occupancy sums to one, so a constant per step moves no minimiser; it would only cost digits of V.
