@@ -93,7 +93,6 @@ LONG_FILES: dict[str, str] = {}
 # Longer bodies.
 LONG_BODIES = {
     "solvers/compiled/box_step/iterate.py": "one Newton iteration is one pass over slots that all of it names",
-    "solvers/compiled/box_step/solve.py": "the same of its start: calls that name a slot a line",
     "experiments/many_runs.py": "one loop, which a signal may leave at one place alone",
 }
 # Compiled functions are handed the arrays that they change one by one: the compiler may then take them for distinct.

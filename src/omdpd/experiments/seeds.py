@@ -26,42 +26,20 @@ from omdpd.problem.setting import Feedback, FeedbackKind, FullFeedback, checked_
 
 @overload
 def run(
-    cmdp: CMDP,
-    learner: Learner[Any] | str | None,
-    nature: str | Nature = ...,
-    n_episodes: int = ...,
-    seed: int = ...,
-    label: str | None = ...,
-    metrics: Mapping[str, Metric] | None = ...,
-    *,
-    seeds: None = ...,
-    jobs: int = ...,
-    progress: bool | None = ...,
-    callback: Callable[[Row], None] | None = ...,
-    policies: bool = ...,
-    logged: Log | Sequence[Feedback] = ...,
-    start: Start = ...,
-) -> History: ...
+    cmdp: CMDP, learner: Learner[Any] | str | None, nature: str | Nature = ..., n_episodes: int = ..., seed: int = ...,
+    label: str | None = ..., metrics: Mapping[str, Metric] | None = ..., *, seeds: None = ..., jobs: int = ...,
+    progress: bool | None = ..., callback: Callable[[Row], None] | None = ..., policies: bool = ...,
+    logged: Log | Sequence[Feedback] = ..., start: Start = ...,
+) -> History: ...  # fmt: skip
 
 
 @overload
 def run(
-    cmdp: CMDP,
-    learner: Learner[Any] | str | None,
-    nature: str | Nature = ...,
-    n_episodes: int = ...,
-    seed: int = ...,
-    label: str | None = ...,
-    metrics: Mapping[str, Metric] | None = ...,
-    *,
-    seeds: int | Sequence[int],
-    jobs: int = ...,
-    progress: bool | None = ...,
-    callback: Callable[[Row], None] | None = ...,
-    policies: bool = ...,
-    logged: Log | Sequence[Feedback] = ...,
-    start: Start = ...,
-) -> list[History]: ...
+    cmdp: CMDP, learner: Learner[Any] | str | None, nature: str | Nature = ..., n_episodes: int = ..., seed: int = ...,
+    label: str | None = ..., metrics: Mapping[str, Metric] | None = ..., *, seeds: int | Sequence[int], jobs: int = ...,
+    progress: bool | None = ..., callback: Callable[[Row], None] | None = ..., policies: bool = ...,
+    logged: Log | Sequence[Feedback] = ..., start: Start = ...,
+) -> list[History]: ...  # fmt: skip
 
 
 def run(

@@ -141,33 +141,15 @@ def build(store, reg, min_curvature):
         e, size = min(b, nb - 1), extent(E5, b)
         spread(newton.V, b, rows4[slot.OWN_VALUE, b], E5[slot.FORCE, e])
         stationarity(
-            E,
-            rows,
-            b,
-            size,
-            store.kl,
-            ahead=E[slot.FORCE, e],
-            priced=rows[slot.SCRATCH_1, b],
-            residual=rows[slot.RESIDUAL, b],
-            curvature=rows[slot.CURVATURE, b],
-        )
+            E, rows, b, size, store.kl, ahead=E[slot.FORCE, e], priced=rows[slot.SCRATCH_1, b],
+            residual=rows[slot.RESIDUAL, b], curvature=rows[slot.CURVATURE, b],
+        )  # fmt: skip
         weigh(
-            E,
-            rows,
-            b,
-            size,
-            reg,
-            d=E[slot.NEWTON_WEIGHT, e],
-            f=E[slot.PSEUDO_KERNEL, e],
-            theta=rows[slot.SCRATCH_1, b],
-            kappa=rows[slot.SCRATCH_2, b],
-            omega=rows[slot.SCRATCH_3, b],
-            inverse_theta=rows[slot.INVERSE_THETA, b],
-            ratio=rows[slot.KAPPA_BY_THETA, b],
-            inverse_gamma=rows[slot.INVERSE_GAMMA, b],
-            by_gamma=spare[0],
-            by_theta=spare[1],
-        )
+            E, rows, b, size, reg, d=E[slot.NEWTON_WEIGHT, e], f=E[slot.PSEUDO_KERNEL, e],
+            theta=rows[slot.SCRATCH_1, b], kappa=rows[slot.SCRATCH_2, b], omega=rows[slot.SCRATCH_3, b],
+            inverse_theta=rows[slot.INVERSE_THETA, b], ratio=rows[slot.KAPPA_BY_THETA, b],
+            inverse_gamma=rows[slot.INVERSE_GAMMA, b], by_gamma=spare[0], by_theta=spare[1],
+        )  # fmt: skip
         if b < nb:
             if small:
                 gram_small(E5, b, spare4[0], spare4[1], newton.M)
@@ -176,16 +158,9 @@ def build(store, reg, min_curvature):
         couple(E5, rows4, b, spare4[0], A, newton.M, newton.off)
         border(spare4[0], rows4, hinges.tables4, b, A, hinges.X)
         predictor_terms(
-            E,
-            rows,
-            b,
-            size,
-            force=E[slot.FORCE, e],
-            pull=rows[slot.SCRATCH_1, b],
-            level=rows[slot.SCRATCH_2, b],
-            right=rows[slot.RIGHT, b],
-            tau_offset=rows[slot.TAU_OFFSET, b],
-        )
+            E, rows, b, size, force=E[slot.FORCE, e], pull=rows[slot.SCRATCH_1, b], level=rows[slot.SCRATCH_2, b],
+            right=rows[slot.RIGHT, b], tau_offset=rows[slot.TAU_OFFSET, b],
+        )  # fmt: skip
         outflow_terms(E, rows, b, size, x=spare[0], dq=rows[slot.FLOW_MOVE, b])
         balance(spare4[0], rows4, b, A, store.mu, newton.dV)
     if small:
@@ -226,17 +201,9 @@ def set_directions(store, b, e, size):
     E, rows = store.at.E, store.at.rows
     spread(store.system.dV, b, store.at.rows4[slot.OWN_VALUE, b], store.at.spare4[1])
     directions(
-        E,
-        rows,
-        b,
-        size,
-        ahead=store.at.spare[1],
-        pull=rows[slot.SCRATCH_1, b],
-        level=rows[slot.SCRATCH_2, b],
-        dw=E[slot.LOW_SLACK_MOVE, e],
-        dq=rows[slot.OCCUPANCY_MOVE, b],
-        dtau=rows[slot.TAU_MOVE, b],
-    )
+        E, rows, b, size, ahead=store.at.spare[1], pull=rows[slot.SCRATCH_1, b], level=rows[slot.SCRATCH_2, b],
+        dw=E[slot.LOW_SLACK_MOVE, e], dq=rows[slot.OCCUPANCY_MOVE, b], dtau=rows[slot.TAU_MOVE, b],
+    )  # fmt: skip
 
 
 @glue
@@ -296,21 +263,11 @@ def iterate(store, value_scale, complementarity, barrier_weight, refined, only_c
     for b in range(blocks):
         e, size = min(b, last), extent(E5, b)
         corrector_terms(
-            E,
-            rows,
-            b,
-            size,
-            target,
-            second,
-            low_correction=E[slot.LOW_CORRECTION, e],
-            high_correction=E[slot.HIGH_CORRECTION, e],
-            force=E[slot.FORCE, e],
-            nu_correction=rows[slot.NU_CORRECTION, b],
-            pull=rows[slot.SCRATCH_2, b],
-            level=rows[slot.SCRATCH_3, b],
-            right=rows[slot.RIGHT, b],
-            tau_offset=rows[slot.TAU_OFFSET, b],
-        )
+            E, rows, b, size, target, second, low_correction=E[slot.LOW_CORRECTION, e],
+            high_correction=E[slot.HIGH_CORRECTION, e], force=E[slot.FORCE, e],
+            nu_correction=rows[slot.NU_CORRECTION, b], pull=rows[slot.SCRATCH_2, b], level=rows[slot.SCRATCH_3, b],
+            right=rows[slot.RIGHT, b], tau_offset=rows[slot.TAU_OFFSET, b],
+        )  # fmt: skip
         outflow_terms(E, rows, b, size, x=spare[0], dq=rows[slot.FLOW_MOVE, b])
         balance(spare4[0], rows4, b, store.A, store.mu, dV)
     solve_values(store)
@@ -341,23 +298,12 @@ def move(store, step):
     for b in range(rows.shape[1]):
         e = min(b, E.shape[1] - 1)
         total += advance(
-            E,
-            rows,
-            b,
-            extent(store.at.E5, b),
-            step,
-            q=rows[slot.OCCUPANCY, b],
-            tau=rows[slot.TAU, b],
-            nu=rows[slot.NU, b],
-            residual=rows[slot.SUM_RESIDUAL, b],
-            products=rows[slot.SCRATCH_2, b],
-            low_slack=E[slot.LOW_SLACK, e],
-            high_slack=E[slot.HIGH_SLACK, e],
-            low_multiplier=E[slot.LOW_MULTIPLIER, e],
-            high_multiplier=E[slot.HIGH_MULTIPLIER, e],
-            low_inverse=E[slot.LOW_INVERSE, e],
+            E, rows, b, extent(store.at.E5, b), step, q=rows[slot.OCCUPANCY, b], tau=rows[slot.TAU, b],
+            nu=rows[slot.NU, b], residual=rows[slot.SUM_RESIDUAL, b], products=rows[slot.SCRATCH_2, b],
+            low_slack=E[slot.LOW_SLACK, e], high_slack=E[slot.HIGH_SLACK, e], low_multiplier=E[slot.LOW_MULTIPLIER, e],
+            high_multiplier=E[slot.HIGH_MULTIPLIER, e], low_inverse=E[slot.LOW_INVERSE, e],
             high_inverse=E[slot.HIGH_INVERSE, e],
-        )
+        )  # fmt: skip
     add_scaled(store.system.V, step, store.system.dV)
     if hinges.dxi.size > 0:
         total += advance_hinges(hinges.hinge, step)

@@ -162,18 +162,9 @@ def solve_in(taken, c, reference, lower, upper, mu, d, W, kl, tol):
     load(at.E5, at.rows4, c, lower, upper, shift)
     tables, data, gap_unit = load_hinges(at.rows4, d, W)
     own_problem = BoxProblem(
-        reference=reference,
-        mu=mu,
-        tables=tables,
-        data=data,
-        xi=np.zeros(W.size),
-        mass=masses[0],
-        flow=masses[1],
-        order=np.zeros(S, dtype=np.int64),
-        scratch=np.zeros((3, at.rows4.shape[3])),
-        tol=tol,
-        gap_unit=gap_unit,
-    )
+        reference=reference, mu=mu, tables=tables, data=data, xi=np.zeros(W.size), mass=masses[0], flow=masses[1],
+        order=np.zeros(S, dtype=np.int64), scratch=np.zeros((3, at.rows4.shape[3])), tol=tol, gap_unit=gap_unit,
+    )  # fmt: skip
     q, p, V, xi, record = np.zeros(c.shape), np.zeros(lower.shape), np.zeros((H, S)), np.zeros(W.size), np.zeros(2)
     record[0], record[1] = np.inf, 1.0
     own_answer = BestPoint(q=q, p=p, V=V, xi=xi, record=record)
@@ -203,16 +194,9 @@ def new_system(H, S):
     """Room for the Newton system."""
     values, blocks, square = np.zeros((3, H, S)), np.zeros((4, H, S, S)), np.zeros((S, S))
     return System(
-        V=values[0],
-        dV=values[1],
-        correction=values[2],
-        M=blocks[0],
-        off=blocks[1],
-        K=blocks[2],
-        G=blocks[3],
-        square=square,
-        line=np.zeros(S),
-    )
+        V=values[0], dV=values[1], correction=values[2], M=blocks[0], off=blocks[1], K=blocks[2], G=blocks[3],
+        square=square, line=np.zeros(S),
+    )  # fmt: skip
 
 
 @glue
@@ -221,21 +205,10 @@ def new_border(hinge, tables, rows4, H, S):
     m, P, planes = hinge.shape[1], np.zeros(tables.shape), np.zeros((2,) + rows4.shape[1:])
     squares, lines, by_step = np.zeros((2, m, m)), np.zeros((3, m)), (m,) + rows4.shape[1:]
     return Border(
-        hinge=hinge,
-        tables=tables,
-        tables4=tables.reshape(by_step),
-        X=np.zeros((m, H, S)),
-        P=P,
-        P4=P.reshape(by_step),
-        dq=planes[0].reshape(tables.shape[1:]),
-        dq3=planes[0],
-        full=squares[0],
-        factor=squares[1],
-        along=lines[0],
-        dxi=lines[1],
-        no_price=lines[2],
-        no_right=planes[1],
-    )
+        hinge=hinge, tables=tables, tables4=tables.reshape(by_step), X=np.zeros((m, H, S)), P=P, P4=P.reshape(by_step),
+        dq=planes[0].reshape(tables.shape[1:]), dq3=planes[0], full=squares[0], factor=squares[1], along=lines[0],
+        dxi=lines[1], no_price=lines[2], no_right=planes[1],
+    )  # fmt: skip
 
 
 @glue
@@ -258,18 +231,10 @@ def place_start(store, problem, start, held):
     for b in range(rows.shape[1]):
         e = min(b, E.shape[1] - 1)
         weight += start_slacks(
-            E,
-            rows,
-            b,
-            extent(E5, b),
-            width=rows[slot.SCRATCH_3, b],
-            weight=rows[slot.SIGN_WEIGHT, b],
-            wide=E[slot.WIDTH, e],
-            low_slack=E[slot.LOW_SLACK, e],
-            high_slack=E[slot.HIGH_SLACK, e],
-            low_inverse=E[slot.LOW_INVERSE, e],
-            high_inverse=E[slot.HIGH_INVERSE, e],
-        )
+            E, rows, b, extent(E5, b), width=rows[slot.SCRATCH_3, b], weight=rows[slot.SIGN_WEIGHT, b],
+            wide=E[slot.WIDTH, e], low_slack=E[slot.LOW_SLACK, e], high_slack=E[slot.HIGH_SLACK, e],
+            low_inverse=E[slot.LOW_INVERSE, e], high_inverse=E[slot.HIGH_INVERSE, e],
+        )  # fmt: skip
     # The prices of the hinges need the range of V, which needs the prices: once without, once with them.
     for _ in range(2):
         price(tables, hinge[slot.XI], rows[slot.BASE_C], rows[slot.C])
@@ -284,17 +249,9 @@ def place_start(store, problem, start, held):
         e = min(b, E.shape[1] - 1)
         spread(V, b, rows4[slot.OWN_VALUE, b], spare4[1])
         start_multipliers(
-            E,
-            rows,
-            b,
-            extent(E5, b),
-            spare[1],
-            target,
-            low_multiplier=E[slot.LOW_MULTIPLIER, e],
-            high_multiplier=E[slot.HIGH_MULTIPLIER, e],
-            tau=rows[slot.TAU, b],
-            nu=rows[slot.NU, b],
-        )
+            E, rows, b, extent(E5, b), spare[1], target, low_multiplier=E[slot.LOW_MULTIPLIER, e],
+            high_multiplier=E[slot.HIGH_MULTIPLIER, e], tau=rows[slot.TAU, b], nu=rows[slot.NU, b],
+        )  # fmt: skip
     return weight, target * weight
 
 

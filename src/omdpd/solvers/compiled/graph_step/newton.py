@@ -121,25 +121,11 @@ def workspace(g: Arrays, m: int) -> GraphWork:
     N, R = g.members.size, g.copies.size
     states, rows = np.empty((4, N)), np.empty((4, R))
     return GraphWork(
-        V=states[0],
-        dV=states[1],
-        trial_V=states[2],
-        mass=states[3],
-        y=rows[0],
-        dy=rows[1],
-        exact=rows[2],
-        q=rows[3],
-        active=empty_active(g),
-        cg=empty_gradients(N),
-        lanes=empty_lanes(N, m),
-        free=np.zeros(m, np.bool_),
-        before=StepBefore(np.zeros(m), np.zeros(m), np.zeros(m, np.bool_)),
-        T=np.empty((m, m)),
-        u=np.empty(m),
-        slope=np.empty(m),
-        dxi=np.empty(m),
-        trial_xi=np.empty(m),
-    )
+        V=states[0], dV=states[1], trial_V=states[2], mass=states[3], y=rows[0], dy=rows[1], exact=rows[2], q=rows[3],
+        active=empty_active(g), cg=empty_gradients(N), lanes=empty_lanes(N, m), free=np.zeros(m, np.bool_),
+        before=StepBefore(np.zeros(m), np.zeros(m), np.zeros(m, np.bool_)), T=np.empty((m, m)), u=np.empty(m),
+        slope=np.empty(m), dxi=np.empty(m), trial_xi=np.empty(m),
+    )  # fmt: skip
 
 
 @glue
