@@ -7,7 +7,7 @@ from omdpd.natures import NATURES as FACTORIES
 from omdpd.natures.fixed import Fixed
 from omdpd.natures.pool import Pool, draw_pool
 from omdpd.natures.protocol import Safety, changes_of, rounds_ahead
-from omdpd.natures.scaled import Scaled
+from omdpd.natures.revealed import Scaled
 from omdpd.play.judging import comparator
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.testing import NATURE_RULES, check_nature, nature_case

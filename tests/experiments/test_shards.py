@@ -11,8 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from omdpd.experiments.files import STARTER, load_experiment
-from omdpd.experiments.overrides import overridden
+from omdpd.experiments.files import STARTER, load_experiment, overridden
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.schema import experiment_schema
 from omdpd.experiments.spec import Experiment, shard_of

@@ -4,8 +4,8 @@ import pytest
 
 from omdpd.experiments.one_run import advance, run, scene_of
 from omdpd.experiments.registry import Registry, run_of
-from omdpd.experiments.snapshots import MAX_BYTES, MAX_POLICIES, snapshot_grid
 from omdpd.experiments.spec import RunSpec, toml_of
+from omdpd.experiments.writer import MAX_BYTES, MAX_POLICIES, snapshot_grid
 from omdpd.play.loop import play, start_of_run
 from omdpd.storage.run_folder import RunFolder
 from tests.references.named import LEARNERS, NATURES, WORLDS

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from omdpd.natures import anchored, independent
+from omdpd.natures import revealed
 from omdpd.natures.anchor import Anchor
 from omdpd.play.judging import comparator
 from tests.references.instances import forward, random_cmdp, random_policy
@@ -17,7 +17,7 @@ def world(seed=0, n_constraints=I):
 
 def test_anchored_tables_are_fresh_and_keep_the_anchor_safe():
     cmdp = world()
-    nature = anchored.make(cmdp, 3)
+    nature = revealed.make_anchored(cmdp, 3)
     anchor = Anchor.of(cmdp).occupancy
     tables = np.array([nature.draw(k, NOWHERE).cost for k in range(50)])
     assert tables.shape == (50, I, H, S, A)
@@ -29,7 +29,7 @@ def test_anchored_tables_are_fresh_and_keep_the_anchor_safe():
 
 def test_with_many_episodes_the_anchor_is_the_comparator():
     cmdp = world(1, 1)
-    nature = anchored.make(cmdp, 3)
+    nature = revealed.make_anchored(cmdp, 3)
     anchor = Anchor.of(cmdp)
     value = (cmdp.reward * anchor.occupancy).sum()
     free = (cmdp.reward * anchor.optimum).sum()
@@ -41,7 +41,7 @@ def test_with_many_episodes_the_anchor_is_the_comparator():
 
 
 def test_independent_entries_come_from_the_seven_values_equally_often():
-    nature = independent.make(world(), 4)
+    nature = revealed.make_independent(world(), 4)
     entries = np.array([nature.draw(k, NOWHERE).cost for k in range(300)]).ravel()
     assert set(entries.tolist()) == set(LEVELS)
     counts = np.array([(entries == level).sum() for level in LEVELS])
@@ -52,7 +52,7 @@ def test_independent_entries_come_from_the_seven_values_equally_often():
 
 def test_independent_tables_leave_no_safe_policy():
     cmdp = world(2, 1)
-    nature = independent.make(cmdp, 4)
+    nature = revealed.make_independent(cmdp, 4)
     best = comparator(cmdp, nature, range(300), weights=np.ones(300))
     assert not nature.safety().exists
     assert not best.exists
@@ -66,20 +66,20 @@ def test_the_floor_agrees_with_monte_carlo(sizes):
     n = 40_000
     drawn = 0.5 * np.abs(rng.choice(LEVELS, (n, int(np.prod(sizes)))).sum(axis=1)) / (sizes[1] * sizes[2])
     error = drawn.std() / np.sqrt(n)
-    assert independent.violation_floor(*sizes) == pytest.approx(drawn.mean(), abs=5.0 * error)
+    assert revealed.violation_floor(*sizes) == pytest.approx(drawn.mean(), abs=5.0 * error)
 
 
 def test_the_floor_of_a_single_entry_by_hand():
     # Half the mean of (1, .6, .2, 0, .2, .6, 1).
-    assert independent.violation_floor(1, 1, 1) == pytest.approx(0.5 * 3.6 / 7.0)
+    assert revealed.violation_floor(1, 1, 1) == pytest.approx(0.5 * 3.6 / 7.0)
 
 
 def test_nobody_goes_below_the_floor():
     cmdp = world(3, 1)
-    nature = independent.make(cmdp, 6)
+    nature = revealed.make_independent(cmdp, 6)
     rng = np.random.default_rng(7)
     tables = np.array([nature.draw(k, NOWHERE).cost[0] for k in range(4000)])
-    floor = independent.violation_floor(H, S, A)
+    floor = revealed.violation_floor(H, S, A)
     flattest = np.full((H, S, A), 1.0 / (S * A))
     policies = [forward(random_policy(rng, H, S, A), cmdp.transition, cmdp.initial) for _ in range(5)]
     for q in (*policies, flattest):

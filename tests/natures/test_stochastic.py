@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from omdpd import ProximalOMDPD, run
-from omdpd.natures import fixed, scaled
+from omdpd.natures import fixed, revealed
 from omdpd.play.simulate import observe_costs, play_judged
 from omdpd.problem.cmdp import CMDP
 from tests.references.instances import random_cmdp
@@ -53,7 +53,7 @@ def test_both_verdicts_on_fixed_costs_are_met_above():
 
 def test_scaled_costs_are_the_mean_table_times_one_of_seven_numbers():
     cmdp = world(1)
-    nature = scaled.make(cmdp, 11)
+    nature = revealed.make_scaled(cmdp, 11)
     factors = []
     for k in range(700):
         met = nature.draw(k, NOWHERE)
@@ -69,7 +69,7 @@ def test_scaled_costs_are_the_mean_table_times_one_of_seven_numbers():
 
 
 def test_scaled_keys_tell_the_sign_and_nothing_else():
-    nature = scaled.make(world(1), 11)
+    nature = revealed.make_scaled(world(1), 11)
     keys = {nature.draw(k, NOWHERE).key for k in range(100)}
     assert keys == {0, 1, 2}
     assert np.array_equal(nature.table(1), -nature.table(2))
@@ -81,13 +81,13 @@ def test_the_verdict_on_scaled_costs_is_that_every_cost_can_be_met_exactly(seed)
     cmdp = world(seed)
     both = np.concatenate([cmdp.excess, -cmdp.excess])
     exists = dual_value(cmdp.transition, cmdp.initial, cmdp.reward, both)[0] is not None
-    assert scaled.make(cmdp, 0).safety().exists == exists
+    assert revealed.make_scaled(cmdp, 0).safety().exists == exists
 
 
 def test_no_policy_is_safe_for_a_cost_that_never_changes_sign():
     p = np.full((2, 2, 2), 0.5)
     cmdp = CMDP.from_arrays(p, np.zeros((2, 2)), np.full((2, 2), 0.5), budget=0.0, horizon=3)
-    assert not scaled.make(cmdp, 0).safety().exists
+    assert not revealed.make_scaled(cmdp, 0).safety().exists
 
 
 def test_noise_of_the_own_range_never_leaves_it_and_keeps_the_means():

@@ -21,7 +21,7 @@ from omdpd import (
     verdict_from_logs,
 )
 from omdpd.cli.main import app
-from omdpd.play.identity import fingerprint_of
+from omdpd.play.start import fingerprint_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

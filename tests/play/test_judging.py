@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.ratios import paired_ratio_interval
 from omdpd.learners import ProximalOMDPD, Uniform
-from omdpd.natures import fixed, independent, pool, scaled
+from omdpd.natures import fixed, pool, revealed
 from omdpd.natures.pool import Drifting, Pool
 from omdpd.natures.rewards import ChangingRewards
 from omdpd.play.judging import Assessment, Comparator, Totals, assess, comparator, growth_exponent, scores
@@ -40,15 +40,15 @@ def tables_of(cmdp):
 OUT_OF_REACH = {
     "fixed": lambda cmdp: fixed.make(cmdp, 3),
     "noisy": lambda cmdp: fixed.make_noisy(cmdp, 3),
-    "scaled": lambda cmdp: scaled.make(cmdp, 3),
-    "independent": lambda cmdp: independent.make(cmdp, 3),
+    "scaled": lambda cmdp: revealed.make_scaled(cmdp, 3),
+    "independent": lambda cmdp: revealed.make_independent(cmdp, 3),
     "pool": lambda cmdp: Pool(cmdp, 3, tables_of(cmdp)),
     "adaptive": lambda cmdp: Pool(cmdp, 3, tables_of(cmdp), "adaptive"),
     "drifting": lambda cmdp: Drifting(cmdp, tables_of(cmdp), period=7),
     "unrevealed": lambda cmdp: pool.unrevealed(cmdp, 3, tables_of(cmdp)),
     "natural": lambda cmdp: pool.make_natural(cmdp, 3),
     "hostile": lambda cmdp: pool.make_hostile(cmdp, 3),
-    "rewards": lambda cmdp: ChangingRewards(np.zeros((1, H, S, A)), scaled.make(cmdp, 3), 3, "switching"),
+    "rewards": lambda cmdp: ChangingRewards(np.zeros((1, H, S, A)), revealed.make_scaled(cmdp, 3), 3, "switching"),
 }
 
 
@@ -231,7 +231,7 @@ def test_a_run_from_before_counts_were_kept_does_not_know_its_violation_in_hinds
 
 def test_a_scaled_nature_that_met_one_sign_only_asks_for_that_sign_only():
     cmdp = random_cmdp(np.random.default_rng(6), H, S, A)
-    nature = scaled.make(cmdp, 0)
+    nature = revealed.make_scaled(cmdp, 0)
     one, both = comparator(cmdp, nature, [1]), comparator(cmdp, nature, [0, 1, 2])
     assert one.value == pytest.approx(dual_value(cmdp.transition, cmdp.initial, cmdp.reward, cmdp.excess)[0], abs=1e-7)
     assert both.value <= one.value + 1e-8

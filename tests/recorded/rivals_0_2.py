@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from omdpd.play.identity import fingerprint_of
 from omdpd.play.scene import with_known_facts
 from omdpd.play.simulate import play_episode
+from omdpd.play.start import fingerprint_of
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.packing import pack
 from tests.references.named import LEARNERS, NATURES, WORLDS

@@ -16,10 +16,10 @@ from omdpd.experiments.one_run import run
 from omdpd.experiments.registry import Registry, run_of
 from omdpd.experiments.spec import toml_of
 from omdpd.learners.protocol import restored, stored_classes
-from omdpd.play.identity import fingerprint_of
 from omdpd.play.judging import Totals
 from omdpd.play.loop import Progress
 from omdpd.play.scene import known_safe_policy
+from omdpd.play.start import fingerprint_of
 from omdpd.report.results import load_runs
 from omdpd.storage.atomic import RecordError
 from omdpd.storage.packing import classes_of, unpack

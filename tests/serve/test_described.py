@@ -10,7 +10,7 @@ from omdpd import InvalidInputError, ProximalOMDPD, Session
 from omdpd.experiments.registry import Registry
 from omdpd.play.policy import Policy
 from omdpd.serve.described import described, folders_of, open_described, open_shadow, write_starter
-from omdpd.serve.reading import read_status
+from omdpd.serve.desk import read_status
 from omdpd.serve.status import lines_of, status_of
 
 REGISTRY = Registry.installed()

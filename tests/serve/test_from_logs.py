@@ -13,9 +13,9 @@ from omdpd.cli.main import app
 from omdpd.experiments.registry import Registry
 from omdpd.play.from_logs import plan_from_logs
 from omdpd.report.html import filled_page
+from omdpd.serve.app import page
 from omdpd.serve.described import described, open_described
-from omdpd.serve.page import page
-from omdpd.serve.reading import read_status
+from omdpd.serve.desk import read_status
 from omdpd.serve.status import lines_of, plays, status_of
 
 ROOT = Path(__file__).parents[2]

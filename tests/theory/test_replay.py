@@ -10,7 +10,7 @@ from omdpd.experiments.one_run import advance, run
 from omdpd.experiments.registry import Registry, run_of
 from omdpd.storage.run_folder import RunFolder
 from omdpd.theory import replay as replaying
-from omdpd.theory.replay import monitor_stored
+from omdpd.theory.monitor import monitor_stored
 
 K = 40
 

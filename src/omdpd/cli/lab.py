@@ -47,8 +47,7 @@ from omdpd.report.tables import print_table
 from omdpd.storage.atomic import write_atomically
 from omdpd.theory.bounds import Term, theorem_numbers, theorem_terms, total
 from omdpd.theory.limits import Limit, limits_of
-from omdpd.theory.monitor import HEAD, Monitor
-from omdpd.theory.replay import monitor_stored
+from omdpd.theory.monitor import HEAD, Monitor, monitor_stored
 
 Places = Annotated[str, typer.Option(help="Comma-separated names; eight worlds with what suits them if empty.")]
 Size = Annotated[int, typer.Option(min=1)]

@@ -11,7 +11,7 @@ from omdpd.cli.plan import COLUMNS_HELP, log_of, numbers_of
 from omdpd.cli.playing import Address, FurtherNames, Plugins, registry_of
 from omdpd.problem.arrays import check_number, not_installed
 from omdpd.serve.described import folders_of, starter_from_logs, write_starter
-from omdpd.serve.reading import read_status
+from omdpd.serve.desk import read_status
 from omdpd.serve.status import lines_of
 
 

@@ -14,10 +14,9 @@ from typing import Any
 
 import msgspec
 
-from omdpd.experiments.files import PROBLEM_FILES, pinned
+from omdpd.experiments.files import PROBLEM_FILES, overridden, pinned
 from omdpd.experiments.many_runs import run_all
 from omdpd.experiments.one_run import RunCallback, scene_of
-from omdpd.experiments.overrides import overridden
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.guards import check_footprint

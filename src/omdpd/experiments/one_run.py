@@ -14,9 +14,8 @@ import numpy as np
 
 from omdpd.experiments.interrupts import noting_interrupts
 from omdpd.experiments.registry import sources
-from omdpd.experiments.snapshots import Snapshots
 from omdpd.experiments.spec import RunSpec, as_now, toml_of
-from omdpd.experiments.writer import Writer, check_metrics, commit_seconds, resumed
+from omdpd.experiments.writer import Snapshots, Writer, check_metrics, commit_seconds, resumed
 from omdpd.learners.protocol import Promise, check_storable
 from omdpd.natures.protocol import changes_of
 from omdpd.play.judging import Comparator, early_sums, scores

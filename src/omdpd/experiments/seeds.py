@@ -9,16 +9,15 @@ from typing import Any, overload
 
 from omdpd.experiments.executors import executor
 from omdpd.experiments.registry import Registry
-from omdpd.experiments.snapshots import snapshot_grid
+from omdpd.experiments.writer import snapshot_grid
 from omdpd.learners.protocol import Learner
 from omdpd.natures.protocol import Nature
 from omdpd.play.history import History, Watched, play_history
-from omdpd.play.identity import whole_episodes
 from omdpd.play.logs import Log
 from omdpd.play.progress_bar import progress_bar
 from omdpd.play.rows import Row
 from omdpd.play.scene import Metric
-from omdpd.play.start import Before, Start, setting_in_units
+from omdpd.play.start import Before, Start, setting_in_units, whole_episodes
 from omdpd.problem.arrays import InvalidInputError, positive_integer, whole_number
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import Feedback, FeedbackKind, FullFeedback, checked_feedback

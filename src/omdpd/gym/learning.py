@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.gym.checkpoints import Returns, opened_checkpoint
-from omdpd.gym.contact import during, episode_seeds, published, reset, whole
-from omdpd.gym.episode import Episode, EpisodeRow
+from omdpd.gym.contact import Episode, EpisodeRow, during, episode_seeds, published, reset, whole
 from omdpd.gym.learned import Learned
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation

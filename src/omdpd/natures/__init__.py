@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from omdpd.natures import anchored, fixed, independent, moving, pool, rewards, scaled
+from omdpd.natures import fixed, moving, pool, revealed, rewards
 from omdpd.natures.protocol import Nature
 from omdpd.problem.cmdp import CMDP
 
 NATURES: dict[str, Callable[..., Nature]] = {
     "fixed": fixed.make,
     "noisy": fixed.make_noisy,
-    "scaled": scaled.make,
+    "scaled": revealed.make_scaled,
     "pool": pool.make,
     "adaptive": pool.make_adaptive,
-    "anchored": anchored.make,
+    "anchored": revealed.make_anchored,
     "drifting": pool.make_drifting,
-    "independent": independent.make,
+    "independent": revealed.make_independent,
     "natural": pool.make_natural,
     "hostile": pool.make_hostile,
     "switching_rewards": rewards.make_switching,

@@ -18,11 +18,10 @@ from omdpd.learners.safe_start import SafeStart
 from omdpd.play.books import Ended, checked_id
 from omdpd.play.carry import Carry
 from omdpd.play.episodes import Episode, opened, to_act, to_begin, to_end, to_tell, to_tell_whole
-from omdpd.play.identity import in_learner_units, owner_of
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy
 from omdpd.play.session_operation import Operation
-from omdpd.play.start import Before, Start, as_start, start_of, with_next_start
+from omdpd.play.start import Before, Start, as_start, in_learner_units, owner_of, start_of, with_next_start
 from omdpd.problem.arrays import InvalidInputError, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback
 from omdpd.storage.entries import Whole

@@ -20,10 +20,9 @@ from omdpd.play.books import Books, Ended, Open, ended_by
 from omdpd.play.carry import Carry
 from omdpd.play.episodes import Entry, checked_budget, over_allowed
 from omdpd.play.guards import check_footprint
-from omdpd.play.identity import in_learner_units, whole_episodes
 from omdpd.play.logs import Log, as_logged
 from omdpd.play.policy import Policy, table_of
-from omdpd.play.start import Before, Start, starting
+from omdpd.play.start import Before, Start, in_learner_units, starting, whole_episodes
 from omdpd.play.taught import Taught
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting, Trajectory, checked_feedback

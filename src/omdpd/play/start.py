@@ -11,10 +11,15 @@ and steps are about its own play, and begin anew.)  A learner without counts lea
 **A start that carries over** is the law of the next episode's first state.  Learners plan the next episode in `update`,
 with the law that their state's setting holds, so it is put there before; `SafeStart` plans for it at once.  Guarantees
 are stated for one law.
+
+**Whose a session is** says a fingerprint of learner, setting and logs, and the same in words.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import reduce
@@ -25,7 +30,7 @@ import numpy.typing as npt
 
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.masked import Masked, MaskedState, own_setting, told
-from omdpd.learners.needs import SafePolicy
+from omdpd.learners.needs import SafePolicy, with_scaled_safe_policy
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.safe.first_plan import FEWEST, Rules, allowed_rows, cloned, first_plan, measured_margin
@@ -33,12 +38,15 @@ from omdpd.learners.safe.tally import Tally, Walks
 from omdpd.learners.safe_start import SafeStart
 from omdpd.natures.protocol import Nature, world_of
 from omdpd.play.guards import as_learner
+from omdpd.play.logs import Log
 from omdpd.play.scene import logging_policy
 from omdpd.play.simulate import play_episode
 from omdpd.problem.arrays import Floats, InvalidInputError, as_law, shown
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import BanditFeedback, Feedback, FeedbackKind, Setting
 from omdpd.solvers.sweeps import occupancy_under
+from omdpd.storage.owners import NOTHING, Facts, Owner
+from omdpd.storage.packing import in_words, pack
 
 # What is done with logs: play what they certify, or try first what they never tried.
 Start = Literal["safe", "explore"]
@@ -208,3 +216,53 @@ def with_budget(learner: Learner[Any], state: Any, room: Floats) -> Any:
 def as_start(initial: npt.ArrayLike, setting: Setting) -> Floats:
     """The law of a first state."""
     return as_law("initial", initial, ["state"], [setting.n_states])
+
+
+def fingerprint_of(learner: Learner[Any], setting: Setting, logged: Sequence[Feedback] | Log = ()) -> tuple[str, Facts]:
+    """A hash of everything that learner, setting and what was logged before hold, and the same in words."""
+    try:
+        tree, arrays = pack((learner, setting, *logged))
+        tree[1]["fields"].pop("names", None)  # what costs are called is for people to read: it may change
+        facts = in_words(tree[0], arrays, "learner") | in_words(tree[1], arrays, "setting")
+        # Sessions whose settings have no units and no seed keep the fingerprint they had before there were any.
+        fields = tree[1]["fields"]
+        for name in [name for name in ("budget", "cost_scale", "reward_range", "seed") if fields[name] is None]:
+            del fields[name]
+    except TypeError as error:
+        raise InvalidInputError(
+            f"a session on disk must be able to tell whose it is, so {type(learner).__name__} has to be a dataclass of "
+            f"plain settings: {error}"
+        ) from None
+    # Numbers that JSON does not have are spelt in a fingerprint as they were before trees could hold them.
+    text = re.sub(r'\{"number": "(NaN|-?Infinity)"\}', r"\1", json.dumps(tree, sort_keys=True))
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        digest.update(arrays[name].tobytes())
+    told = hashlib.sha256(b"".join(entry.encode() for entry in in_words(tree[2:], arrays, "logged").values()))
+    facts["logged"] = f"{len(logged)} episodes ({told.hexdigest()[:10]})" if logged else NOTHING
+    return digest.hexdigest(), facts
+
+
+def owner_of(
+    learner: Learner[Any], setting: Setting, given: Sequence[Feedback] | Log | Before, before: Before
+) -> Owner:
+    """Whose session it is, by the logs as they were given; and what they are to a learner."""
+    fingerprint, facts = fingerprint_of(learner, setting, given.logged if isinstance(given, Before) else given)
+    return Owner(fingerprint, fingerprint_of(learner, setting)[0], facts, before.logged, before.start, before.names)
+
+
+def whole_episodes(logged: Sequence[Feedback] | Log, setting: Setting) -> Sequence[Feedback] | Log:
+    """What was logged, if no episode is shorter than the horizon."""
+    lengths = logged.lengths if isinstance(logged, Log) else np.zeros(0)
+    for k in np.flatnonzero(lengths < setting.horizon):
+        raise InvalidInputError(
+            f"episode {k} of the log has {lengths[k]} of {setting.horizon} steps, but a learner needs whole "
+            "episodes: plan_from_logs and verdict_from_logs take short ones (log.with_short)"
+        )
+    return logged
+
+
+def in_learner_units(learner: Learner[Any], setting: Setting) -> Learner[Any]:
+    """The learner with a safe policy in its own units, where one was given in those of the setting."""
+    scaled: Learner[Any] = with_scaled_safe_policy(learner, setting.limits, setting.scales)
+    return scaled

@@ -16,7 +16,7 @@ import numpy as np
 
 from omdpd.experiments.spec import Experiment
 from omdpd.learners import NON_LEARNERS
-from omdpd.natures.independent import violation_floor
+from omdpd.natures.revealed import violation_floor
 from omdpd.play.curve import Curve
 from omdpd.play.history import History
 from omdpd.play.policy import Policy

@@ -34,8 +34,7 @@ from omdpd.storage.npz import Arrays
 from omdpd.storage.provenance import contents_text
 from omdpd.storage.run_folder import READING_TRIES, CheckedRecords, RunFolder
 from omdpd.storage.sealed import SEALED
-from omdpd.theory.monitor import Monitor
-from omdpd.theory.replay import monitor_stored
+from omdpd.theory.monitor import Monitor, monitor_stored
 
 # What a notebook shows of a summary.
 SHOWN = tuple(name for name, column in SUMMARY.items() if column.narrow)

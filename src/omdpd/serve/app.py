@@ -10,7 +10,9 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import cache
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -19,10 +21,9 @@ import msgspec
 from omdpd.play.episodes import EpisodeConflictError, UnknownEpisodeError
 from omdpd.problem.arrays import InvalidInputError, shortened
 from omdpd.report.connections import refused
+from omdpd.report.html import filled_page, page_policy
 from omdpd.serve.desk import Desk, NotDurableError, TooManyOpenError
-from omdpd.serve.page import page, page_headers
-from omdpd.serve.routes import ROUTES, Done, Health, Refusal, Route
-from omdpd.serve.schema import openapi
+from omdpd.serve.routes import ROUTES, Done, Health, Refusal, Route, openapi
 from omdpd.storage.atomic import RecordError
 
 Scope = MutableMapping[str, Any]
@@ -34,6 +35,26 @@ MOST_BYTES, MOST_SECONDS = 2**20, 20.0
 # Addresses whose rates are known at a time.
 MOST_ADDRESSES = 1000
 JSON = b"application/json"
+SCRIPT = Path(__file__).parent / "page" / "session.js"
+
+
+@cache
+def _script() -> str:
+    return SCRIPT.read_text(encoding="utf-8")
+
+
+def page(title: str) -> str:
+    """The page of a session, or of all of them."""
+    return filled_page(title, [_script()], live=True)
+
+
+def page_headers() -> tuple[tuple[bytes, bytes], ...]:
+    """What a browser is told about it."""
+    rules = page_policy(True, [_script()]) + "; frame-ancestors 'none'"
+    return (
+        (b"content-type", b"text/html; charset=utf-8"), (b"content-security-policy", rules.encode()),
+        (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
+    )  # fmt: skip
 
 
 class Answer(NamedTuple):

@@ -4,18 +4,30 @@ The loop of the server is the only writer: `begin`, `act`, `tell` and `end` are 
 waiting for the disk.  A thread syncs: all that was told since its last sync is acknowledged by one.  Another learns,
 episode by episode in the order of the journal, and puts the next policy in force when it is ready.  So acting waits for
 neither.
+
+A session that another process has open is looked at in a copy of its files.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 
+from omdpd.experiments.registry import Registry
 from omdpd.play.episodes import EpisodeConflictError
 from omdpd.play.session import Session
+from omdpd.problem.arrays import InvalidInputError
+from omdpd.serve.described import open_described, open_shadow
 from omdpd.serve.status import Belief, Status, believed, judged, status_of
+from omdpd.storage.atomic import RecordError
+from omdpd.storage.journal import SessionWarning
 
 # Episodes that may be open at once: what never ends must not fill the memory.
 MOST_OPEN = 20_000
@@ -29,6 +41,10 @@ AT_ONCE = 50
 RESTS, MOST_REST, MANY_WAIT = 3.0, 0.002, 100
 # Seconds that a stop waits for an update.
 LAST_UPDATE = 10.0
+# A snapshot that is taken while files are copied leaves a copy that does not fit together: then once more.
+TRIES = 5
+# Seconds for which a look is good.
+GOOD_FOR = 2.0
 
 
 class NotDurableError(Exception):
@@ -144,3 +160,49 @@ class Desk:
                     each.set_result(None)
 
         self._loop.call_soon_threadsafe(tell)
+
+
+class Look(Desk):
+    """A session that somebody else has open: nothing but its status is shown."""
+
+    reads = True
+
+    def __init__(self, name: str, folder: Path, registry: Registry) -> None:
+        self.name, self.folder, self.registry, self.wrong = name, folder, registry, ""
+        self._seen: tuple[float, Status] | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin with nothing: it is read when it is asked for."""
+
+    def stop(self) -> None:
+        """End with nothing."""
+
+    async def look(self) -> None:
+        """Drop nothing: that is its owner's to do."""
+
+    def status(self) -> Status:
+        """The session as its files say it, now or a moment ago."""
+        if self._seen is None or time.monotonic() > self._seen[0]:
+            self._seen = (time.monotonic() + GOOD_FOR, read_status(self.folder, self.registry))
+        return self._seen[1]
+
+
+def read_status(folder: Path, registry: Registry) -> Status:
+    """The status of a session, as its files say it now."""
+    if not (folder / "session.json").exists():
+        raise InvalidInputError(f"{folder} holds no session yet: omdpd serve {folder} begins it")
+    for attempt in range(TRIES):
+        with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+            warnings.simplefilter("ignore", SessionWarning)  # the last entry may be half written just now
+            try:
+                copy = Path(place) / folder.resolve().name
+                shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("lock", "*.tmp"))
+                with (
+                    open_described(copy, registry, folder) as session,
+                    open_shadow(copy, registry, session) or nullcontext() as shadow,
+                ):
+                    return status_of(session, None, None if shadow is None else judged(session, shadow.policy()))
+            except (RecordError, InvalidInputError, OSError):
+                if attempt == TRIES - 1:
+                    raise
+    raise AssertionError("unreachable")

@@ -13,8 +13,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.report.connections import admitted, listening, run_bounded, url_of
 from omdpd.serve.app import Application
 from omdpd.serve.described import described, folders_of, open_described, open_shadow
-from omdpd.serve.desk import Desk
-from omdpd.serve.reading import Look
+from omdpd.serve.desk import Desk, Look
 from omdpd.serve.status import belief_lines
 
 # Seconds after which a thread that works gives way to one that waits: an update must not make an action late.

@@ -1,7 +1,8 @@
 """A run watched with full knowledge: which inequality of the analysis held, in which episodes, and by how much.
 
 The comparator q* is known only when a run is over, as its tables may be chosen on the way; but a run is determined by
-its parts and seeds, so it is played once to find q*, and once more beside it.
+its parts and seeds, so it is played once to find q*, and once more beside it.  A stored run is played again alike, and
+held against what was stored.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from omdpd.experiments.one_run import scene_of
+from omdpd.experiments.spec import RunSpec
+from omdpd.experiments.writer import as_written_now, columns_of_rows, resumed
 from omdpd.learners.omdpd import OMDPD
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
@@ -26,6 +30,8 @@ from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer, wh
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import table_html
 from omdpd.solvers.sweeps import occupancy_under
+from omdpd.storage.npz import Arrays
+from omdpd.storage.run_folder import RunFolder
 from omdpd.theory.inequalities import HeldAgainst, Inequality, SeenEpisode
 from omdpd.theory.omdpd import OMDPDWatch
 from omdpd.theory.proximal import ProximalWatch
@@ -212,3 +218,55 @@ def _losses(rows: Rows, best: Comparator) -> Losses:
         violation, violation - planned_violation, planned_violation, regret_curve(best.value, episodes, value),
         planned - value, regret_curve(best.value, episodes, planned),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """The monitor of a stored run, and the first recorded episode that came out otherwise (None if none did).
+
+    A run depends on its parts and seeds alone; another version or another processor may still end in other digits, and
+    then the monitor is about the episodes that were played now.
+    """
+
+    monitor: Monitor
+    n_rows: int
+    differs: int | None
+    column: str | None
+
+    def __str__(self) -> str:
+        if self.differs is None:
+            return f"played again: all {self.n_rows} recorded rows came out bit for bit"
+        return (
+            f"played again: {self.column} of episode {self.differs} is not what was recorded, so that this is about "
+            "the episodes played now (another version or another processor recorded the run)"
+        )
+
+
+def monitor_stored(spec: RunSpec, record: RunFolder) -> Replay:
+    """Play a stored run again, as far as it was committed; its folder is only read."""
+    scene = scene_of(spec)
+    check_monitored(scene)
+    stored = record.rows()
+    if stored is None:
+        raise InvalidInputError(f"{record.path} holds no rows yet: there is nothing to monitor")
+    end = resumed(record, scene.learner, start_of_run(scene), np.random.default_rng(spec.stream(2)))
+    found = watch(scene, end, np.random.default_rng(spec.stream(2)), spec.learner.label, spec.nature.label)
+    now = as_written_now(stored)
+    places = now["episode"] - 1
+    played = {name: column[places] for name, column in columns_of_rows(found.rows, ()).items()}
+    differs, column = _first_difference(now, played)
+    return Replay(found, len(places), differs, column)
+
+
+def _first_difference(stored: Arrays, played: Arrays) -> tuple[int | None, str | None]:
+    """The first row in which something that was recorded is not what was played, and its column.
+
+    Equal is equal to the last bit; what an earlier version did not record, or could not (nan), is no difference.
+    """
+    first: tuple[int | None, str | None] = (None, None)
+    for name in (name for name in played if name in stored):
+        differs = ~((stored[name] == played[name]) | np.isnan(stored[name]))
+        places = np.flatnonzero(differs.reshape(len(differs), -1).any(axis=1))
+        if len(places) and (first[0] is None or stored["episode"][places[0]] < first[0]):
+            first = int(stored["episode"][places[0]]), name
+    return first
