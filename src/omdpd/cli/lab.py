@@ -158,7 +158,7 @@ def compare(
 
 
 def _show_limits(console: Screen, lines: Sequence[Limit], out: Path) -> None:
-    """What the margin alone costs somebody who knows everything but the costs, on the terminal and in limits.csv."""
+    """Show what the margin costs a learner that knows all but the costs, on the terminal and in limits.csv."""
     title = "Who knows all but the costs, at z = 1 (`Informed`: all but rewards)"
     shown = plain_table(title, "world, nature", "K", "regret", "violation")
     for each in lines:

@@ -58,7 +58,7 @@ laboratory = typer.Typer(help="Study the learners themselves.", **SETTINGS)
 
 
 def _add(group: typer.Typer, command: Callable[..., None], name: str | None = None, hidden: bool = False) -> None:
-    """Put a command into a group; it ends by itself: what exits inside it is somebody else's code."""
+    """Put a command into a group; if a plugin's code exits inside it, that is refused with a sentence."""
     guarded = strangers_code("code that the command called raised", passing=(Exception,))(command)
     group.command(name, cls=Worded, hidden=hidden)(guarded)
 

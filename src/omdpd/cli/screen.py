@@ -32,7 +32,7 @@ class Screen(Console):
         super().__init__(highlight=False)
 
     def say(self, line: str) -> None:
-        """Print a line that the terminal may break, and nobody else does."""
+        """Print a line that only the terminal breaks."""
         self.print(line, soft_wrap=True)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

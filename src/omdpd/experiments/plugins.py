@@ -1,4 +1,4 @@
-"""Plugin files: somebody's own code, loaded because they named the file, and known by its content."""
+"""Plugin files hold users' own code: they are loaded where a user names them, and are known by their content."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class Registry:
         return _spec_type(kind, name, source.load(kind, name), source.plugin)
 
     def spec(self, kind: Kind, name: str, settings: Mapping[str, Any] | None = None) -> Any:
-        """A spec by its name and settings, each refused by name if it is none or has another type."""
+        """Make the spec of a name and its settings; refuse a setting that is unknown or has another type."""
         return self.parse(kind, {**(settings or {}), "name": name})
 
     def run(self, world: str, nature: str, learner: str, episodes: int, seed: int) -> RunSpec:

@@ -1,4 +1,4 @@
-"""Runs in memory from Python: one, or one per seed on several processes, with a bar for whoever waits."""
+"""Runs in memory from Python: one, or one per seed on several processes, with a progress bar."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _workers(jobs: int, n_runs: int) -> int:
 
 
 def _after(tell: Callable[[int], None], before: int) -> Callable[[int], None]:
-    """The same bar, for a run that begins after so many steps."""
+    """Move the same bar on, for a run that begins after `before` steps."""
     return lambda done: tell(before + done)
 
 

@@ -76,7 +76,7 @@ def as_now(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Plugin:
-    """A file of somebody's own code that was named on purpose: where it is, and which content is meant."""
+    """A file of a user's own code: where it is, and which content is meant."""
 
     path: str
     sha256: str

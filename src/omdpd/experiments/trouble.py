@@ -38,7 +38,7 @@ class Trouble:
     sent_again: Counter[str] = field(default_factory=Counter)
 
     def is_run_failure(self, record: RunFolder, error: BaseException) -> bool:
-        """Whether an error is the run's own: it is refused with a sentence, or was kept by whoever played the run."""
+        """Whether an error is the run's own: a refusal, or an error that the run's worker kept."""
         if isinstance(error, LASTING):
             return False
         return isinstance(error, InvalidInputError) or record.error is not None

@@ -344,7 +344,7 @@ def _no_cost(state: int, action: int, next_state: int) -> float:
 
 
 def _probed(task: Task, needs_cost: bool) -> tuple[Task, Span]:
-    """The task, and the span of its rewards and costs; where a cost is missing and not needed, it is none."""
+    """Measure the span of a task's rewards and costs; a cost that is missing and not needed counts as zero."""
     try:
         span = _observed(task)
     except InvalidInputError:

@@ -40,7 +40,7 @@ class Announcer(event.Listener):
         self._tell(line)
 
     def end(self) -> None:
-        """Say nothing more to whoever was told, and end the line that counts."""
+        """Stop announcing, and end the line that counts."""
         self.say = None
         if self.counting:
             self.counting = False

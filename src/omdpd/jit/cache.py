@@ -107,7 +107,7 @@ def where_kept() -> str:
 
 
 def forget_unused(folder: Path) -> None:
-    """Remove the machine code of ours beside a folder that nobody has used for long."""
+    """Remove our machine code beside a folder that has not been used for long."""
     for other in folder.parent.iterdir():
         with suppress(OSError, UnicodeDecodeError):
             old = time.time() - other.lstat().st_mtime > KEPT_FOR

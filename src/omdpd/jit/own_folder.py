@@ -1,4 +1,4 @@
-"""Folders that nobody but this user (and root) can change: what lies in them is run as code.
+"""Folders that only this user and root can change: what lies in them is run as code.
 
 Every folder and link on the way is looked at, from the root of the file system on.  Each belongs to this user or to
 root, and nobody else may write into it; where everybody may (``/tmp``) it must be sticky, so that nobody can move what
@@ -23,11 +23,11 @@ MAX_LINKS = 40
 
 
 class SharedPlaceError(OSError):
-    """Somebody else could change what lies in a folder."""
+    """Another user could change what lies in a folder."""
 
 
 def make_own(folder: Path) -> None:
-    """Make a folder, and those it lies in, for this user alone; refuse a place that somebody else could change."""
+    """Make a folder and its parents for this user alone; refuse a place that another user could change."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     if missing:
         _check_way(missing[-1].parent)
@@ -63,7 +63,7 @@ def _way(path: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _others_may_write(known: os.stat_result) -> bool:
-    """Whether anybody else may, the group included unless it is this user's own and nobody else is in it."""
+    """Whether another user may write; a group counts unless this user alone is in it."""
     if not known.st_mode & 0o020:
         return bool(known.st_mode & 0o002)
     try:

@@ -121,14 +121,14 @@ def turned(tables: Floats, key: int, period: int) -> Floats:
 
 
 def chosen(switching: str, seed: int, k: int, n_tables: int, block: int = BLOCK) -> int:
-    """Which of so many tables episode k has."""
+    """Choose one of `n_tables` tables for episode k."""
     if switching == "random":
         return episode_choice(seed, k, n_tables)
     return (k // block if switching == "blocks" else k) % n_tables
 
 
 def check_choice(name: str, value: str, kinds: object) -> None:
-    """Refuse a way to choose tables that is none of these."""
+    """Refuse an unknown way to choose tables."""
     known = [repr(kind) for kind in get_args(kinds)]
     if repr(value) not in known:
         raise InvalidInputError(f"{name} is {value!r}, but must be {', '.join(known[:-1])} or {known[-1]}")

@@ -135,7 +135,7 @@ class Independent(Revealed):
 
 
 def violation_floor(horizon: int, n_states: int, n_actions: int) -> float:
-    """1/2 E |sum of HSA independent entries| / (SA): the expected violation per episode that nobody can go below.
+    """1/2 E |sum of HSA independent entries| / (SA): the least expected violation per episode of any learner.
 
     The law of the sum is found exactly, by convolution of the entries' law on the grid of fifths; that of very many
     entries is normal to five digits.
@@ -157,5 +157,5 @@ def violation_floor(horizon: int, n_states: int, n_actions: int) -> float:
 
 
 def make_independent(cmdp: CMDP, seed: int) -> Independent:
-    """Every entry drawn afresh: the literal reading of the paper; nobody can be safe."""
+    """Every entry drawn afresh: the literal reading of the paper; no learner can be safe."""
     return Independent(cmdp, seed)

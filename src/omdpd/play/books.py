@@ -222,7 +222,7 @@ def masked(law: Floats, allowed: npt.NDArray[np.bool_] | None) -> Floats:
 
 
 def drawn(session: str, episode: str, step: int, law: Floats) -> tuple[int, float]:
-    """The action of a step and its chance: whoever asks again, even after a crash, is given the same one."""
+    """Draw the action of a step, with its chance: asked again, even after a crash, it is the same one."""
     digest = hashlib.sha256(f"{session}/{episode}/{step}".encode()).digest()
     u = (int.from_bytes(digest[:8]) >> 11) * 2.0**-53
     place = int(np.searchsorted(np.cumsum(law), u, side="right"))

@@ -85,7 +85,7 @@ class Pure:
 
     @property
     def proved(self) -> bool:
-        """Whether it is the best that never draws and meets the budgets, up to rounding; or there is none."""
+        """Whether this is proved to be the best that never draws and meets the budgets, or proved not to exist."""
         near = self.at_most <= self.evaluation.value + ROUNDING * max(1.0, abs(self.evaluation.value))
         return self.at_most == -np.inf or (near and self.evaluation.safe)
 

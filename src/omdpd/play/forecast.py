@@ -98,7 +98,7 @@ class Forecast:
 
 
 def forecast_of(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str], declared: bool) -> Forecast:
-    """The forecast of what is played next; whether somebody declared the baseline."""
+    """Forecast what is played next; `declared` says whether the user gave the baseline."""
     plan, model = found.judged, found.model
     amounts = amounts_of(plan.totals, plan.errors, found.margin, rules, names)
     means, spread = tally.means_of_episodes()

@@ -215,7 +215,7 @@ def growth_exponent(k_early: int, early: float, k_late: int, late: float) -> flo
 
 
 def telling_exponent(slope: float | None, episodes: int) -> float | None:
-    """A slope where it says how a curve of so many episodes grows; None where it would only be a number.
+    """Give the slope if there are episodes enough for it to say how a curve grows, else None.
 
     >>> telling_exponent(0.5, 3000), telling_exponent(0.5, 200), telling_exponent(3.13, 3000)
     (0.5, None, None)

@@ -1,4 +1,4 @@
-"""Episodes that somebody else played, in the user's units: read from a table, checked, summed up.
+"""Logged episodes in the user's units: read from a table, checked, summed up.
 
 A row is one step: which episode, which state, which action, what it earned and what it cost.  Episodes may have
 different lengths; what a short one means (`short`) has to be said before anything is concluded from it.

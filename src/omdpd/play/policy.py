@@ -365,7 +365,7 @@ def _stored_csv(file: Path) -> Policy:
 
 
 def _stored_labels(file: Path, npz: Npz) -> Labels:
-    """The names that a file keeps; none in a file that somebody else wrote."""
+    """Read the names in a file; a file that another program wrote has none."""
     if "labels" not in npz.headers:
         return Labels()
     if npz.headers["labels"].size > MAX_LABEL_BYTES:

@@ -1,4 +1,4 @@
-"""A learner for somebody's own loop: begin an episode, act, tell what came of it, end it; in memory, or on disk."""
+"""A learner for the user's own loop: begin an episode, act, tell what came of it, end it; in memory or on disk."""
 
 from __future__ import annotations
 

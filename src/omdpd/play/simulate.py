@@ -83,7 +83,7 @@ def trajectory_under(laws: Laws, policy: Floats, initial: Floats, uniforms: Floa
 
 
 def observe_costs(round_: Round, means: Floats, uniforms: Floats) -> Floats:
-    """Costs (I, H) as they are observed: in [-1, 1], or between the least and the largest of a constraint's table."""
+    """Draw observed costs (I, H): in [-1, 1], or between the least and the largest of a constraint's table."""
     if round_.cost_noise != "own-range":
         return observe(means, uniforms, -1.0, 1.0, round_.cost_noise)
     tables = one_step(round_.cost, 1)

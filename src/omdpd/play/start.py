@@ -110,7 +110,7 @@ def _certified(learner: Any, setting: Setting, logged: Sequence[Feedback]) -> Sa
 
 
 def logged_by_a_safe_policy(cmdp: CMDP, nature: Nature, n: int, rng: np.random.Generator) -> tuple[Feedback, ...]:
-    """Episodes that somebody played before a run, safely (`logging_policy`), in the units of a learner."""
+    """Play the episodes that were logged before a run, by `logging_policy`, in the units of a learner."""
     if not n:
         return ()
     policy, found = logging_policy(cmdp), []

@@ -57,7 +57,7 @@ class Units:
         return float(self.cost_scale[0]) if bool((self.cost_scale == self.cost_scale[0]).all()) else None
 
     def multiple(self, column: Column | None) -> float:
-        """What 1 of a column is to the user; a metric of the user's own, which has no column here, is as it is.
+        """Say what 1 of a column is to the user; the user's own metrics have no column and stay unchanged.
 
         An episode's violation is that of the constraint that exceeds its budget most.  Constraints with scales of their
         own might trade places, and which one exceeded most is not kept for every episode: such violation stays.

@@ -68,7 +68,7 @@ class Windows:
 
 
 def window_problem(cmdp: CMDP, horizon: int) -> CMDP:
-    """The problem of one window of a problem of averages: so many steps, as many times the budget, from any state."""
+    """Make the problem of one window of a problem of averages: `horizon` steps and budgets, from any state."""
     H = positive_integer("horizon", horizon)
     if cmdp.discount != 1.0:
         raise InvalidInputError('windows are of a problem without an end: build it with criterion="average"')

@@ -269,7 +269,7 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str, most: int = MAX_SAID) -> str:
-    """A text with no more than so many characters, for a sentence that quotes it."""
+    """Cut a text for a sentence that quotes it."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
@@ -327,7 +327,7 @@ def named(table: Mapping[str, T], name: str, kind: str) -> T:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """What somebody may have meant by a name that is none, as a part of the sentence that says so; empty if unknown.
+    """Suggest the known name that an unknown one may have meant, as part of a sentence; empty if there is no near one.
 
     >>> suggestion("Unifrm", ["Uniform", "OptCMDP"])
     " (did you mean 'Uniform'?)"

@@ -109,7 +109,7 @@ class CMDP:
     _divided: tuple[Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse costs or budgets that came past whoever divides them: nobody knows in which units they are."""
+        """Refuse costs or budgets that were replaced without their scale: their units are unknown."""
         kept = (self.cost, self.budget)
         if self._divided is not None and any(new is not old for new, old in zip(kept, self._divided, strict=True)):
             raise InvalidInputError(

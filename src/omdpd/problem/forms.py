@@ -215,7 +215,7 @@ def _pair(entry: Any) -> tuple[float, int]:
 
 
 def _is_sparse(value: Any) -> bool:
-    """Whether it is a matrix of SciPy's, or of somebody who spells it the same way."""
+    """Whether this is a sparse matrix of SciPy's, or has the same attributes."""
     return hasattr(value, "tocoo") and len(getattr(value, "shape", ())) == 2
 
 
@@ -248,7 +248,7 @@ def _holds_pairs(value: Any, sizes: tuple[int, int]) -> bool:
 
 
 def filled_tables(table: Any, sizes: tuple[int, int], name: str) -> Floats:
-    """A table (S, A) from a function of state and action, or an array as it is; several numbers make (I, S, A)."""
+    """Make a table (S, A) of a function of state and action, (I, S, A) if it gives several numbers; keep an array."""
     if not callable(table):
         return np.asarray(numbers(name, table))
     S, A = sizes

@@ -162,7 +162,7 @@ def as_mask(allowed: Allowed, sizes: tuple[int, int]) -> Mask | None:
 
 
 def fitted(mask: Mask | None, horizon: int) -> Mask | None:
-    """The mask of a problem of so many steps, kept once where all steps are equal; refused if it is of others."""
+    """Fit a mask to a horizon, kept once where all steps are equal; refuse one of another length."""
     if mask is None:
         return None
     if len(mask.allowed) not in (1, horizon):

@@ -129,7 +129,7 @@ class Setting:
 
     @property
     def says_starts(self) -> bool:
-        """Whether somebody said where episodes begin; copies with other fields (`replace`) know it, too."""
+        """Whether the user said where episodes begin; copies with other fields (`replace`) know it, too."""
         return self.initial is not None and _UNSAID.get(id(self.initial)) is not self.initial
 
     @property

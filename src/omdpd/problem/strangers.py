@@ -33,7 +33,7 @@ def strangers_code(what: str, passing: tuple[type[BaseException], ...] = ()) -> 
 
 
 def said(error: BaseException) -> str:
-    """An error of somebody else's as part of a sentence: its class, and what it says in one line.
+    """Describe an error of foreign code as part of a sentence: its class, and its message in one line.
 
     An exit says nothing, so its place is told.
     """

@@ -51,7 +51,7 @@ def new_figure(width: float, height: float, layout: str | None = "constrained") 
 
 
 def new_panels(n: int, most: int, size: Callable[[int, int], tuple[float, float]]) -> tuple[Figure, list[Axes]]:
-    """A figure of n panels, at most so many beside one another; `size` is its size by rows and columns."""
+    """Make a figure of n panels, at most `most` beside one another; `size` gives its size by rows and columns."""
     columns = min(n, most)
     rows = -(-n // columns)
     figure = new_figure(*size(rows, columns))

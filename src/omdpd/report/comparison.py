@@ -252,7 +252,7 @@ def at_lengths(records: Sequence[Mapping[str, Any]]) -> list[AtLength]:
 
 
 def tidy_csv(rows: Sequence[Any]) -> str:
-    """Dataclasses of one kind as CSV: a header, numbers as numbers, nothing where there is none."""
+    """Write dataclasses of one kind as CSV: a header, then a line each; None is an empty cell."""
     names = [field.name for field in fields(rows[0])] if rows else []
     return csv_text([names, *map(astuple, rows)])
 

@@ -150,7 +150,7 @@ def draw_experiment(experiment: Experiment, folder: Path, summaries: Sequence[Ma
 
 
 def floors_of(experiment: Experiment) -> dict[str, float]:
-    """What nobody can go below, for natures that draw every entry afresh (known for worlds with given sizes)."""
+    """Give the least violation per episode of any learner, for natures that draw every entry afresh."""
     world = experiment.worlds[0]
     if world.name != "random_dirichlet":
         return {}

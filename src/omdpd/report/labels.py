@@ -25,7 +25,7 @@ MAX_LABEL = 200
 
 @dataclass(frozen=True)
 class RunLabel:
-    """What a run was asked to do, by the names in its spec; a part whose name nobody here knows has no spec.
+    """What a run was asked to do, by the names in its spec; a part with an unknown name has no spec.
 
     `plain` is the learner's label before `told_apart`.
     """

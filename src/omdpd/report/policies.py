@@ -28,7 +28,7 @@ SHARE_BYTES = 8.0 / 3.0
 
 
 def cost_of(n_kept: int, cmdp: CMDP) -> int:
-    """About how many bytes `run_policies` takes of a run that kept so many policies."""
+    """Estimate the bytes that `run_policies` takes of a run that kept `n_kept` policies."""
     H, S, A = cmdp.shape
     return int(min(_most(cmdp), 1 + n_kept) * H * S * (A + 1) * SHARE_BYTES) + 8 * H * S * A
 
@@ -92,7 +92,7 @@ def optimum(plan: Plan) -> dict[str, Any]:
 
 
 def affordable_runs(views: Sequence[StoredRun], truths: Truths) -> list[StoredRun]:
-    """The runs whose policies fit on the page: everybody's first seed, then the second, as long as there is room."""
+    """Choose the runs whose policies fit on the page: the first seed of every group, then the second, and so on."""
     left = MAX_STUDY_BYTES
     chosen = []
     turn: dict[Any, int] = {}
@@ -122,5 +122,5 @@ def _visits(view: StoredRun, cmdp: CMDP, arrays: Arrays) -> dict[str, Any]:
 
 
 def _affordable(episodes: Floats, cmdp: CMDP) -> Integers:
-    """The snapshots that fit: all of them, or every so many with both ends."""
+    """Choose the snapshots that fit: all of them, or evenly spread ones with both ends."""
     return np.unique(np.linspace(0, len(episodes) - 1, min(_most(cmdp), len(episodes))).round().astype(np.int64))

@@ -1,4 +1,4 @@
-"""The page, live: a small server that reads a study's folder and sends what changed to whoever looks on.
+"""The page, live: a small server that reads a study's folder and sends what changed to its viewers.
 
 Read-only.  Progress is looked at every second; curves and figures are worked out anew for what changed, and only as
 often as a small share of one core allows, so that the study itself is not slowed down.  Parts go out as server-sent

@@ -74,7 +74,7 @@ class RefusedError(Exception):
 
 
 class Rates:
-    """So many requests a second from an address, and as many at once."""
+    """Limits the requests of an address to `most` a second, and as many at once."""
 
     def __init__(self, most: float) -> None:
         self.most, self.clock = most, time.monotonic

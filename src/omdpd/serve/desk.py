@@ -48,11 +48,11 @@ GOOD_FOR = 2.0
 
 
 class NotDurableError(Exception):
-    """The disk did not confirm what was told: nobody knows whether it will be there after a crash."""
+    """The disk did not confirm what was told: it may be lost in a crash."""
 
 
 class TooManyOpenError(EpisodeConflictError):
-    """So many episodes are open that no other may begin."""
+    """Too many episodes are open for another one to begin."""
 
 
 class Desk:
@@ -163,7 +163,7 @@ class Desk:
 
 
 class Look(Desk):
-    """A session that somebody else has open: nothing but its status is shown."""
+    """A session that another process has open: only its status is shown."""
 
     reads = True
 

@@ -35,7 +35,7 @@ class ServerAddress:
 
 
 def showing(folder: Path, registry: Registry, place: ServerAddress) -> None:
-    """Show the sessions of a folder that somebody else has open."""
+    """Show the sessions of a folder that another process has open."""
     looks = {name: Look(name, path, registry) for name, path in folders_of(folder).items()}
     for each in looks.values():
         each.status()

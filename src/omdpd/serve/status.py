@@ -146,7 +146,7 @@ def believed(session: Session) -> Belief:
 
 
 def judged(session: Session, policy: Policy) -> Belief:
-    """What the last episodes of a session say of a policy, whoever made it."""
+    """Judge any policy by the last episodes of a session."""
     try:
         verdict = session.judge(policy, resamples=0)
     except InvalidInputError as error:

@@ -44,7 +44,7 @@ class Packed:
 
     @staticmethod
     def read(arrays: Mapping[str, npt.NDArray[Any]]) -> Packed:
-        """A policy from arrays that somebody kept, checked."""
+        """Make a policy of stored arrays; refuse arrays that are none."""
         codes, places, rows, mass = (arrays[name] for name in ("codes", "places", "rows", "mass"))
         if codes.ndim != 2 or codes.dtype.kind != "u" or rows.ndim != 2 or not codes.size or not rows.shape[1]:
             raise InvalidInputError(f"its codes have shape {codes.shape} and its rows {rows.shape}")
@@ -103,7 +103,7 @@ class Packed:
 
 
 def code_type(n_actions: int) -> np.dtype[Any]:
-    """The type that codes of so many actions need."""
+    """Give the type of the codes of `n_actions` actions."""
     return np.min_scalar_type(2 * n_actions - 1)
 
 

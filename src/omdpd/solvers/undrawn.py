@@ -79,7 +79,7 @@ def undrawn(problem: PlayedProblem, mixture: Mixture, least: tuple[Vertex, ...],
 
 
 def _split(best: _Best, mixture: Mixture, most: int) -> float:
-    """Solve at most so many parts, and keep the best policy; what no safe policy exceeds."""
+    """Solve parts, and keep the best policy; return what no safe policy exceeds."""
     problem, actions = best.problem, np.arange(best.problem.laws.shape[2])
     own = np.broadcast_to(np.True_ if problem.place is None else problem.place == actions, problem.laws.shape)
     left, done = [_Part(-mixture.bound, 0, own, mixture)], -np.inf

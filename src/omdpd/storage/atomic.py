@@ -43,7 +43,7 @@ def write_atomically(file: Path, content: bytes) -> str:
 
 
 def save_file(file: Path, content: bytes) -> Path:
-    """Write a file that somebody named, whole or not at all, and make its folder if there is none."""
+    """Write a file that the user named, whole or not at all, and make its folder if it is missing."""
     make_folder(file.absolute().parent)
     write_atomically(file, content)
     return file

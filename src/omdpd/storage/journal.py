@@ -124,14 +124,14 @@ class Journal:
         raise InvalidInputError(f"the session in {self.path} has one owner, so it cannot be copied or sent elsewhere")
 
     def close(self) -> None:
-        """Let go of the files and the lock; what is not, or no longer, one's own is left as it is."""
+        """Let go of the files and the lock; files of another owner stay unchanged."""
         for log in self._logs:
             log.close(tidy=self._lock.is_held)
         self._logs = ()
         self._lock.release()
 
     def claim(self, owner: Owner) -> None:
-        """Make the folder this learner's and setting's, or refuse one that is somebody else's."""
+        """Claim the folder for this learner and setting, or refuse one that another owner has."""
         found = self.identify()
         if found is None:
             self._refuse_what_is_not_new()
@@ -294,7 +294,7 @@ class Journal:
         return episodes
 
     def keep_policy(self, name: str, table: Floats, used: Collection[str] = ()) -> None:
-        """Keep a policy under a name, to go back to it; of those after so many episodes, the newest and the `used`."""
+        """Keep a policy under a name, to go back to it; of numbered ones the newest and the `used` stay."""
         self._lock.check()
         write_atomically(self.path / f"policy-{name}.npz", npz_of_arrays({"policy": table}))
         numbered = sorted(int(known) for known in self.policies() if known.isdecimal() and known not in used)

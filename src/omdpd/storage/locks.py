@@ -30,7 +30,7 @@ class Lock:
         self._process = 0
 
     def acquire(self) -> bool:
-        """Take the lock; False if somebody else has it."""
+        """Take the lock; return False if another owner has it."""
         import fcntl
 
         handle = self._opened()

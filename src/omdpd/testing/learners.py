@@ -151,7 +151,7 @@ def an_update_changes_nothing_it_was_given(case: LearnerCase) -> None:
 
 
 def a_policy_can_be_kept(case: LearnerCase) -> None:
-    """Whoever writes into a policy does not reach the state: it is a copy, or it cannot be written into."""
+    """A write into a policy must not reach the state: the policy is a copy, or read-only."""
     learner, state = case.in_world(case.cmdp), case.states(episodes=2)[-1]
     before = frozen_copy(state)
     policy = learner.policy(state)

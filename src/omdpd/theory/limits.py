@@ -24,7 +24,7 @@ BINDS = 1e-7
 
 
 class Boundary(NamedTuple):
-    """Regret and strong violation of somebody who knows everything but the costs."""
+    """Regret and strong violation of a learner that knows everything but the costs."""
 
     regret: float
     violation: float

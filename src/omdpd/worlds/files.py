@@ -209,7 +209,7 @@ def read_problem(file: Path) -> ProblemFile:
 
 
 def _as_numbers(array: np.ndarray[Any, Any], whole: bool) -> np.ndarray[Any, Any]:
-    """Whole numbers, or double precision; single stays as it is, because its rows are held to fewer digits."""
+    """Convert to whole numbers or double precision; single precision stays, since its rows are held to fewer digits."""
     if array.dtype == np.float32 and not whole:
         return array
     return array.astype(np.int64 if whole else np.float64, copy=False)
@@ -322,7 +322,7 @@ def _without_end(header: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(budget: Any) -> Any:
-    """Budgets as a problem takes them: infinite ones are none, and where a file has none they are asked for."""
+    """Turn stored budgets into those of a problem: an infinite one is no limit, and missing ones are asked for."""
     if budget is None:
         return ASKED_FOR
     given = np.atleast_1d(np.asarray(budget))

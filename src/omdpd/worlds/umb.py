@@ -247,7 +247,7 @@ def _reward(file: str | Path, parts: dict[str, bytes], key: str, sizes: dict[str
 
 
 def _names(index: Mapping[str, Any], parts: dict[str, bytes], n_states: int) -> tuple[str, ...]:
-    """A name for every state, by its variables and labels; none where there are none or they cannot be read.
+    """Name every state by its variables and labels; return no names where these are missing or unreadable.
 
     They are for people alone: what this reader does not know (variables of several classes, texts) is no error.
     """
