@@ -10,7 +10,7 @@ from omdpd.problem.arrays import Floats
 
 # Relative size of the proximal term on a multiplier: makes the quadratic definite at a vertex, where no active row is
 # left to carry a change of the hinge; and where none is left for any hinge.
-REGULARISATION, MIN_DIAGONAL = 1e-12, 1e-30
+REGULARISATION, LEAST = 1e-12, 1e-30
 # A multiplier of a bound below this fraction of its own terms is rounding.
 MIN_MULTIPLIER = 1e-14
 # A pivot below this fraction of its diagonal entry is rounding; where that is zero, its root can still be divided by.
@@ -55,7 +55,7 @@ def move_of_multipliers(T: Floats, slope: Floats, xi: Floats, W: Floats, radius:
     for j in range(m):
         scale = max(scale, T[j, j])
     for j in range(m):
-        T[j, j] += REGULARISATION * scale + MIN_DIAGONAL
+        T[j, j] += REGULARISATION * scale + LEAST
         low[j], high[j] = max(-xi[j], -radius), min(W[j] - xi[j], radius)
     return box_quadratic(T, slope, low, high)
 
