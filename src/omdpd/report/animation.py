@@ -11,7 +11,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.canvas import Figure, drawn, looking, new_figure, no_figures
+from omdpd.report.canvas import Figure, content_of, drawn, looking, new_figure, no_figures
 from omdpd.report.html import PLAYER, write_page
 from omdpd.report.pictures import draw_cells
 from omdpd.report.policies import optimum, run_policies
@@ -76,7 +76,11 @@ def write_gif(study: Study, view: StoredRun, file: Path, step: int = 0) -> Path:
         figure = _picture(
             cmdp, policy, None if plan is None else plan.policy, step, f"{drawn(asked.learner)}, {int(k)} episodes"
         )
-        pictures.append(Image.open(io.BytesIO(_png(figure))).convert("P", palette=Image.Palette.ADAPTIVE))
+        pictures.append(
+            Image.open(io.BytesIO(content_of(figure, format="png", dpi=90))).convert(
+                "P", palette=Image.Palette.ADAPTIVE
+            )
+        )
     buffer = io.BytesIO()
     times = [PICTURE_TIME] * (len(pictures) - 1) + [LAST_TIME]
     pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:], duration=times, loop=0)
@@ -114,9 +118,3 @@ def _picture(cmdp: CMDP, policy: Floats, best: Floats | None, step: int, title: 
             axes.set_title(f"{name}, step {step + 1}")
         figure.suptitle(title)
     return figure
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=90)
-    return buffer.getvalue()

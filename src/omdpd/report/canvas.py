@@ -87,11 +87,16 @@ def _shown() -> Any:
         """A figure whose picture is its representation."""
 
         def _repr_png_(self) -> bytes:
-            drawn = io.BytesIO()
-            self.savefig(drawn, format="png", dpi=NOTEBOOK_DPI)
-            return drawn.getvalue()
+            return content_of(self, format="png", dpi=NOTEBOOK_DPI)
 
     return ShownFigure
+
+
+def content_of(figure: Figure, **how: Any) -> bytes:
+    """Draw a figure as the content of a file, as Matplotlib's ``savefig`` is told."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, **how)
+    return buffer.getvalue()
 
 
 def drawn(name: str) -> str:

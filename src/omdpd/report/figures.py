@@ -6,7 +6,6 @@ are made without pyplot: they touch no backend, open figure or setting of the ca
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
@@ -22,7 +21,7 @@ from omdpd.play.history import History
 from omdpd.play.policy import Policy
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.problem.cmdp import CMDP
-from omdpd.report.canvas import Axes, Figure, looking, new_figure, plain_ticks
+from omdpd.report.canvas import Axes, Figure, content_of, looking, new_figure, plain_ticks
 from omdpd.report.curves import Band, Curves, curves_of, load_curves
 from omdpd.report.episodes import draw_episodes
 from omdpd.report.monitors import draw_monitor
@@ -132,11 +131,10 @@ def write_figure(figure: Figure, file: Path) -> Path:
     kind = file.suffix.lstrip(".").lower()
     if kind not in METADATA:
         raise InvalidInputError(f"{file} should end in one of .{', .'.join(METADATA)}")
-    buffer = io.BytesIO()
     # The same figure gives the same file, and text in it stays text.
     with looking({"svg.hashsalt": "omdpd", "pdf.fonttype": 42}):
-        figure.savefig(buffer, format=kind, dpi=110, metadata=METADATA[kind], bbox_inches="tight")
-    write_atomically(file, buffer.getvalue())
+        content = content_of(figure, format=kind, dpi=110, metadata=METADATA[kind], bbox_inches="tight")
+    write_atomically(file, content)
     return file
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError, over_steps, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, over_steps, positive_integers
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.laws import SparseLaws, laws_of_entries
 from omdpd.worlds.random_dirichlet import cost_range
@@ -41,10 +41,8 @@ def make(
     slack: float = 0.5,
 ) -> CMDP:
     """Random CMDPs with few successors and a budget that binds by a chosen slack."""
-    S, A, H = (
-        positive_integer(*pair) for pair in (("n_states", n_states), ("n_actions", n_actions), ("horizon", horizon))
-    )
-    branches, n = positive_integer("branching", branching), positive_integer("n_constraints", n_constraints)
+    S, A, H = positive_integers(n_states=n_states, n_actions=n_actions, horizon=horizon)
+    branches, n = positive_integers(branching=branching, n_constraints=n_constraints)
     if branches > S:
         raise InvalidInputError(f"branching is {branches}, but there are only {S} states")
     if not 0.0 < slack < 1.0:

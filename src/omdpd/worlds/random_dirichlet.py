@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError, expected, positive_integer
+from omdpd.problem.arrays import Floats, InvalidInputError, expected, positive_integer, positive_integers
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.laws import DenseLaws, Laws
 from omdpd.solvers.sweeps import best_value_under, greedy_under, occupancy_under
@@ -39,7 +39,8 @@ def make(
     binding: bool = True,
 ) -> CMDP:
     """The paper's random CMDP; only instances whose constraint binds unless `binding` is off."""
-    H, S, A, I = _sizes(horizon, n_states, n_actions, n_constraints)  # noqa: E741
+    H, S, A = positive_integers(horizon=horizon, n_states=n_states, n_actions=n_actions)
+    I = positive_integer("n_constraints", n_constraints)  # noqa: E741
     if not concentration > 0.0:
         raise InvalidInputError(f"concentration is {concentration}, but must be positive")
     for _ in range(MAX_DRAWS):
@@ -60,7 +61,7 @@ def make_correlated(
 
     d = 0.6 (2r - 1) + 0.4 u, the budget between the extremes of cost.
     """
-    H, S, A, _ = _sizes(horizon, n_states, n_actions, 1)
+    H, S, A = positive_integers(horizon=horizon, n_states=n_states, n_actions=n_actions)
     transition = rng.dirichlet(np.full(S, concentration), (H, S, A))
     reward = rng.random((H, S, A))
     cost = 0.6 * (2.0 * reward - 1.0) + 0.4 * rng.uniform(-1.0, 1.0, (H, S, A))
@@ -81,12 +82,3 @@ def cost_range(laws: Laws, initial: Floats, reward: Floats, table: Floats) -> tu
     least = -best_value_under(laws, initial, -table)
     policy, _ = greedy_under(laws, reward)
     return least, expected(table, occupancy_under(laws, policy, initial))
-
-
-def _sizes(horizon: int, n_states: int, n_actions: int, n_constraints: int) -> tuple[int, int, int, int]:
-    return (
-        positive_integer("horizon", horizon),
-        positive_integer("n_states", n_states),
-        positive_integer("n_actions", n_actions),
-        positive_integer("n_constraints", n_constraints),
-    )
