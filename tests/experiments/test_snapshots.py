@@ -5,7 +5,7 @@ import pytest
 from omdpd.experiments.one_run import advance, run, scene_of
 from omdpd.experiments.registry import Registry, run_of
 from omdpd.experiments.spec import RunSpec, toml_of
-from omdpd.experiments.writer import MAX_BYTES, MAX_POLICIES, snapshot_grid
+from omdpd.experiments.writer import MAX_POLICIES, MAX_SNAPSHOT_BYTES, snapshot_grid
 from omdpd.play.loop import play, start_of_run
 from omdpd.storage.run_folder import RunFolder
 from tests.references.named import LEARNERS, NATURES, WORLDS
@@ -24,13 +24,13 @@ def test_the_grid_has_both_ends_and_keeps_its_bound_on_bytes(n_episodes, size):
     grid = snapshot_grid(n_episodes, size)
     assert {1, n_episodes} <= grid
     assert len(grid) <= MAX_POLICIES
-    assert len(grid) * size * 4 <= MAX_BYTES
+    assert len(grid) * size * 4 <= MAX_SNAPSHOT_BYTES
     if n_episodes > 100 and size < 20_000:
         assert len(grid) >= 0.9 * MAX_POLICIES
 
 
 def test_nothing_is_kept_where_two_policies_would_not_fit():
-    assert snapshot_grid(1000, MAX_BYTES // 4) == frozenset()
+    assert snapshot_grid(1000, MAX_SNAPSHOT_BYTES // 4) == frozenset()
 
 
 def test_kept_policies_are_those_that_are_played_next(tmp_path):

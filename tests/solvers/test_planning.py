@@ -121,7 +121,7 @@ def test_many_tables_become_rows_as_they_are_violated(monkeypatch):
     tables = (tables - inner(tables, anchor)[:, None, None, None] / cmdp.shape[0] - 0.05) / 2.0
     chunks = [tables[:15], tables[15:]]
     wanted = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward, lambda: chunks)
-    monkeypatch.setattr(planning, "MAX_ENTRIES", 10**9)  # as programs that are written out
+    monkeypatch.setattr(planning, "MAX_AT_ONCE", 10**9)  # as programs that are written out
     found = best_plan_against(cmdp.laws, cmdp.initial, cmdp.reward, lambda: chunks)
     assert found.plan.value == pytest.approx(wanted.plan.value, abs=1e-8)
     assert inner(tables, found.plan.occupancy).max() <= 2e-8

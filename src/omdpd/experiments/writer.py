@@ -1,9 +1,9 @@
 """Rows of a run on their way to disk: gathered, and committed together with the state every few seconds.
 
 Beside them goes a thin sequence of the run's policies and of its inner numbers, so that a report can show how they
-moved.  They are taken on a logarithmic grid of episodes and are at most `MAX_BYTES` per run, however long it is: 40
-policies of single precision, fewer in a world where 40 would not fit, and none where two would not.  A policy is the
-one that is played next, after so many episodes.
+moved.  They are taken on a logarithmic grid of episodes and are at most `MAX_SNAPSHOT_BYTES` per run, however long it
+is: 40 policies of single precision, fewer in a world where 40 would not fit, and none where two would not.  A policy is
+the one that is played next, after so many episodes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MAX_WAITING = 50_000
 
 # How columns are kept: what is undefined is nan, a truth is 1, 0 or nan.
 TYPES = {"whole": np.int64, "number": np.float64, "numbers": np.float64, "truth": np.float64}
-MAX_BYTES = 4 * 2**20
+MAX_SNAPSHOT_BYTES = 4 * 2**20
 MAX_POLICIES = 40
 POLICY_DTYPE = np.float32
 
@@ -82,7 +82,7 @@ def snapshot_grid(n_episodes: int, policy_size: int) -> frozenset[int]:
     >>> sorted(snapshot_grid(5, 75)), len(snapshot_grid(3000, 75)), snapshot_grid(10, 10**7)
     ([1, 2, 3, 4, 5], 40, frozenset())
     """
-    n = min(MAX_POLICIES, MAX_BYTES // (policy_size * np.dtype(POLICY_DTYPE).itemsize))
+    n = min(MAX_POLICIES, MAX_SNAPSHOT_BYTES // (policy_size * np.dtype(POLICY_DTYPE).itemsize))
     if n < 2:
         return frozenset()
     if n_episodes <= n:

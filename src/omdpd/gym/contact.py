@@ -25,7 +25,7 @@ EVALUATED, TRIED = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class StepAnswer:
     """What a step came to; `cost` is None unless the environment gave six values."""
 
     observation: Any
@@ -91,7 +91,7 @@ def action_mask(env: Any, info: Mapping[Any, Any], n_actions: int) -> npt.NDArra
     return mask.astype(bool)
 
 
-def step(env: Any, action: int) -> Answer:
+def step(env: Any, action: int) -> StepAnswer:
     """One step, to be called inside `at`."""
     answer = env.step(action)
     if not isinstance(answer, tuple) or len(answer) not in (5, 6):
@@ -99,7 +99,7 @@ def step(env: Any, action: int) -> Answer:
     observation, reward, *cost, terminated, truncated, info = answer
     if not isinstance(info, Mapping):
         raise InvalidInputError(f"info is {shown(info)}, but must be a dictionary")
-    return Answer(
+    return StepAnswer(
         observation, number("the reward", reward), cost[0] if cost else None,
         flag("terminated", terminated), flag("truncated", truncated), info,
     )  # fmt: skip

@@ -28,10 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.gym.contact import (
-    Answer,
     DoesNotFitError,
     Episode,
     Met,
+    StepAnswer,
     action_mask,
     at,
     discrete,
@@ -294,7 +294,7 @@ class Task:
             found.append(self.told(Met(*padded, episode.rewards, episode.costs)).feedback)
         return found
 
-    def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, Answer, Floats, bool]:
+    def _step(self, s: int, a: int, h: int, seen: Any) -> tuple[int, StepAnswer, Floats, bool]:
         """One step of the environment: next state, what it answered, costs (I,), whether it ended."""
         action = first_number(self.env, "action_space") + a
         answer = step(self.env, action)
@@ -308,7 +308,7 @@ class Task:
         ended = answer.terminated or answer.truncated
         return (self.sizes[0] if ended else t), answer, cost, ended
 
-    def _cost(self, answer: Answer, states: tuple[int, int, int], seen: tuple[Any, int, Any]) -> Floats:
+    def _cost(self, answer: StepAnswer, states: tuple[int, int, int], seen: tuple[Any, int, Any]) -> Floats:
         """The costs (I,) of a step, from wherever they come."""
         info = answer.info
         if self.observation_cost is not None:

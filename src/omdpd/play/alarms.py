@@ -31,7 +31,7 @@ NO_SIGN, WEAK = 10.0, 100.0
 # Shares of the wealth that are bet on overspending.
 STAKES = (0.02, 0.08, 0.3, 0.9)
 # Ranks are counted in so many bins, with so many of each to begin with; how fast those of a pair, and of all, forget.
-BINS, PRIOR, FORGET = 4, 1.0, (0.97, 0.99)
+BINS, PRIOR, FORGETTING = 4, 1.0, (0.97, 0.99)
 # Updates that are looked at for the weight, and how many of them it may be at its cap.
 UPDATES, AT_CAP = 50, 25
 _WORD = 2**64 - 1
@@ -95,7 +95,7 @@ class Watch(msgspec.Struct):
                 less = sum(n for other, n in row.items() if other < t)
                 place = int(BINS * (less + _drawn(self.ranked) * (known + 1)) / (sum(row.values()) + 1))
                 for i, key in enumerate((f"{s},{a}", "")):
-                    gains[i] += self._counted(key, place, FORGET[i])
+                    gains[i] += self._counted(key, place, FORGETTING[i])
             row[t] = known + 1
         if bet:
             self.world.won(gains)

@@ -23,7 +23,7 @@ from omdpd.storage.atomic import RecordError
 from omdpd.worlds.card import ConstraintCard, ProblemCard, problem_card
 
 # A comparator over more table entries than this is left to the run itself, which finds it when it ends.
-MAX_ENTRIES = 2**22
+MAX_MET = 2**22
 # Plans that are remembered; a study that is watched for days asks for new ones all the time.
 MAX_PLANS = 1000
 # Tables are handed to the program this many at a time.
@@ -52,7 +52,7 @@ class BuiltTruth:
             return None
         drawn = [range(*each) for each in keys] if self.nature.repeats else [range(n_episodes)]
         # (A forged range may be longer than any memory: it is counted before it is gone through.)
-        if not 0 < sum(max(each.stop - each.start, 0) for each in drawn) * self.cmdp.excess.size <= MAX_ENTRIES:
+        if not 0 < sum(max(each.stop - each.start, 0) for each in drawn) * self.cmdp.excess.size <= MAX_MET:
             return None
         try:
             tables = [self.nature.table(key) for each in drawn for key in each]

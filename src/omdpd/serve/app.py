@@ -57,7 +57,7 @@ def page_headers() -> tuple[tuple[bytes, bytes], ...]:
     )  # fmt: skip
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What goes back."""
 
     status: int
@@ -162,7 +162,7 @@ class Application:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _answered(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answered(self, scope: Scope, receive: Receive) -> Response:
         task = asyncio.current_task()
         assert task is not None
         self._deadlines.begin(task, self.seconds)
@@ -175,7 +175,7 @@ class Application:
         finally:
             self._deadlines.end(task)
 
-    async def _answer_or_refuse(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer_or_refuse(self, scope: Scope, receive: Receive) -> Response:
         try:
             return await self._answer(scope, receive)
         except RefusedError as error:
@@ -191,7 +191,7 @@ class Application:
         except InvalidInputError as error:
             return _refusal(422, str(error))
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
         headers = dict(scope["headers"])
         self._check(scope, headers)
         desk, path, id = self._place(scope["path"])
@@ -212,7 +212,7 @@ class Application:
         said = None if route.says is None else await _said(route.says, headers, receive)
         return await self._done(route, desk, id, said, headers)
 
-    async def _done(self, route: Route, desk: Desk, id: str, said: Any, headers: dict[bytes, bytes]) -> Answer:
+    async def _done(self, route: Route, desk: Desk, id: str, said: Any, headers: dict[bytes, bytes]) -> Response:
         if route.slow or getattr(said, "initial", None) is not None:  # a law of first states is planned for
             done = await asyncio.to_thread(route.do, desk, id, said)
         else:
@@ -221,21 +221,21 @@ class Application:
             await desk.durable()
         body = msgspec.json.encode(Done(desk.session.episodes) if done is None else done)
         if isinstance(done, Health):
-            return Answer(200 if done.ok else 503, body)
+            return Response(200 if done.ok else 503, body)
         if route.path != "/policy":
-            return Answer(200, body)
+            return Response(200, body)
         tag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'.encode()
         known = [each.strip().removeprefix(b"W/") for each in headers.get(b"if-none-match", b"").split(b",")]
         if tag in known or b"*" in known:
-            return Answer(304, b"", ((b"etag", tag),))
-        return Answer(200, body, ((b"content-type", JSON), (b"etag", tag)))
+            return Response(304, b"", ((b"etag", tag),))
+        return Response(200, body, ((b"content-type", JSON), (b"etag", tag)))
 
-    def _about(self, path: str, desk: Desk | None) -> Answer:
+    def _about(self, path: str, desk: Desk | None) -> Response:
         if path == "/openapi.json":
-            return Answer(200, self.document)
+            return Response(200, self.document)
         if path == "/sessions":
-            return Answer(200, msgspec.json.encode(list(self.desks)))
-        return Answer(200, page("omdpd" if desk is None else desk.name).encode(), page_headers())
+            return Response(200, msgspec.json.encode(list(self.desks)))
+        return Response(200, page("omdpd" if desk is None else desk.name).encode(), page_headers())
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Refuse who is not let in, or asks too often."""
@@ -288,6 +288,6 @@ async def _said(kind: type[Any], headers: dict[bytes, bytes], receive: Receive) 
         raise RefusedError(400, f"what was sent is not JSON: {shortened(str(error))}") from None
 
 
-def _refusal(status: int, sentence: str, *headers: tuple[bytes, bytes]) -> Answer:
+def _refusal(status: int, sentence: str, *headers: tuple[bytes, bytes]) -> Response:
     text = " ".join(sentence.split()) or HTTPStatus(status).phrase
-    return Answer(status, msgspec.json.encode(Refusal(text)), ((b"content-type", JSON), *headers))
+    return Response(status, msgspec.json.encode(Refusal(text)), ((b"content-type", JSON), *headers))

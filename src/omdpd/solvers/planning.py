@@ -31,7 +31,7 @@ from omdpd.solvers.programs import FEW_TABLES, Against, Plan, best_policy, by_ro
 from omdpd.solvers.trade_off import prices_of_more
 
 # With more than `FEW_TABLES`, a program is written out up to this many entries of its kernel.
-MAX_ENTRIES = 5_000
+MAX_AT_ONCE = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def study(problem: PlayedProblem) -> SolvedProblem:
 def best_plan(laws: Laws, initial: Floats, reward: Floats, tables: Floats) -> Plan:
     """The best policy with d_j.q <= 0 for every table of `tables` (n, H, S, A), or the one of least worst excess."""
     H, S, A = laws.shape
-    if len(tables) > FEW_TABLES and H * S * A * S <= MAX_ENTRIES:
+    if len(tables) > FEW_TABLES and H * S * A * S <= MAX_AT_ONCE:
         return best_policy(laws.expand(), initial, reward, tables)
     problem = Problem.of(laws.listed(), initial, reward, tables)
     return _plan(problem, best_mixture(problem))

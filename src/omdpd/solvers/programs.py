@@ -29,7 +29,7 @@ ACCURACY = 1e-9
 # Rows that are added to a program at a time, of very many: it then stays small, and few rounds are needed.
 MAX_ADDED = 16
 # A program is written out up to this many entries of its kernel, and this many of its rows.
-MAX_ENTRIES = 2_000_000
+MAX_WRITTEN = 2_000_000
 MAX_ROWS = 10_000
 
 Row = TypeVar("Row", bound=Hashable)
@@ -99,7 +99,7 @@ class SparseRows:
 def written_out(shape: tuple[int, int, int]) -> bool:
     """Whether problems of this shape are small enough for a linear program over all their steps."""
     H, S, A = shape
-    return H * S * A * S <= MAX_ENTRIES and H * S <= MAX_ROWS
+    return H * S * A * S <= MAX_WRITTEN and H * S <= MAX_ROWS
 
 
 def best_policy(transition: Floats, initial: Floats, reward: Floats, tables: Floats) -> Plan:

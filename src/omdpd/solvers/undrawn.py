@@ -21,7 +21,7 @@ from omdpd.solvers.columns import ROUNDING, Bools, Mixture, PlayedProblem, Verte
 from omdpd.solvers.compiled.listed import Codes
 
 # Parts that are solved: at most so many, and fewer where they have many entries, of which each is swept so often.
-MOST_PARTS, SWEEPS, MAX_ENTRIES = 500, 50, 10**9
+MOST_PARTS, SWEEPS, MAX_SWEPT = 500, 50, 10**9
 # Halves are followed down to a policy that never draws, and then so many times as many parts by their bounds.
 DIVES = 2
 # What is proved up to this, relative to the value, is proved.
@@ -72,7 +72,7 @@ def undrawn(problem: PlayedProblem, mixture: Mixture, least: tuple[Vertex, ...],
     best = _Best(problem, units)
     for vertex in (*(vertex for _, vertex in mixture.held), *least):
         best.keep(problem.codes(vertex))
-    most = min(MAX_ENTRIES // (SWEEPS * entries), MOST_PARTS)
+    most = min(MAX_SWEPT // (SWEEPS * entries), MOST_PARTS)
     at_most = _split(best, mixture, most) if mixture.feasible else -np.inf
     excess, minus = best.rank
     return best.codes, at_most if excess else max(at_most, -minus)
