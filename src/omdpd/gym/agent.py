@@ -15,17 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import (
-    TRIED,
-    DoesNotFitError,
-    Episode,
-    EpisodeRow,
-    Met,
-    during,
-    episode_seeds,
-    first_number,
-    published,
-)
+from omdpd.gym.contact import TRIED, during, episode_seeds, first_number, published
+from omdpd.gym.episode import DoesNotFitError, Episode, EpisodeRow, Met
 from omdpd.gym.learned import RANGES, Learned, Played, plot_learned
 from omdpd.gym.learning import learned_by, played
 from omdpd.gym.table import opened

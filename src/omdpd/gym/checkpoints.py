@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from omdpd.gym.contact import EpisodeRow
+from omdpd.gym.episode import EpisodeRow
 from omdpd.gym.task import Task
 from omdpd.learners.protocol import Learner
 from omdpd.play.session import Session

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.gym.checkpoints import Returns, opened_checkpoint
-from omdpd.gym.contact import Episode, EpisodeRow, during, episode_seeds, published, reset, whole
+from omdpd.gym.contact import during, episode_seeds, published, reset, whole
+from omdpd.gym.episode import Episode, EpisodeRow
 from omdpd.gym.learned import Learned
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
@@ -169,16 +170,11 @@ def _context(context_of: Callable[[Any], int], observation: Any) -> int:
 def learned_by(task: Task, session: Session, rows: Sequence[EpisodeRow]) -> Learned:
     """What a session learnt in a task, with what its episodes came to."""
     return Learned(
-        task.own_policy(session.policy()),
-        np.array([row.reward for row in rows]),
+        task.own_policy(session.policy()), np.array([row.reward for row in rows]),
         np.array([row.costs for row in rows]).reshape(len(rows), task.limits.size),
-        np.array([row.length for row in rows], dtype=np.int64),
-        task.limits,
-        session.report(),
-        task,
-        np.array(task.reward_range),
-        task.scale,
-    )
+        np.array([row.length for row in rows], dtype=np.int64), task.limits, session.report(), task,
+        np.array(task.reward_range), task.scale,
+    )  # fmt: skip
 
 
 def _task(env: Any, learner: Learner[Any] | None, settings: dict[str, Any]) -> Task:

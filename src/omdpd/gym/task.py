@@ -27,20 +27,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import (
-    DoesNotFitError,
-    Episode,
-    Met,
-    StepAnswer,
-    action_mask,
-    at,
-    discrete,
-    first_number,
-    refuse_vector,
-    reset,
-    step,
-    whole,
-)
+from omdpd.gym.contact import StepAnswer, action_mask, at, discrete, first_number, refuse_vector, reset, step, whole
+from omdpd.gym.episode import DoesNotFitError, Episode, Met
 from omdpd.play.compiled.rollout import index_of_uniform
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy
