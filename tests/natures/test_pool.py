@@ -60,7 +60,7 @@ def test_cyclic_switching_and_blocks_of_fifty():
 def test_an_unknown_switching_and_an_empty_pool_are_refused():
     with pytest.raises(InvalidInputError, match="switching is 'sometimes'"):
         pool.make(world(), 5, switching="sometimes")
-    with pytest.raises(InvalidInputError, match="at least one table, not 0"):
+    with pytest.raises(InvalidInputError, match="size is 0"):
         pool.make(world(), 5, size=0)
 
 

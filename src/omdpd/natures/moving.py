@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from omdpd.natures.protocol import Safety
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.cmdp import CMDP, Noise, Round
 from omdpd.problem.laws import DenseLaws
 from omdpd.problem.setting import FeedbackKind
@@ -101,8 +101,7 @@ class Moving:
 
 def make(cmdp: CMDP, seed: int, piece: int = PIECE, step: float = STEP, reach: float = REACH) -> Moving:
     """Kernel and rewards that move by `step` every `piece` episodes, there and back; regret is dynamic."""
-    if piece < 1:
-        raise InvalidInputError(f"piece is {piece}, but must be at least 1")
+    positive_integer("piece", piece)
     if not 0.0 < step <= reach <= 1.0:
         raise InvalidInputError(f"step is {step} and reach {reach}, but 0 < step <= reach <= 1 is asked for")
     rng = np.random.default_rng((seed, 2**32 + 2))  # apart from every episode's stream and from the other tables

@@ -19,7 +19,7 @@ import numpy as np
 
 from omdpd.natures.anchor import Anchor
 from omdpd.natures.protocol import COSTLIEST, Safety, episode_choice
-from omdpd.problem.arrays import Floats, Integers, InvalidInputError
+from omdpd.problem.arrays import Floats, Integers, InvalidInputError, positive_integer
 from omdpd.problem.cmdp import CMDP, Noise, Round, Scenarios
 from omdpd.problem.setting import FeedbackKind
 from omdpd.solvers.compiled.products import costliest
@@ -176,8 +176,7 @@ def unrevealed(cmdp: CMDP, seed: int, tables: Floats, choosing: Choosing = "bloc
 
 def draw_pool(cmdp: CMDP, seed: int, size: int) -> Floats:
     """`size` rounds of binding tables around the world's anchor, (size, I, H, S, A)."""
-    if size < 1:
-        raise InvalidInputError(f"a pool needs at least one table, not {size}")
+    positive_integer("size", size)
     anchor = Anchor.of(cmdp)
     rng = np.random.default_rng((seed, 2**32))  # apart from every episode's stream
     return np.stack([[anchor.binding_table(rng) for _ in range(cmdp.n_constraints)] for _ in range(size)])

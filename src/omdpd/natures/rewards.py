@@ -21,7 +21,7 @@ from omdpd.natures import pool
 from omdpd.natures.fixed import Fixed
 from omdpd.natures.pool import BLOCK, PERIOD, POOL_SIZE, Switching, check_choice, chosen, turned
 from omdpd.natures.protocol import Nature, Safety
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.cmdp import CMDP, Round
 from omdpd.problem.setting import FeedbackKind
 
@@ -85,7 +85,7 @@ def make_switching(
 ) -> ChangingRewards:
     """A few reward tables, switched in blocks, at random or cyclically; costs of the world, or of a pool."""
     check_choice("switching", switching, Switching)
-    _at_least_one("block", block)
+    positive_integer("block", block)
     tables = draw_rewards(cmdp, seed, size, strength)
     return ChangingRewards(tables, _base(cmdp, seed, costs), seed, "switching", switching, block)
 
@@ -99,7 +99,7 @@ def make_drifting(
     costs: Costs = "mean",
 ) -> ChangingRewards:
     """Such reward tables turning slowly into one another."""
-    _at_least_one("period", period)
+    positive_integer("period", period)
     tables = draw_rewards(cmdp, seed, size, strength)
     return ChangingRewards(tables, _base(cmdp, seed, costs), seed, "drifting", period=period)
 
@@ -114,7 +114,7 @@ def make_adaptive(
 
 def draw_rewards(cmdp: CMDP, seed: int, size: int, strength: float) -> Floats:
     """`size` tables between the world's reward and uniform ones, (size, H, S, A)."""
-    _at_least_one("size", size)
+    positive_integer("size", size)
     if not 0.0 <= strength <= 1.0:
         raise InvalidInputError(f"strength is {strength}, but must lie between 0 and 1")
     rng = np.random.default_rng((seed, 2**32 + 1))  # apart from every episode's stream and from the pool's
@@ -127,8 +127,3 @@ def _base(cmdp: CMDP, seed: int, costs: Costs) -> Nature:
     if costs == "mean":
         return Fixed(cmdp, reward_noise="two-point", cost_noise="two-point")
     raise InvalidInputError(f"costs is {costs!r}, but must be 'mean' or 'pool'")
-
-
-def _at_least_one(name: str, value: int) -> None:
-    if value < 1:
-        raise InvalidInputError(f"{name} is {value}, but must be at least 1")

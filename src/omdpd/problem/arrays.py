@@ -215,11 +215,6 @@ def positive_integer(name: str, value: object) -> int:
     return whole_number(name, value, 1)
 
 
-def positive_integers(**named: object) -> list[int]:
-    """Return some values, each by its name, as ints that are at least one."""
-    return [positive_integer(name, value) for name, value in named.items()]
-
-
 def whole_number(name: str, value: object, least: int) -> int:
     """Return `value` as an int that is at least `least`.
 

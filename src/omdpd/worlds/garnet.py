@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError, over_steps, positive_integers
+from omdpd.problem.arrays import Floats, InvalidInputError, over_steps
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.laws import SparseLaws, laws_of_entries
 from omdpd.worlds.random_dirichlet import cost_range
+from omdpd.worlds.tables import positive_integers
 
 # How many draws are tried before giving up, and how far apart the two ends of cost must be per step.
 MAX_DRAWS = 1000

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError, expected, positive_integer, positive_integers
+from omdpd.problem.arrays import Floats, InvalidInputError, expected, positive_integer
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.laws import DenseLaws, Laws
 from omdpd.solvers.sweeps import best_value_under, greedy_under, occupancy_under
+from omdpd.worlds.tables import positive_integers
 
 # How far the reward-optimal cost and the least cost must lie from the budget for the constraint to bind.
 BINDING = 0.3

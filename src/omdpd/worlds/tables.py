@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from omdpd.problem.arrays import Floats, InvalidInputError
+from omdpd.problem.arrays import Floats, InvalidInputError, positive_integer
 from omdpd.problem.laws import SparseLaws, laws_of_entries
 
 
@@ -39,6 +39,11 @@ def walk_laws(n_states: int, horizon: int, ups: Sequence[float], downs: Sequence
         rows, np.broadcast_to(following, everywhere).ravel(), np.broadcast_to(chances, everywhere).ravel(),
         (horizon, S, A),
     )  # fmt: skip
+
+
+def positive_integers(**named: object) -> list[int]:
+    """Return some values, each by its name, as ints that are at least one."""
+    return [positive_integer(name, value) for name, value in named.items()]
 
 
 def probability(name: str, value: float) -> float:
