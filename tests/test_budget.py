@@ -33,54 +33,64 @@ BUDGETS = {
     ("serve",): 700,
     ("gym", "cli", "testing"): 2200,
 }
-# Rooms that are still above: lines of code, and why.
+# Rooms that are still above: lines of code, and why.  The numbers in the reasons are lines of code of what came after
+# the budgets were drawn.
 ABOVE = {
-    ("problem",): (1470, "allowed actions, also for learners, and budgets that are spent, also by chance, are new"),
+    ("problem",): (
+        1470,
+        "actions that are not allowed (123), and budgets that are spent within an episode, also by chance (144), are "
+        "new; problems come as functions, too (189)",
+    ),
     ("solvers",): (
-        6670,
-        "long-run averages, also of laws that mix slowly, packed plans and hard limits are new; steps on boxes, "
-        "kernels and graphs share little",
+        6335,
+        "averages in the long run, also of laws that mix slowly (405), trade-off curves (111), packed plans (83) and "
+        "policies that never draw (79) are new; steps on boxes (1709), graphs (1010) and kernels (745) share what they "
+        "can (239), their linear algebra differs",
     ),
     ("storage",): (
-        1606,
-        "entries of a session beside its episodes, logs that are synced apart or grow while a snapshot is written, and "
-        "finished runs held against their plugin's content are new; a run folder is one class",
+        1605,
+        "a session on disk (660): entries beside its episodes, logs that are synced apart or grow while a snapshot is "
+        "written; finished runs are held against their plugin's content",
     ),
     ("beliefs",): (
         2020,
-        "tables and graphs count apart, and what both believe is put together here; the bonus of 0.2 can be asked for; "
-        "a bound of loss is new",
+        "graphs are counted, shared and extended apart from tables (466); the bonus of 0.2 can be asked for (63); a "
+        "bound of loss, and drift, are new (74)",
     ),
     ("learners",): (
         5680,
-        "safe learners, masks, four rivals, a reference and options that others published are new",
+        "plans from logs that stay within budgets (622), masks (73), averages (96), four rivals (158), a reference "
+        "(42), and options that others published are new",
     ),
-    ("worlds", "natures"): (2075, "models that others wrote, and worlds where reward is rare, are new"),
+    ("worlds", "natures"): (2040, "models that others wrote (215) and worlds where reward is rare (57) are new"),
     ("play",): (
-        4165,
-        "a session's episodes, books and alarms are new, and masks, logs, plans, verdicts, starts from logs",
+        4150,
+        "sessions episode by episode, with books, alarms and budgets that carry over (1182), logs with plans, "
+        "forecasts and verdicts (639), known models with policies, prices and curves (649), and starts from logs (182) are here",
     ),
     ("experiments",): (
-        2670,
-        "names from files, packages and plugins are one registry; the tuner narrows down in stages",
+        2625,
+        "names from files, packages and plugins are one registry (291); the engines of comparison and tuning came in "
+        "(392), and so did workers that die (361)",
     ),
     ("serve",): (
-        920,
-        "a description from options, a forecast at the start, and a look at an open session came on top, and"
-        " and a shadow that is served",
+        907,
+        "a description from options, and its starter (177), and a status with a forecast, alarms and a shadow (139) "
+        "came on top",
     ),
     ("report",): (
-        3288,
-        "the page and the figures say the same things in two languages; figures by episode are new, and connections "
-        "that are read fast, of two kinds",
+        3285,
+        "the page and the figures say the same things in two languages; comparisons with planes, ranks and orders "
+        "(424), bounded connections of two kinds (160), and figures by episode and of monitors (83) are new",
     ),
     ("gym", "cli", "testing"): (
-        3087,
-        "masks, an agent and a server are new; options of commands are spelled one by one",
+        3072,
+        "an agent with the verbs of others, tasks with masks and checkpoints (1380); options of commands are spelled "
+        "one by one (1270)",
     ),
 }
 # All rooms together; they are to come to 25 900.
-IN_ALL = 35_118
+IN_ALL = 34_670
 # The weights and trusts that are tried: estimates are scored along them, and the state has an entry for each.
 GRIDS = {"WEIGHTS", "COST_TRUSTS", "REWARD_TRUSTS", "TRUST"}
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
