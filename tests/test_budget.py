@@ -66,7 +66,8 @@ ABOVE = {
     ("play",): (
         4150,
         "sessions episode by episode, with books, alarms and budgets that carry over (1182), logs with plans, "
-        "forecasts and verdicts (639), known models with policies, prices and curves (649), and starts from logs (182) are here",
+        "forecasts and verdicts (639), known models with policies, prices and curves (649), and starts from logs (182) "
+        "are here",
     ),
     ("experiments",): (
         2625,
