@@ -114,15 +114,9 @@ class Watched:
 
 
 def play_history(
-    cmdp: CMDP,
-    learner: Learner[Any] | None,
-    nature: str | Nature,
-    n_episodes: int,
-    seed: int,
-    label: str | None,
-    watched: Watched,
-    before: Before = NOTHING_BEFORE,
-) -> History:
+    cmdp: CMDP, learner: Learner[Any] | None, nature: str | Nature, n_episodes: int, seed: int, label: str | None,
+    watched: Watched, before: Before = NOTHING_BEFORE,
+) -> History:  # fmt: skip
     """Play one run in memory: `omdpd.run` says what the parameters are."""
     name, scene = scene_in_memory(cmdp, learner, nature, n_episodes, seed, watched.metrics, before)
     units, learner = Units.of(cmdp), scene.learner
@@ -150,14 +144,9 @@ def play_history(
 
 
 def scene_in_memory(
-    cmdp: CMDP,
-    learner: Learner[Any] | None,
-    nature: str | Nature,
-    n_episodes: int,
-    seed: int,
-    metrics: Mapping[str, Metric] | None = None,
-    before: Before = NOTHING_BEFORE,
-) -> tuple[str, Scene]:
+    cmdp: CMDP, learner: Learner[Any] | None, nature: str | Nature, n_episodes: int, seed: int,
+    metrics: Mapping[str, Metric] | None = None, before: Before = NOTHING_BEFORE,
+) -> tuple[str, Scene]:  # fmt: skip
     """The nature's name, and what a seed makes of these parts: each draws from its own stream of random numbers."""
     nature_stream, own = (np.random.SeedSequence(seed, spawn_key=(i,)) for i in (1, 3))
     if isinstance(nature, str):

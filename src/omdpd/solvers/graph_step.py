@@ -39,29 +39,14 @@ def graph_step(
     start = np.zeros(len(W)) if hinges.start is None else np.minimum(hinges.start, W)
     found = solve_graph(arrays, reference - eta * loss, reference, hinges.tables, W, tolerance, start)
     return Step(
-        found.q,
-        graph.probabilities,
-        found.V,
-        found.xi,
-        found.gap,
-        found.scale,
-        flow_residual(arrays, found.q),
-        found.steps,
-        Status(found.status),
-    )
+        found.q, graph.probabilities, found.V, found.xi, found.gap, found.scale, flow_residual(arrays, found.q),
+        found.steps, Status(found.status),
+    )  # fmt: skip
 
 
 def arrays_of(graph: Graph) -> Arrays:
     """The graph as compiled functions take it."""
     return Arrays(
-        graph.layers,
-        graph.rows,
-        graph.entries,
-        graph.successors,
-        graph.probabilities,
-        graph.members,
-        graph.copies,
-        graph.initial,
-        float(graph.n_states),
-        graph.spread,
-    )
+        graph.layers, graph.rows, graph.entries, graph.successors, graph.probabilities, graph.members, graph.copies,
+        graph.initial, float(graph.n_states), graph.spread,
+    )  # fmt: skip
