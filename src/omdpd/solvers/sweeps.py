@@ -10,7 +10,7 @@ import numpy as np
 from omdpd.problem.arrays import Floats, Integers, one_step
 from omdpd.problem.laws import DenseLaws, Laws, SparseLaws
 from omdpd.solvers.compiled import flow
-from omdpd.solvers.compiled.listed import Codes, listed_choices, listed_occupancy, listed_residual, listed_values
+from omdpd.solvers.compiled.listed import Codes, listed_choices, listed_occupancy, listed_values
 from omdpd.solvers.packed import room_for
 
 Lists = tuple[Integers, np.ndarray[tuple[int, ...], np.dtype[np.int32]], Floats]
@@ -35,9 +35,9 @@ def occupancy_under(laws: Laws, policy: Floats, initial: Floats) -> Floats:
 
 def residual_under(laws: Laws, occupancy: Floats, initial: Floats) -> float:
     """Largest violation of the flow equations and of q >= 0 under the laws."""
-    if isinstance(laws, DenseLaws):
-        return float(flow.flow_residual(occupancy, laws.expand(), initial))
-    return float(listed_residual(*lists_of(laws), occupancy, initial))
+    lists = laws.listed()
+    inflow = np.array([initial, *(lists.forward(q, h) for h, q in enumerate(occupancy[:-1]))])
+    return float(max(np.abs(occupancy.sum(axis=2) - inflow).max(), -occupancy.min()))
 
 
 def value_under(laws: Laws, policy: Floats, initial: Floats, table: Floats) -> float:

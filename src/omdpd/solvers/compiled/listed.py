@@ -43,31 +43,6 @@ def listed_occupancy(
 
 
 @checked_entry
-def listed_residual(
-    pointers: Integers, successors: Successors, probabilities: Floats, occupancy: Floats, initial: Floats
-) -> float:
-    """Largest violation of the flow equations and of q >= 0."""
-    H, S, A = occupancy.shape
-    last = (pointers.size - 1) // (S * A) - 1
-    worst = 0.0
-    inflow = initial.copy()
-    for h in range(H):
-        following = np.zeros(S)
-        for s in range(S):
-            balance = -inflow[s]
-            for a in range(A):
-                balance += occupancy[h, s, a]
-                worst = max(worst, -occupancy[h, s, a])
-                if h + 1 < H and occupancy[h, s, a] != 0.0:
-                    row = (min(h, last) * S + s) * A + a
-                    for k in range(pointers[row], pointers[row + 1]):
-                        following[successors[k]] += occupancy[h, s, a] * probabilities[k]
-            worst = max(worst, abs(balance))
-        inflow = following
-    return worst
-
-
-@checked_entry
 def listed_values(
     pointers: Integers, successors: Successors, probabilities: Floats, policy: Floats, table: Floats
 ) -> Floats:
