@@ -108,10 +108,10 @@ def test_a_row_that_is_seldom_visited_is_worth_what_it_saw_itself_and_more(n_con
     assert kept["settling"] < -1e-3
 
 
-@pytest.mark.parametrize("n_constraints", [1, 2])
-def test_optimistic_values_lack_no_more_than_the_deficiency(n_constraints):
-    """Lemma 5, with deviations from the truth and what shared estimates hide, both exact."""
-    cmdp, best, states = run_of(ProximalOMDPD.standard(), 1, n_constraints)
+@pytest.mark.parametrize(("seed", "n_constraints"), [(3, 1), (0, 2)])
+def test_optimistic_values_lack_no_more_than_the_deficiency(seed, n_constraints):
+    """Lemma 5, with deviations from the truth and what shared estimates hide, both exact; without them it fails."""
+    cmdp, best, states = run_of(ProximalOMDPD.standard(), seed, n_constraints)
     policy, V = best.policy, (cmdp.reward * best.occupancy).sum()
     Fr = values(cmdp.reward, cmdp.transition, policy)
     Fd = [values(d, cmdp.transition, policy) for d in cmdp.excess]
@@ -139,25 +139,35 @@ def test_optimistic_values_lack_no_more_than_the_deficiency(n_constraints):
         lost = float((forward(policy, law, cmdp.initial) * lack).sum())
         missing = V - float(cmdp.initial @ W[0])
         assert missing <= lost + 1e-9
-        short += missing > 0.0
-    assert short < len(states) / 2
+        short += missing > 0.01
+    assert 10 < short < len(states) / 2
 
 
 @pytest.mark.parametrize("n_constraints", [1, 2])
-def test_a_step_is_worth_the_optimistic_values_but_for_its_prices(n_constraints):
-    """r~.q - sum w [T'.q]^+ >= W_0 - P - H/eta, P the most that prices and tables of the step differ from the last."""
+def test_what_steps_and_prices_lose_to_the_greedy_policy(n_constraints):
+    """Lemma 6: W_0 split, each step, and both sums; with steps ten times as long the second would fail."""
     cmdp, _, states = run_of(ProximalOMDPD.standard(), 2, n_constraints)
-    tight = np.inf
+    lost = priced = path = most = 0.0
+    last_greedy, longer = None, np.inf
     for before, state in pairwise(states):
         (prices, tables), (own_prices, own_tables), (r, p) = paid(before), paid(state), believed(state)
-        _, W = optimistic(r - np.tensordot(prices, tables, 1), p)
-        _, moved = optimistic(np.tensordot(own_prices, own_tables, 1) - np.tensordot(prices, tables, 1), p)
+        Y_last, Y = np.tensordot(prices, tables, 1), np.tensordot(own_prices, own_tables, 1)
+        Q, W = optimistic(r - Y_last, p)
+        greedy = forward(np.eye(A)[Q.argmax(-1)], p, cmdp.initial)
         exceeded = np.maximum(np.tensordot(own_tables, state.q, 3), 0.0)
         earned = float((r * state.q).sum() - state.parts.hinge_weights[:n_constraints] @ exceeded)
-        room = earned - float(cmdp.initial @ (W[0] - moved[0])) + H / state.eta
-        assert room >= -1e-6
-        tight = min(tight, room)
-    assert tight < H / states[-1].eta
+        s, P = float(((r - Y) * greedy).sum()) - earned, float(((Y - Y_last) * greedy).sum())
+        assert float(cmdp.initial @ W[0]) == pytest.approx(earned + s + P, abs=1e-7)
+        near = 0.5 * float(((greedy - before.q) ** 2).sum() - ((greedy - state.q) ** 2).sum()) / state.eta
+        assert s <= near + 1e-6
+        longer = min(longer, near / 10.0 - s)
+        path += 0.0 if last_greedy is None else float(np.abs(greedy - last_greedy).sum())
+        most = max(most, np.abs(Y).max(), np.abs(Y_last).max())
+        lost, priced, last_greedy = lost + s, priced + P, greedy
+        assert lost <= (H + path) / state.eta + 1e-6
+        assert priced <= most * (2 * H + path) + 1e-9
+    assert longer < -1e-2
+    assert priced > 0.1
 
 
 @pytest.mark.parametrize("m", [1.0, 6.0, 40.0])

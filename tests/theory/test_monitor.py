@@ -448,3 +448,18 @@ def test_the_first_optimistic_values_are_those_of_the_greedy_policy_by_hand():
 def test_theorem_d_says_where_it_does_not_apply(learner, nature, why):
     found = theorem_d(monitor(world(1), learner, nature, 5))
     assert all(why in each.reason for each in found.values())
+
+
+def test_a_rows_own_word_is_followed_where_rows_are_asked_and_half_a_bonus_does_not_keep_it():
+    """A state that is met once in 500 episodes: its rows are overdue, and (3) is about them."""
+    p = np.zeros((2, 2, 2))
+    p[..., 0], p[..., 1] = 0.998, 0.002
+    table = np.array([[0.4, 0.6], [0.1, 0.9]])
+    cmdp = CMDP.from_arrays(p, table, table, budget=0.9, horizon=2)
+    _, states = states_of(cmdp, ProximalOMDPD.standard(), "noisy", 700)
+    n = [state.counts.visits for state in states]
+    assert any(((each > 0) & (each[0].sum() > 30 * each.size * each)).any() for each in n)
+    kept = theorem_d(monitor(cmdp, ProximalOMDPD.standard(), "noisy", 700))
+    assert [each.held for each in kept.values()] == [True] * 5
+    half = theorem_d(monitor(cmdp, ProximalOMDPD.standard(exploration=0.5), "noisy", 700))
+    assert half["a row's own word"].held is False
