@@ -1,8 +1,9 @@
 """What each part of `ProximalOMDPD.standard` is worth: `python -m benchmarks.without FIRST:COUNT [NATURE ...]`.
 
-One thing at a time is turned or taken away, on the same instances, K = 3000.  A dial is an argument; a rule is changed
-before it is compiled, in a process of its own that keeps its machine code apart.  What is printed is the table of
-docs/dials.md: ratios to the learner as it comes, with paired bootstrap 90 % intervals, and the share of stuck runs.
+One thing at a time is turned or taken away, on the same instances, K = 3000 or as many --episodes.  A dial is an
+argument; a rule is changed before it is compiled, in a process of its own that keeps its machine code apart.  What is
+printed is the table of docs/dials.md: ratios to the default settings, with paired bootstrap 90 % intervals, and the
+share of stuck runs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.ratios import paired_ratio_interval
-from benchmarks.standard import FOLDER, LEARNER_OF, NATURE_NAMES, STUCK, Job, played, print_markdown
+from benchmarks.standard import FOLDER, LEARNER_OF, NATURE_NAMES, STUCK, Job, K, played, print_markdown
 from omdpd.beliefs import rules
 from omdpd.jit.decorators import glue
 from omdpd.learners import PlanLP, ProximalOMDPD
@@ -80,6 +81,10 @@ def _no_noise_floor() -> None:
     _change("HALF_BELIEVED", 0.0)
 
 
+def _no_own_word() -> None:
+    _change("own_bonus", glue(lambda persistence, price, due, n: -1e9))
+
+
 # Rules that are no dials.
 CHANGED: dict[str, Callable[[], None]] = {
     "nothing shared between steps": _nothing_shared,
@@ -87,32 +92,34 @@ CHANGED: dict[str, Callable[[], None]] = {
     "no way out (law of a row little known)": _no_way_out,
     "no second chance (observation of hope)": _no_second_chance,
     "no floor under the noise of rewards": _no_noise_floor,
+    "no word of a row's own (the theorem's rule)": _no_own_word,
 }
 
 
-def play(name: str, natures: list[str], seeds: range) -> None:
+def play(name: str, natures: list[str], seeds: range, episodes: int) -> None:
     """Play the runs of one line; numbers are kept under results/standard."""
     LEARNER_OF[name] = DIALS.get(name, Standard)
     for nature in natures:
         for seed in seeds:
-            played(Job(name, nature, seed))
+            played(Job(name, nature, seed, episodes))
 
 
-def play_changed(name: str, words: list[str]) -> None:
+def play_changed(name: str, words: list[str], episodes: int) -> None:
     """Play the runs of a changed rule in a process of its own."""
     kept = FOLDER / "changed" / str(list(CHANGED).index(name))
     environment = os.environ | {"OMDPD_CACHE_DIR": str(kept.resolve())}
-    subprocess.run([sys.executable, "-m", "benchmarks.without", *words, "--changed", name], env=environment, check=True)
+    command = [sys.executable, "-m", "benchmarks.without", *words, "--episodes", str(episodes), "--changed", name]
+    subprocess.run(command, env=environment, check=True)
 
 
-def table(names: list[str], natures: list[str], seeds: range) -> list[tuple[str, ...]]:
+def table(names: list[str], natures: list[str], seeds: range, episodes: int) -> list[tuple[str, ...]]:
     """One line per change, after a head; the first has means."""
     head = ["change", *(f"{what}, `{nature}`" for nature in natures for what in ("regret", "violation", "stuck"))]
     lines: list[tuple[str, ...]] = [tuple(head)]
     for name in names:
         cells = [name]
         for nature in natures:
-            found, base = ([played(Job(who, nature, seed)) for seed in seeds] for who in (name, BASE))
+            found, base = ([played(Job(who, nature, seed, episodes)) for seed in seeds] for who in (name, BASE))
             for key in ("regret", "violation"):
                 mine, other = (np.array([run[key] for run in runs]) for runs in (found, base))
                 low_high = paired_ratio_interval(mine, other, np.random.default_rng(0))
@@ -128,6 +135,7 @@ def main() -> None:
     parser.add_argument("seeds", help="FIRST:COUNT, e.g. 13000:20")
     parser.add_argument("natures", nargs="*", choices=[*NATURE_NAMES, []], help="noisy and pool if none")
     parser.add_argument("--only", nargs="*", choices=[*DIALS, *CHANGED], help="these lines, and the first")
+    parser.add_argument("--episodes", type=int, default=K)
     parser.add_argument("--fresh", action="store_true", help="play again what was played")
     parser.add_argument("--changed", choices=list(CHANGED), help="play the runs of this changed rule, and stop")
     options = parser.parse_args()
@@ -136,18 +144,18 @@ def main() -> None:
     words = [options.seeds, *natures]
     if options.changed:
         CHANGED[options.changed]()
-        play(options.changed, natures, seeds)
+        play(options.changed, natures, seeds, options.episodes)
         return
     names = [name for name in (*DIALS, *CHANGED) if options.only is None or name in (BASE, *options.only)]
     if options.fresh:
         for name, nature, seed in product(names, natures, seeds):
-            Job(name, nature, seed).file.unlink(missing_ok=True)
+            Job(name, nature, seed, options.episodes).file.unlink(missing_ok=True)
     for name in names:
         if name in DIALS:
-            play(name, natures, seeds)
+            play(name, natures, seeds, options.episodes)
         else:
-            play_changed(name, words)
-    print_markdown(table(names, natures, seeds))
+            play_changed(name, words, options.episodes)
+    print_markdown(table(names, natures, seeds, options.episodes))
 
 
 if __name__ == "__main__":
