@@ -126,3 +126,36 @@ def test_limits_are_in_the_users_units():
     least = boundary_of(cmdp, cmdp.excess, 50, 1.0, "two-point")
     assert limit.violation == pytest.approx(float(cmdp.cost_scale[0]) * least.violation)
     assert cmdp.cost_scale[0] > 10.0
+
+
+def paid(play, K, runs=400):
+    """E[regret + 2 lam* violation] in the worse of the two worlds of Proposition F, H = 1, one state: lam* = 1.
+
+    *Wait* earns 0 and costs -1/2, *risk* earns 1 and costs 1/2, and both cost delta more, or less, in one world and the
+    other.  ``play(seen, k, shift)`` is the chance of the risk, from the sum of what costs were off these numbers.
+    """
+    v, worst = 0.7, 0.0
+    delta = math.sqrt(v / (8.0 * K))
+    assert 1.0 - (0.5 + delta) ** 2 > v
+    for shift in (delta, -delta):
+        rng, seen, total = np.random.default_rng(4), np.zeros(runs), np.zeros(runs)
+        for k in range(K):
+            x = np.clip(play(seen, k, shift), 0.0, 1.0)
+            cost = x - 0.5 + shift
+            total += (0.5 - shift - x) + 2.0 * np.maximum(cost, 0.0)  # the best safe policy takes the risk 1/2 - shift
+            mean = np.where(rng.random(runs) < x, 0.5, -0.5)
+            seen += np.where(rng.random(runs) < (1.0 + mean + shift) / 2.0, 1.0, -1.0) - mean
+        worst = max(worst, float(total.mean()))
+    return worst, math.sqrt(v * K) / 12.0
+
+
+@pytest.mark.parametrize("z", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("K", [100, 1000])
+def test_no_learner_has_little_of_both_sums(K, z):
+    """docs/theory.md, 12; who is told the world has none of either."""
+    found, bound = paid(lambda seen, k, shift: 0.5 - seen / max(k, 1) - z / math.sqrt(k + 1.0), K)
+    assert found >= bound
+    still, _ = paid(lambda seen, k, shift: np.full(seen.shape, 0.5), K)
+    assert still >= bound
+    told, _ = paid(lambda seen, k, shift: np.full(seen.shape, 0.5 - shift), K)
+    assert abs(told) < 1e-9 < bound
