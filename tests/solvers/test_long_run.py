@@ -133,17 +133,69 @@ def ring(n_states, seed=0, n_actions=3, reach=10):
     return laws, rng.random((n_states, n_actions)), rng.random((n_states, n_actions))
 
 
+def in_order(chain, discount):
+    return chains.reduced_chain(chain, discount, chains.order_of(chain))
+
+
+def no_row(kind, n, seed):
+    """A walk (n, n) of steps to neighbours: on a tree, a torus, a comb, a ring with far links, or with a hub."""
+    rng, p, every = np.random.default_rng(seed), np.zeros((n, n)), np.arange(n)
+    side = int(n**0.5)
+    away = {
+        "tree": [(every - 1) // 2, 2 * every + 1, 2 * every + 2],
+        "torus": [(every + step) % (side * side) for step in (1, -1, side, -side)],
+        "comb": [every + (every % 10 < 9), every - (every % 10 > 0), np.where(every % 10, every, every + 10)],
+        "far links": [every + 1, every - 1, np.where(every % 40, every, rng.integers(0, n, n))],
+        "hub": [every + 1, every - 1, 0 * every],
+        "apart": [every, np.where(every % 3, every - 1, every)],
+    }[kind]
+    for to in (*away, np.where(every % 10, every, every - 10) if kind == "comb" else every):
+        p[every, to % n] += rng.random(n) + 1e-3
+    return csr_matrix(p / p.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("kind", ["tree", "torus", "comb", "far links", "hub", "apart"])
+@pytest.mark.parametrize("hubs", [1000, 12])
+def test_chains_of_every_form_are_reduced_to_the_same_numbers(monkeypatch, kind, hubs):
+    monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
+    monkeypatch.setattr(chains, "MAX_TIES", hubs)
+    chain, n = no_row(kind, 400, 0), 400
+    rng = np.random.default_rng(1)
+    mu, earned, within = rng.dirichlet(np.ones(n)), rng.random(n), in_order(chain, 0.999)
+    system = np.eye(n) - 0.999 * chain.toarray()
+    assert within.values(earned) == pytest.approx(np.linalg.solve(system, earned), rel=1e-9)
+    assert within.visits(mu) == pytest.approx(np.linalg.solve(system.T, mu), rel=1e-9)
+    gain, bias = chains.gain_and_bias(chain, earned)
+    found = chains.gain_and_bias(chain, earned, chains.UNKNOWN, in_order(chain, 1.0))
+    assert found[0] == pytest.approx(gain, rel=1e-9)
+    if kind != "apart":  # biases of closed classes are apart by what they were made of
+        assert found[1] - found[1][0] == pytest.approx(bias - bias[0], rel=1e-7, abs=1e-7)
+    visits = chains.visits_of(chain, mu, 1.0, None, None)
+    assert chains.visits_of(chain, mu, 1.0, None, in_order(chain, 1.0)) == pytest.approx(visits, rel=1e-9, abs=1e-15)
+
+
+def test_averages_are_proved_where_policies_do_not_settle():
+    """Valleys so deep that values of policies there are rounding, summed over the steps until they are left."""
+    rng, n, A = np.random.default_rng(3), 5000, 4
+    to = (np.arange(n)[:, None, None] + rng.integers(-10, 11, (n, A, 5))) % n
+    chances = rng.dirichlet(np.ones(5), (n, A))
+    laws = laws_of_entries(np.repeat(np.arange(n * A), 5), to.ravel(), chances.ravel(), (1, n, A))
+    found = CMDP.from_arrays(laws, rng.random((n, A)), rng.random((n, A)), 0.4, criterion="average").solve()
+    assert found.evaluation.safe
+    assert found.gap < 1e-9
+
+
 @pytest.mark.parametrize("discount", [0.5, 0.99, 0.999999])
 def test_chains_with_short_steps_are_reduced_to_the_same_numbers(monkeypatch, discount):
     monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
     laws, table, _ = ring(300)
     rng = np.random.default_rng(1)
     chain, mu = chains.chain_of(laws, rng.dirichlet(np.ones(3), 300)), rng.dirichlet(np.ones(300))
-    place, system = chains.places(chain), np.eye(300) - discount * chain.toarray()
-    assert np.array_equal(np.sort(place), np.arange(300))
-    found = chains.discounted_values(chain, table[:, 0], discount, chains.UNKNOWN, place)
+    within, system = in_order(chain, discount), np.eye(300) - discount * chain.toarray()
+    assert np.array_equal(np.sort(within.states), np.arange(300))
+    found = chains.discounted_values(chain, table[:, 0], discount, chains.UNKNOWN, within)
     assert found == pytest.approx(np.linalg.solve(system, table[:, 0]), rel=1e-9)
-    visits = chains.visits_of(chain, mu, discount, None, place)
+    visits = chains.visits_of(chain, mu, discount, None, within)
     assert visits == pytest.approx(np.linalg.solve(system.T, mu), rel=1e-9)
     assert visits.sum() * (1.0 - discount) == pytest.approx(1.0, abs=1e-13)  # what no factors keep at .999999
 
@@ -155,11 +207,11 @@ def test_averages_of_chains_with_short_steps_are_reduced_to_the_same_numbers(mon
     gain, bias = chains.gain_and_bias(chain, table[:, 0])
     visits = chains.visits_of(chain, mu, 1.0, None, None)
     monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
-    place = chains.places(chain)
-    found = chains.gain_and_bias(chain, table[:, 0], chains.UNKNOWN, place)
+    within = in_order(chain, 1.0)
+    found = chains.gain_and_bias(chain, table[:, 0], chains.UNKNOWN, within)
     assert found[0] == pytest.approx(gain, rel=1e-12)
     assert found[1] - found[1][0] == pytest.approx(bias - bias[0], rel=1e-9, abs=1e-9)
-    assert chains.visits_of(chain, mu, 1.0, None, place) == pytest.approx(visits, rel=1e-9)
+    assert chains.visits_of(chain, mu, 1.0, None, within) == pytest.approx(visits, rel=1e-9)
 
 
 def test_two_halves_that_are_left_once_in_many_lives_of_the_universe_count_as_closed(monkeypatch):
@@ -170,11 +222,11 @@ def test_two_halves_that_are_left_once_in_many_lives_of_the_universe_count_as_cl
     chain[np.arange(n), np.maximum(np.arange(n) - 1, 0)] += 1.0 - up
     chain[np.arange(n), np.minimum(np.arange(n) + 1, n - 1)] += up
     chain, earned = csr_matrix(chain), (np.arange(n) < 300).astype(float)
-    place = chains.places(chain)
-    gain, bias = chains.gain_and_bias(chain, earned, chains.UNKNOWN, place)
+    within = in_order(chain, 1.0)
+    gain, bias = chains.gain_and_bias(chain, earned, chains.UNKNOWN, within)
     assert gain[[0, 250, 350, 599]] == pytest.approx([1.0, 1.0, 0.0, 0.0], abs=1e-12)
     assert chain @ bias - bias + earned == pytest.approx(gain, abs=1e-9)
-    visits = chains.visits_of(chain, np.full(n, 1.0 / n), 1.0, None, place)
+    visits = chains.visits_of(chain, np.full(n, 1.0 / n), 1.0, None, within)
     assert visits[:300].sum() == pytest.approx(0.5, abs=1e-12)
 
 
@@ -206,9 +258,9 @@ def test_rings_have_the_averages_of_their_programs(monkeypatch, seed):
 
 def test_steps_that_lead_anywhere_are_not_reduced(monkeypatch):
     monkeypatch.setattr(chains, "MAX_FACTORISED", 1)
-    monkeypatch.setattr(chains, "MAX_MULTIPLICATIONS", 2e6)
-    assert chains.places(csr_matrix(np.random.default_rng(0).dirichlet(np.ones(300), 300))) is None
-    assert chains.places(chains.chain_of(ring(300)[0], np.full((300, 3), 1.0 / 3.0))) is not None
+    monkeypatch.setattr(chains, "MAX_MULTIPLICATIONS", 1e6)
+    assert chains.order_of(csr_matrix(np.random.default_rng(0).dirichlet(np.ones(300), 300))) is None
+    assert chains.order_of(chains.chain_of(ring(300)[0], np.full((300, 3), 1.0 / 3.0))) is not None
 
 
 def test_a_ring_has_the_optimum_that_factors_find(monkeypatch):

@@ -13,7 +13,7 @@ import numpy as np
 from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
-from omdpd.solvers.chains import UNKNOWN, chain_of, gain_and_bias, places, values_in_the_long_run
+from omdpd.solvers.chains import UNKNOWN, chain_of, gain_and_bias, order_of, reduced_chain, values_in_the_long_run
 from omdpd.solvers.compiled.listed import Codes, listed_values
 from omdpd.solvers.sweeps import lists_of
 from omdpd.solvers.undrawn import undrawn
@@ -172,7 +172,7 @@ def _costs_after(solution: Solution, i: int) -> Floats:
     policy = solution.policy.table[0]
     spent = (policy * cmdp.cost[i, 0]).sum(axis=1) * cmdp.cost_scale[i]
     chain = chain_of(cmdp.laws.listed(), policy)
-    return gain_and_bias(chain, spent, UNKNOWN, places(chain))[1][None]
+    return gain_and_bias(chain, spent, UNKNOWN, reduced_chain(chain, 1.0, order_of(chain)))[1][None]
 
 
 def _costs_of_actions(cmdp: CMDP, i: int, h: int, s: int, after: Floats) -> Floats:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import block_array, coo_matrix, csc_matrix, csr_matrix, identity
-from scipy.sparse.csgraph import breadth_first_order, connected_components, reverse_cuthill_mckee
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import LinearOperator, bicgstab, splu
 
 from omdpd.problem.arrays import Floats, Integers
-from omdpd.problem.laws import SparseLaws
-from omdpd.solvers.compiled.reduction import flow, gathered, put_back, reduced
+from omdpd.problem.laws import SparseLaws, Successors
+from omdpd.solvers.compiled.reduction import fewest_ties_first, flow, gathered, put_back, reduced
 from omdpd.solvers.threads import one_thread
 
 # Systems of so few states are tables.
@@ -33,68 +33,104 @@ MAX_REFINEMENTS = 6
 # How exactly iterations solve a system, relative to its solution; and what is left to them rather than to factors.
 ACCURATE, ENOUGH = 1e-14, 1e-13
 # Larger chains are reduced in at most so many multiplications.
-MAX_MULTIPLICATIONS = 2e9
+MAX_MULTIPLICATIONS = 1e9
 # The chance with which a chain of averages that is reduced ends at every step: below the rounding of what it earns.
 ENDS = 1e-18
-# Where each state stands in the row of a chain with short steps, (S,); None where there is no such row.
-Places = Integers | None
+# States that are tied to more others are taken out last.
+MAX_TIES = 1000
 
 
-def places(p: csr_matrix) -> Places:
-    """The places of a large chain's states in a row in which steps are short; None where they would not be."""
+class Order(NamedTuple):
+    """The order (S,) in which states are taken out, and to which later ones each is tied then."""
+
+    states: Integers
+    start: Integers
+    later: Successors
+
+
+def order_of(p: csr_matrix) -> Order | None:
+    """An order for a large chain in which states are tied to few others when they go; None where there is none."""
     n = p.shape[0]
     if n <= MAX_FACTORISED:
         return None
     either = csr_matrix((np.ones(p.nnz, np.int8), p.indices, p.indptr), shape=p.shape)
-    place = np.empty(n, np.int64)
-    place[reverse_cuthill_mckee((either + either.T).tocsr(), symmetric_mode=True)] = np.arange(n)
-    longest = int(np.abs(np.repeat(place, np.diff(p.indptr)) - place[p.indices]).max(initial=0))
-    return place if float(n) * longest * longest <= MAX_MULTIPLICATIONS else None
+    both = coo_matrix(either + either.T)
+    ties = _pattern(both.row[both.row != both.col], both.col[both.row != both.col], n)
+    hub = np.diff(ties.indptr) > MAX_TIES
+    h, most = int(hub.sum()), MAX_MULTIPLICATIONS - float(hub.sum()) ** 3
+    states, start, later = fewest_ties_first(ties.indptr.astype(np.int64), ties.indices, ~hub, most)
+    if most < 0.0 or (ties.nnz and not len(later) and h < n):
+        return None
+    states, place = np.r_[states, np.flatnonzero(hub)], np.empty(n, np.int64)
+    place[states] = np.arange(n)
+    row, col = np.triu_indices(h, 1)  # hubs are tied to each other in the end
+    tied = _pattern(
+        np.r_[np.repeat(np.arange(n - h), np.diff(start)), row + n - h], np.r_[place[later], col + n - h], n
+    )
+    return Order(states, tied.indptr.astype(np.int64), tied.indices)
+
+
+def _pattern(row: Integers, col: Integers, n: int) -> csr_matrix:
+    found = csr_matrix((np.ones(len(row), np.int8), (row, col)), shape=(n, n))
+    found.sort_indices()
+    return found
 
 
 class Reduced:
-    """The chain p, which ends with chance `ends` at each step, its states taken out one by one by their places."""
+    """The chain p, which ends with chance `ends` at each step, its states taken out one by one in this order."""
 
-    def __init__(self, p: csr_matrix, ends: float, place: Integers) -> None:
-        self.order = np.argsort(place)
-        entries = coo_matrix(p[self.order][:, self.order])
-        width = int(np.abs(entries.row - entries.col).max(initial=0))
-        self.band = np.zeros((len(place), 2 * width + 1))
-        self.band[entries.row, width + entries.col - entries.row] = (1.0 - ends) * entries.data
-        self.left = reduced(self.band, np.full(len(place), ends))
+    def __init__(self, p: csr_matrix, ends: float, order: Order) -> None:
+        self.states, self.ties, n = order.states, (order.start, order.later), len(order.states)
+        place = np.empty(n, np.int64)
+        place[order.states] = np.arange(n)
+        entries, ties = coo_matrix(p), np.repeat(np.arange(n) * n, np.diff(order.start)) + order.later
+        i, j, chance = place[entries.row], place[entries.col], (1.0 - ends) * entries.data
+
+        def held(which: npt.NDArray[np.bool_]) -> Floats:
+            at = np.searchsorted(ties, np.minimum(i, j)[which] * n + np.maximum(i, j)[which])
+            return np.bincount(at, chance[which], len(ties))
+
+        self.up, self.down = held(i < j), held(i > j)
+        self.left = reduced(*self.ties, self.up, self.down, np.full(n, ends))
 
     def values(self, earned: Floats) -> Floats:
         """V = r + (1 - ends) P V."""
-        found = earned[self.order]
-        gathered(self.band, found)
-        put_back(self.band, self.left, found)
+        found = earned[self.states]
+        gathered(*self.ties, self.down, found)
+        put_back(*self.ties, self.up, self.left, found)
         return self._back(found)
 
     def visits(self, initial: Floats) -> Floats:
         """q = mu + (1 - ends) P'q."""
-        found = initial[self.order]
-        flow(self.band, self.left, found)
+        found = initial[self.states]
+        flow(*self.ties, self.up, self.down, self.left, found)
         return self._back(found)
 
     def _back(self, found: Floats) -> Floats:
         back = np.empty_like(found)
-        back[self.order] = found
+        back[self.states] = found
         return back
+
+
+def reduced_chain(p: csr_matrix, discount: float, order: Order | None) -> Reduced | None:
+    """The chain, reduced, where there is an order."""
+    return None if order is None else Reduced(p, 1.0 - discount if discount < 1.0 else ENDS, order)
 
 
 def occupancy_in_the_long_run(laws: SparseLaws, policy: Floats, initial: Floats, discount: float) -> Floats:
     """How often each state and action is visited under a policy (S, A): discounted totals, or per step."""
     chain = chain_of(laws, policy)
-    visits = visits_of(chain, initial, discount, None, places(chain))
+    visits = visits_of(chain, initial, discount, None, reduced_chain(chain, discount, order_of(chain)))
     return visits[:, None] * policy
 
 
 def values_in_the_long_run(laws: SparseLaws, policy: Floats, table: Floats, discount: float) -> Floats:
     """What a policy (S, A) earns by a table (S, A) from every state on, (S,): discounted totals, or per step."""
     chain, earned = chain_of(laws, policy), (policy * table).sum(axis=1)
+    within = reduced_chain(chain, discount, order_of(chain))
     if discount < 1.0:
-        return discounted_values(chain, earned, discount, UNKNOWN, places(chain))
-    return gain_and_bias(chain, earned, UNKNOWN, places(chain))[0]
+        return discounted_values(chain, earned, discount, UNKNOWN, within)
+    return gain_and_bias(chain, earned, UNKNOWN, within)[0]
 
 
 def chain_of(laws: SparseLaws, policy: Floats) -> csr_matrix:
@@ -106,17 +142,17 @@ def chain_of(laws: SparseLaws, policy: Floats) -> csr_matrix:
     return chosen @ p
 
 
-def discounted_values(p: csr_matrix, earned: Floats, discount: float, near: Near, place: Places) -> Floats:
-    """What a chain earns from every state on, (S,), discounted."""
-    if place is not None:
-        return Reduced(p, 1.0 - discount, place).values(earned)
+def discounted_values(p: csr_matrix, earned: Floats, discount: float, near: Near, within: Reduced | None) -> Floats:
+    """What a chain earns from every state on, (S,), discounted; `within` is the chain reduced, where it is."""
+    if within is not None:
+        return within.values(earned)
     return _solved(p * discount, earned, near=near)
 
 
-def visits_of(p: csr_matrix, initial: Floats, discount: float, near: Floats | None, place: Places) -> Floats:
+def visits_of(p: csr_matrix, initial: Floats, discount: float, near: Floats | None, within: Reduced | None) -> Floats:
     """How often each state of a chain is visited, (S,): discounted totals, or the share of steps in the long run."""
-    if place is not None:
-        found = Reduced(p, 1.0 - discount if discount < 1.0 else ENDS, place).visits(initial)
+    if within is not None:
+        found = within.visits(initial)
         return found if discount < 1.0 else found / found.sum()
     if discount < 1.0:
         return np.maximum(_solved((p * discount).T, initial, near=Near(near)), 0.0)
@@ -138,12 +174,14 @@ class Near(NamedTuple):
 UNKNOWN = Near()
 
 
-def gain_and_bias(p: csr_matrix, earned: Floats, near: Near = UNKNOWN, place: Places = None) -> tuple[Floats, Floats]:
+def gain_and_bias(
+    p: csr_matrix, earned: Floats, near: Near = UNKNOWN, within: Reduced | None = None
+) -> tuple[Floats, Floats]:
     """g and h of a chain, (S,): h is zero at the first state of every closed class, or at most zero if reduced."""
-    if place is not None:
-        chain, least = Reduced(p, ENDS, place), float(earned.min())
-        gain = least + ENDS * chain.values(earned - least)
-        bias = chain.values(earned - gain)
+    if within is not None:
+        least = float(earned.min())
+        gain = least + ENDS * within.values(earned - least)
+        bias = within.values(earned - gain)
         return gain, bias - bias.max()
     classes, transient = closed_classes(p)
     gain, bias = np.zeros(len(earned)), np.zeros(len(earned))

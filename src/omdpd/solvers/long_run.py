@@ -16,9 +16,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import dijkstra, reverse_cuthill_mckee
 
 from omdpd.problem.arrays import Floats, Integers
 from omdpd.problem.laws import SparseLaws
@@ -26,13 +25,15 @@ from omdpd.solvers.chains import (
     ACCURATE,
     MAX_FACTORISED,
     Near,
-    Places,
+    Order,
+    Reduced,
     chain_of,
     closed_classes,
     discounted_values,
     gain_and_bias,
-    places,
+    order_of,
     reached_from,
+    reduced_chain,
     visits_of,
 )
 from omdpd.solvers.columns import NEVER, Bools, Mixture, Vertex, restricted
@@ -43,8 +44,9 @@ from omdpd.solvers.packed import Packed, code_type
 BETTER, BETTER_REDUCED = 1e-12, 1e-14
 # Gains that differ by less than this, relative to the largest, are alike.
 ALIKE = 1e-10
-# Values climb along the row of states and back until they rise by this share of their first rise, at most so often.
-LITTLE, MAX_CLIMBS = 0.1, 30
+# Values climb along the row of states and back until they rise by this share of their first rise, at most so often;
+# where policies do not settle, by as much as rounding.
+LITTLE, MAX_CLIMBS, MOST_CLIMBS = 0.1, 30, 1000
 # A share of less than this of what is played in a state is none: it moves nothing within a million million steps.
 NO_SHARE = 1e-12
 # Policies that are improved before the best one so far is given, with its bound: ten are many.
@@ -69,7 +71,7 @@ class LongRunProblem:
     discount: float
     place: Integers | None = None
     never: Bools = field(default_factory=lambda: np.zeros(0, bool))
-    last: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    last: dict[str, Any] = field(default_factory=dict)
     known: dict[bytes, tuple[Vertex, float]] = field(default_factory=dict, init=False)
 
     @property
@@ -161,9 +163,10 @@ class LongRunProblem:
     def visits(self, actions: Integers) -> Floats:
         """How often each state is visited, (S,), when these actions are played: discounted, or per step."""
         near = self.last.get("visits")
-        found = visits_of(self._rows(actions), self.initial, self.discount, near, self._places)
+        p = self._rows(actions)
+        found = visits_of(p, self.initial, self.discount, near, self._reduced(actions, p))
         if self.never.any():  # where it never comes, not even rounding is left
-            found *= reached_from(self._rows(actions), self.initial)
+            found *= reached_from(p, self.initial)
         self.last["visits"] = found
         return found
 
@@ -171,10 +174,11 @@ class LongRunProblem:
         """Gains and values (S,) of these actions; of discounted totals gains are zero."""
         earned = table[np.arange(len(actions)), actions]
         p, near = self._rows(actions), Near(self.last.get("value"), accuracy)
+        within = self._reduced(actions, p)
         if self.discount < 1.0:
-            gain, value = np.zeros(len(actions)), discounted_values(p, earned, self.discount, near, self._places)
+            gain, value = np.zeros(len(actions)), discounted_values(p, earned, self.discount, near, within)
         else:
-            gain, value = gain_and_bias(p, earned, near, self._places)
+            gain, value = gain_and_bias(p, earned, near, within)
         self.last.update(actions=actions, value=value)
         return gain, value
 
@@ -186,10 +190,21 @@ class LongRunProblem:
         _, S, A = self.laws.shape
         return csr_matrix((self.laws.probabilities, self.laws.successors, self.laws.pointers), shape=(S * A, S))
 
+    def _reduced(self, actions: Integers, p: csr_matrix) -> Reduced | None:
+        """The chain of these actions, reduced; that of the latest is kept."""
+        if self._order is not None and not np.array_equal(self.last.get("reduced_actions", ()), actions):
+            self.last["reduced_actions"], self.last["reduced"] = actions, reduced_chain(p, self.discount, self._order)
+        return self.last.get("reduced")
+
     @cached_property
-    def _places(self) -> Places:
-        """The places of states in a row where every action's steps are short."""
-        return places(self._any)
+    def _order(self) -> Order | None:
+        """The order in which states are taken out, whatever is played."""
+        return order_of(self._any)
+
+    @cached_property
+    def _row(self) -> Integers:
+        """The states in a row in which steps are short."""
+        return np.asarray(reverse_cuthill_mckee(self._any + self._any.T, symmetric_mode=True), np.int64)
 
     @cached_property
     def _any(self) -> csr_matrix:
@@ -203,7 +218,7 @@ class LongRunProblem:
         _, S, A = self.laws.shape
         p, every = self._matrix, np.arange(S)
         actions = self.last.get("actions", table.argmax(axis=1))
-        height, best, accuracy = np.inf, actions, ROUGH if S > MAX_FACTORISED and self._places is None else ACCURATE
+        height, best, accuracy = np.inf, actions, ROUGH if S > MAX_FACTORISED and self._order is None else ACCURATE
         for improvement in range(MAX_IMPROVEMENTS):
             gain, value = self.values(actions, table, accuracy)
             led = self._led(actions, gain)
@@ -213,7 +228,7 @@ class LongRunProblem:
             after = table + self.discount * (p @ value).reshape(S, A)
             leads = (p @ gain).reshape(S, A)
             height, best = min(height, self._bound(gain, value, leads, after)), actions
-            better = ROUGH if accuracy != ACCURATE else BETTER if self._places is None else BETTER_REDUCED
+            better = ROUGH if accuracy != ACCURATE else BETTER if self._order is None else BETTER_REDUCED
             size = better * max(1.0, float(np.abs(value).max()), float(np.abs(gain).max()))
             climbs = leads.max(axis=1) > gain + size
             allowed = leads >= leads.max(axis=1, keepdims=True) - size
@@ -223,20 +238,31 @@ class LongRunProblem:
                 break
             if not improves.any() or improvement > MAX_ROUGH:
                 accuracy = ACCURATE
-            if self._places is not None and np.ptp(gain) <= ALIKE * max(1.0, abs(float(gain[0]))):
-                masked = table + self.discount * (p @ self._climbed(table - gain[:, None], value)).reshape(S, A)
+            if self._order is not None and np.ptp(gain) <= ALIKE * max(1.0, abs(float(gain[0]))):
+                climbed = self._climbed(table - gain[:, None], value, 0.0 if improvement < MAX_ROUGH else size)
+                masked = table + self.discount * (p @ climbed).reshape(S, A)
+                height = min(height, self._bound(gain, climbed, leads, masked))
                 improves = masked.max(axis=1) > masked[every, actions] + size
+                if height - float(self.initial @ (gain if self.discount == 1.0 else value)) <= size:
+                    break
             actions = np.where(improves, masked.argmax(axis=1), actions)
         return best, height
 
-    def _climbed(self, table: Floats, value: Floats) -> Floats:
-        """Values that are improved state by state, along the row and back: what is better far away comes to all."""
-        order, found, first = np.argsort(self._places), value.copy(), 0.0  # type: ignore[arg-type]  # there is a row
-        ways, laws = (order, order[::-1].copy()), (self.laws.pointers, self.laws.successors, self.laws.probabilities)
-        for _ in range(MAX_CLIMBS):
+    def _climbed(self, table: Floats, value: Floats, enough: float) -> Floats:
+        """Values that are improved state by state, along the row and back: what is better far away comes to all.
+
+        With an `enough` they climb until they rise by less.  They prove a bound then, also where those of policies do
+        not settle: in a valley that is all but never left, what is rounding of a step adds up.
+        """
+        found, first = value.copy(), 0.0
+        ways, laws = (
+            (self._row, self._row[::-1].copy()),
+            (self.laws.pointers, self.laws.successors, self.laws.probabilities),
+        )
+        for _ in range(MOST_CLIMBS if enough else MAX_CLIMBS):
             most = max(listed_climb(*laws, table, self.discount, way, found) for way in ways)
             first = max(first, most)
-            if most <= LITTLE * first:
+            if most <= (enough or LITTLE * first):
                 break
         return found
 
