@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from omdpd import CMDP, InvalidInputError
+from omdpd import CMDP, InvalidInputError, Labels
 from omdpd.play.simulate import trajectory_under
 from omdpd.problem.machine_memory import TooLargeError
 from omdpd.problem.spent import size_with_spent
@@ -104,7 +104,7 @@ def test_bad_levels_are_named_and_a_size_is_told_before_anything_is_built(monkey
     ):  # fmt: skip
         with pytest.raises(InvalidInputError, match=sentence):
             cmdp.with_spent(0, levels)
-    with pytest.raises(InvalidInputError, match="there is no constraint 3; there are 1"):
+    with pytest.raises(InvalidInputError, match="there is no constraint 3; there are constraint 0"):
         cmdp.with_spent(3, [0, 1])
     with pytest.raises(InvalidInputError, match=r"chance is 1\.5"):
         cmdp.with_spent(0, [0, 1], 1.5)
@@ -118,6 +118,12 @@ def test_bad_levels_are_named_and_a_size_is_told_before_anything_is_built(monkey
 def test_a_constraint_that_is_none_is_refused(constraint):
     with pytest.raises(InvalidInputError, match="there is no constraint"):
         whole_costs(0).with_spent(constraint, range(9))
+
+
+def test_a_constraint_may_be_named():
+    cmdp = whole_costs(0)
+    fuel = cmdp.labelled("own", Labels(constraints=("fuel",)))
+    assert fuel.with_spent("fuel", range(9)).solve().value == cmdp.with_spent(0, range(9)).solve().value
 
 
 @pytest.mark.parametrize("chance", [True, "0.1", None, -0.1, 1.1, float("nan")])

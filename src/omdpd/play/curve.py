@@ -171,7 +171,7 @@ class Curve:
 def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
     """The trade-off between the budget of a constraint (by place or name) and value; at most `most` breakpoints."""
     names = constraint_names(cmdp)
-    i = _place(constraint, names)
+    i = cmdp.labels.place(constraint, cmdp.n_constraints)
     first = [i, *(j for j in range(cmdp.n_constraints) if j != i)]
     tables, never, table = one_step(cmdp.excess, 1)[first], never_paid(cmdp)[first], one_step(cmdp.cost, 1)[i]
     tables[0], never[0] = table, False  # with nothing taken off, costs near zero are exact
@@ -191,11 +191,3 @@ def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
         ACCURACY * scale * min(size + abs(float(cmdp.budget[i])), 1.0),
         None if cmdp.unlimited[i] else float(cmdp.limits[i]),
     )  # fmt: skip
-
-
-def _place(constraint: int | str, names: tuple[str, ...]) -> int:
-    if isinstance(constraint, str) and constraint in names:
-        return names.index(constraint)
-    if isinstance(constraint, bool) or not isinstance(constraint, int) or not 0 <= constraint < len(names):
-        raise InvalidInputError(f"there is no constraint {constraint!r}; there are {', '.join(names)}")
-    return constraint

@@ -286,7 +286,7 @@ class CMDP:
 
     def with_spent(
         self,
-        constraint: int,
+        constraint: int | str,
         levels: npt.ArrayLike,
         chance: float = 0.0,
         *,

@@ -80,8 +80,7 @@ def _of_array(array: npt.NDArray[np.generic], horizon: int | None, axes: Axes | 
     array = np.moveaxis(array, -3, -2) if axes in ("ASS", "HASS") else array
     once = array.ndim == 3
     H = _needed(horizon) if once else array.shape[0]
-    if horizon is not None and horizon != H:
-        raise InvalidInputError(f"horizon is {horizon}, but transition has {H} steps")
+    _steps(H, horizon)
     if 0 in array.shape:
         label = AXES[4 - array.ndim :][array.shape.index(0)]
         raise InvalidInputError(f"transition has length 0 along its {label} axis (axis {array.shape.index(0)})")
@@ -123,7 +122,8 @@ def _check_count(given: int, wanted: int, what: str) -> None:
 
 def _steps(given: int, horizon: int | None) -> int:
     if horizon is not None and horizon != given:
-        raise InvalidInputError(f"horizon is {horizon}, but transition has {given} steps")
+        asked = f"horizon is {horizon}" + (", as it is without an end" if horizon == 1 else "")
+        raise InvalidInputError(f"{asked}, but transition has {given} steps")
     return given
 
 

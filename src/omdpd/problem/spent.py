@@ -44,13 +44,11 @@ class Drawn(NamedTuple):
 
 
 def with_spent(
-    cmdp: CMDP, constraint: int, levels: npt.ArrayLike, chance: float, round_up: bool, outcomes: Outcomes = None
+    cmdp: CMDP, given: int | str, levels: npt.ArrayLike, chance: float, round_up: bool, outcomes: Outcomes = None
 ) -> CMDP:
     """What `CMDP.with_spent` promises."""
     named = cmdp.labels.counted(cmdp.shape[1], n_constraints=cmdp.n_constraints)
-    whole = np.asarray(constraint).dtype.kind in "iu"
-    if not whole or constraint not in range(cmdp.n_constraints):
-        raise InvalidInputError(f"there is no constraint {constraint!r}; there are {cmdp.n_constraints}, from 0 on")
+    constraint = cmdp.labels.place(given, cmdp.n_constraints)
     if cmdp.discount is not None:
         raise InvalidInputError("what an episode spent needs episodes, but this problem has no end")
     check_number("chance", chance, "at least 0")

@@ -88,7 +88,7 @@ class Reduced:
 
         def held(which: npt.NDArray[np.bool_]) -> Floats:
             at = np.searchsorted(ties, np.minimum(i, j)[which] * n + np.maximum(i, j)[which])
-            return np.bincount(at, chance[which], len(ties))
+            return np.bincount(at, chance[which], len(ties)).astype(np.float64)
 
         self.up, self.down = held(i < j), held(i > j)
         self.left = reduced(*self.ties, self.up, self.down, np.full(n, ends))

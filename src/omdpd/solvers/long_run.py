@@ -44,9 +44,8 @@ from omdpd.solvers.packed import Packed, code_type
 BETTER, BETTER_REDUCED = 1e-12, 1e-14
 # Gains that differ by less than this, relative to the largest, are alike.
 ALIKE = 1e-10
-# Values climb along the row of states and back until they rise by this share of their first rise, at most so often;
-# where policies do not settle, by as much as rounding.
-LITTLE, MAX_CLIMBS, MOST_CLIMBS = 0.1, 30, 1000
+# Values climb along the row of states and back until they rise by this share of their first rise, at most so often.
+LITTLE, MAX_CLIMBS = 0.1, 30
 # A share of less than this of what is played in a state is none: it moves nothing within a million million steps.
 NO_SHARE = 1e-12
 # Policies that are improved before the best one so far is given, with its bound: ten are many.
@@ -214,10 +213,16 @@ class LongRunProblem:
         return csr_matrix(own @ self._matrix)
 
     def _iterated(self, table: Floats) -> tuple[Integers, float]:
-        """Policy iteration from the last policy on, first with rough values; the bound is what values prove."""
+        """Policy iteration from the last policy on, first with rough values; the bound is what values prove.
+
+        In a valley that is all but never left, what is rounding of a step adds up: a policy may lose there what an
+        earlier one had, and improvements would go round in a circle.  So where they do not end soon values that were
+        once reached are kept, above those of one state that is often visited.
+        """
         _, S, A = self.laws.shape
         p, every = self._matrix, np.arange(S)
         actions = self.last.get("actions", table.argmax(axis=1))
+        top, centre, kept = -np.inf, None, None
         height, best, accuracy = np.inf, actions, ROUGH if S > MAX_FACTORISED and self._order is None else ACCURATE
         for improvement in range(MAX_IMPROVEMENTS):
             gain, value = self.values(actions, table, accuracy)
@@ -227,7 +232,9 @@ class LongRunProblem:
                 continue
             after = table + self.discount * (p @ value).reshape(S, A)
             leads = (p @ gain).reshape(S, A)
-            height, best = min(height, self._bound(gain, value, leads, after)), actions
+            height = min(height, self._bound(gain, value, leads, after))
+            earned = float(self.initial @ (gain if self.discount == 1.0 else value))
+            top, best = (earned, actions) if earned >= top or self._order is None else (top, best)
             better = ROUGH if accuracy != ACCURATE else BETTER if self._order is None else BETTER_REDUCED
             size = better * max(1.0, float(np.abs(value).max()), float(np.abs(gain).max()))
             climbs = leads.max(axis=1) > gain + size
@@ -239,30 +246,30 @@ class LongRunProblem:
             if not improves.any() or improvement > MAX_ROUGH:
                 accuracy = ACCURATE
             if self._order is not None and np.ptp(gain) <= ALIKE * max(1.0, abs(float(gain[0]))):
-                climbed = self._climbed(table - gain[:, None], value, 0.0 if improvement < MAX_ROUGH else size)
+                if improvement >= MAX_ROUGH:
+                    centre = int(self.visits(actions).argmax()) if centre is None else centre
+                    value = _raised(value - value[centre] * (self.discount == 1.0), gain, kept, size)
+                climbed = self._climbed(table - gain[:, None], value, size)
+                kept = None if centre is None else (float(gain[0]), climbed)
                 masked = table + self.discount * (p @ climbed).reshape(S, A)
                 height = min(height, self._bound(gain, climbed, leads, masked))
                 improves = masked.max(axis=1) > masked[every, actions] + size
-                if height - float(self.initial @ (gain if self.discount == 1.0 else value)) <= size:
+                if height - top <= size:
                     break
             actions = np.where(improves, masked.argmax(axis=1), actions)
         return best, height
 
-    def _climbed(self, table: Floats, value: Floats, enough: float) -> Floats:
-        """Values that are improved state by state, along the row and back: what is better far away comes to all.
-
-        With an `enough` they climb until they rise by less.  They prove a bound then, also where those of policies do
-        not settle: in a valley that is all but never left, what is rounding of a step adds up.
-        """
+    def _climbed(self, table: Floats, value: Floats, size: float) -> Floats:
+        """Values that are improved state by state, along the row and back: what is better far away comes to all."""
         found, first = value.copy(), 0.0
         ways, laws = (
             (self._row, self._row[::-1].copy()),
             (self.laws.pointers, self.laws.successors, self.laws.probabilities),
         )
-        for _ in range(MOST_CLIMBS if enough else MAX_CLIMBS):
+        for _ in range(MAX_CLIMBS):
             most = max(listed_climb(*laws, table, self.discount, way, found) for way in ways)
             first = max(first, most)
-            if most <= (enough or LITTLE * first):
+            if most <= max(LITTLE * first, size):
                 break
         return found
 
@@ -303,3 +310,8 @@ class LongRunProblem:
         big = float(needed.max())
         left = np.where(falls > BETTER, missing - big * falls, missing)
         return float(self.initial @ gain) + max(float(left.max()), 0.0) + (1.0 + big) * climb
+
+
+def _raised(value: Floats, gain: Floats, kept: tuple[float, Floats] | None, size: float) -> Floats:
+    """Values, or those that were kept, where both are of one gain and these are larger."""
+    return np.maximum(value, kept[1]) if kept is not None and abs(kept[0] - float(gain[0])) <= size else value
