@@ -210,7 +210,7 @@ def test_a_policy_without_an_end_goes_to_json_with_what_is_never_reached_left_ou
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_rounding_of_the_least_budget_does_not_make_it_impossible(unit):
     budgets = unit * np.array([1.7e-15, 3.0])
-    found = Curve("it", budgets, np.array([0.0, 3.0]), np.array([1.0]) / unit, 0.0, 3e-9 * unit)
+    found = Curve("it", budgets, np.array([0.0, 3.0]), np.array([1.0]) / unit, np.zeros(1), 3e-9 * unit)
     assert (found.value(0.0), found.price(0.0)) == (0.0, 1.0 / unit)
     assert (found.value(-0.1 * unit), found.price(-0.1 * unit)) == (None, None)
 
@@ -282,9 +282,11 @@ def test_a_gap_that_rounding_leaves_open_is_told():
     def best(price):
         return Point(0.0, 0.0), 0.5 - 0.5 * price
 
-    points, off = _hull(best, Point(0.0, 0.0), Point(1.0, 1e-3), 9)
-    assert points == [(0.0, 0.0), (1.0, 1e-3)]
-    assert off == pytest.approx(0.5 - 0.5e-3)
+    (piece,) = _hull(best, Point(0.0, 0.0), Point(1.0, 0.6), 9, np.inf)
+    assert piece[:2] == ((0.0, 0.0), (1.0, 0.6))
+    assert piece.off == pytest.approx(0.2)
+    (piece,) = _hull(best, Point(0.0, 0.0), Point(1.0, 0.1), 9, np.inf)
+    assert piece.off == pytest.approx(0.1)  # nowhere is more than at the right end
 
 
 @pytest.mark.parametrize("criterion", [{"horizon": 12}, {"discount": 0.97}, {"criterion": "average"}])

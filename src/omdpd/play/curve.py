@@ -19,6 +19,7 @@ from omdpd.problem.arrays import Floats, InvalidInputError, not_installed, one_s
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.solvers.columns import ACCURACY, ROUNDING
+from omdpd.solvers.planning import study
 from omdpd.solvers.trade_off import trade_off
 from omdpd.storage.atomic import csv_text, save_file
 from omdpd.worlds.card import constraint_names, natural_value, never_paid, planned
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 MAX_LINES = 40
 # Of these, how many on either side of the problem's budget.
 NEAR = 4
+# More breakpoints than this within such a share of the curve from the least budget on are told in one line.
+CROWD, WITHIN = 3, 1e-3
+# Digits that are shown, and the most where breakpoints are closer together.
+DIGITS, MOST_DIGITS = 6, 12
+# Beyond where gaps are such a share of the widest they are told apart, if that is before the middle of the curve.
+SMALL = (1e-3, 0.1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,21 +51,29 @@ class Curve:
         Breakpoints: from the least budget that can be met (with the others) to the one beyond which more earns nothing.
     prices : (n - 1,)
         What one more unit of budget earns between a breakpoint and the next.
-    off
-        How far the true curve may lie above the one through these points: 0 where all breakpoints are there.
-    budget
-        The problem's own, where it has one.
+    gaps : (n - 1,)
+        How far the true curve may lie above the line from a breakpoint to the next: 0 where it is that line.
     rounding
         A budget that is less than this below the least one counts as it.
+    budget
+        The problem's own, where it has one.
+    now : (value, price), optional
+        What `solve()` finds at the problem's own budget, where it can be met.
     """
 
     constraint: str
     budgets: Floats
     values: Floats
     prices: Floats
-    off: float
+    gaps: Floats
     rounding: float = 0.0
     budget: float | None = None
+    now: tuple[float, float] | None = None
+
+    @property
+    def off(self) -> float:
+        """How far the true curve may lie above the one through these points: 0 where all breakpoints are there."""
+        return float(self.gaps.max(initial=0.0))
 
     @property
     def complete(self) -> bool:
@@ -67,11 +82,15 @@ class Curve:
 
     def value(self, budget: float) -> float | None:
         """The best value at a budget; None where it cannot be met."""
+        if self.now is not None and budget == self.budget:
+            return self.now[0]
         met = budget + self.rounding >= self.budgets[0]
         return float(np.interp(budget, self.budgets, self.values)) if met else None
 
     def price(self, budget: float) -> float | None:
         """What one more unit earns at a budget; None where it cannot be met."""
+        if self.now is not None and budget == self.budget:
+            return self.now[1]
         if budget + self.rounding < self.budgets[0]:
             return None
         same = ROUNDING * np.abs(self.budgets) + 1e-3 * ROUNDING * np.abs(self.budgets).max()
@@ -80,12 +99,12 @@ class Curve:
 
     def lines(self, most: int | None = MAX_LINES) -> list[str]:
         """The breakpoints for a person; of more than `most`, some around the problem's budget and from low to high."""
-        rows = self._rows(most)
-        text = [f"{'budget of ' + self.constraint:>24}  {'best value':>14}  one more unit earns, from here on"]
-        text += [f"{budget:>24}  {value:>14}  {price}" for budget, value, price in rows]
-        more = len(self.budgets) - len(rows)
+        text = [f"{budget:>24}  {value:>14}  {price}" for budget, value, price in self._rows(most)]
+        head = f"{'budget of ' + self.constraint:>24}  {'best value':>14}  one more unit earns, from here on"
+        more = len(self.budgets) - len(text)
         between = [f"(not printed: {more} breakpoints between these; save() writes all)"] if more else []
-        return [*text, *between, *self._now(), self._said()]
+        crowd = [self._crowd_text()] if most is not None and self._crowd else []
+        return [head, *text[:1], *crowd, *text[1:], *between, *self._now(), self._said()]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -98,6 +117,7 @@ class Curve:
         """The breakpoints in a notebook."""
         head = (f"budget of {self.constraint}", "best value", "one more unit earns")
         facts = {"breakpoints": len(self.budgets), "complete": self._said()}
+        facts |= {"at the least budget": self._crowd_text()} if self._crowd else {}
         return facts_html("trade-off", facts, table_html(head, self._rows(MAX_LINES)))
 
     def save(self, file: str | Path) -> Path:
@@ -105,7 +125,7 @@ class Curve:
         file = Path(file)
         if file.suffix != ".csv":
             raise InvalidInputError(f"{file} should end in .csv")
-        return save_file(file, csv_text([("budget", "value", "price"), *self._points()]).encode())
+        return save_file(file, csv_text([("budget", "value", "price", "gap"), *self._points()]).encode())
 
     def plot(self, file: str | Path | None = None, axes: Axes | None = None) -> Any:
         """Draw the curve with the problem's budget, on `axes` or on a figure of its own, and return the axes.
@@ -138,21 +158,38 @@ class Curve:
         figure.savefig(drawn, format=kind, dpi=150)
         save_file(file, drawn.getvalue())
 
-    def _points(self) -> list[tuple[float, float, float]]:
-        return list(zip(self.budgets.tolist(), self.values.tolist(), [*self.prices.tolist(), 0.0], strict=True))
+    def _points(self) -> list[tuple[float, ...]]:
+        columns = (self.budgets, self.values, np.r_[self.prices, 0.0], np.r_[self.gaps, 0.0])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def _rows(self, most: int | None) -> list[tuple[str, str, str]]:
-        n = len(self.budgets)
-        shown = range(n) if most is None or n <= most else self._chosen(most)
-        points = self._points()
-        return [(f"{b:.6g}", f"{v:.6g}", f"{p:.6g}") for b, v, p in (points[i] for i in shown)]
+        shown = list(range(len(self.budgets))) if most is None else self._chosen(most)
+        budgets, points = self.budgets[shown].tolist(), self._points()
+        distinct = (n for n in range(DIGITS, MOST_DIGITS) if len({f"{b:.{n}g}" for b in budgets}) == len(budgets))
+        digits = next(distinct, MOST_DIGITS)
+        return [(f"{b:.{digits}g}", f"{v:.6g}", f"{p:.6g}") for b, v, p, _ in (points[i] for i in shown)]
 
     def _chosen(self, most: int) -> list[int]:
-        """Both ends, an even choice of values, and what is next to the problem's budget."""
-        place = 0 if self.budget is None else int(np.searchsorted(self.budgets, self.budget))
-        near = range(max(place - NEAR, 0), min(place + NEAR, len(self.budgets)))
-        levels = np.linspace(self.values[0], self.values[-1], max(most - len(near), 2))
-        return sorted({*near, *np.abs(self.values - levels[:, None]).argmin(axis=1).tolist()})
+        """Without a crowd: all, or both ends, an even choice of values, and what is next to the problem's budget."""
+        kept = np.r_[0, self._crowd + 1 : len(self.budgets)]
+        if len(kept) <= most:
+            return list(kept.tolist())
+        place = 0 if self.budget is None else int(np.searchsorted(self.budgets[kept], self.budget))
+        near = kept[max(place - NEAR, 0) : place + NEAR].tolist()
+        values = self.values[kept]
+        levels = np.linspace(values[0], values[-1], max(most - len(near), 2))
+        return sorted({*near, *kept[np.abs(values - levels[:, None]).argmin(axis=1)].tolist()})
+
+    @property
+    def _crowd(self) -> int:
+        """How many breakpoints after the first are so near to it that they are told in one line."""
+        far = self.budgets[0] + WITHIN * (self.budgets[-1] - self.budgets[0])
+        crowd = int((self.budgets[1:-1] <= far).sum())
+        return crowd if crowd > CROWD else 0
+
+    def _crowd_text(self) -> str:
+        far, more = (float(each[self._crowd] - each[0]) for each in (self.budgets, self.values))
+        return f"{'':>24}  (rises by {more:.6g} within {far:.2g} of the least budget: {self._crowd} breakpoints)"
 
     def _now(self) -> list[str]:
         """What the problem's budget earns."""
@@ -163,9 +200,17 @@ class Curve:
         return [f"the budget now, {self.budget:.6g}, {earns}"]
 
     def _said(self) -> str:
+        n = len(self.budgets)
         if self.complete:
-            return f"the curve is exact: {len(self.budgets)} breakpoints, and a straight line from each to the next"
-        return f"{len(self.budgets)} breakpoints, not all: between them the best value is at most {self.off:.3g} higher"
+            return f"the curve is exact: {n} breakpoints, and a straight line from each to the next"
+        beyond, far = np.r_[np.maximum.accumulate(self.gaps[::-1])[::-1], 0.0], self.budgets - self.budgets[0]
+        places = [int(np.argmax(beyond <= small * self.off)) for small in SMALL]
+        place = next((place for place in places if far[place] < 0.5 * far[-1]), None)
+        if place is None:
+            return f"{n} breakpoints, not all: between them the best value is at most {self.off:.3g} higher"
+        rest = f"at most {beyond[place]:.3g}" if beyond[place] else "the curve is exact"
+        where = f"within {far[place]:.2g} of the least budget"
+        return f"{n} breakpoints, not all: {where} the best value is at most {self.off:.3g} higher; beyond, {rest}"
 
 
 def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
@@ -177,7 +222,9 @@ def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
     tables[0], never[0] = table, False  # with nothing taken off, costs near zero are exact
     size = cmdp.steps * float(np.abs(table).max())
     exact = len(tables) == 1 and cmdp.discount is None and table.min() >= 0.0
-    found = trade_off(planned(cmdp, tables, never), max(positive_integer("most", most), 2), 0.0 if exact else size)
+    near = np.inf if cmdp.unlimited[i] else float(cmdp.budget[i])
+    most = max(positive_integer("most", most), 2)
+    found = trade_off(planned(cmdp, tables, never), most, 0.0 if exact else size, near)
     if found is None:
         raise InvalidInputError(
             f"no policy meets the other budgets, whatever that of {names[i]} is: cmdp.solve() says how near one comes"
@@ -185,9 +232,12 @@ def curve(cmdp: CMDP, constraint: int | str = 0, most: int = 1000) -> Curve:
     costs, values = np.array(found.points).T
     low, high = cmdp.reward_range
     scale = float(cmdp.cost_scale[i])
+    rates = (high - low) / scale
+    now = None if cmdp.unlimited[i] else study(planned(cmdp, cmdp.excess, never_paid(cmdp)))
     return Curve(
-        names[i], costs * scale, np.array([natural_value(cmdp, v) for v in values]),
-        found.slopes * (high - low) / scale, found.off * (high - low),
-        ACCURACY * scale * min(size + abs(float(cmdp.budget[i])), 1.0),
-        None if cmdp.unlimited[i] else float(cmdp.limits[i]),
+        names[i], costs * scale, np.array([natural_value(cmdp, v) for v in values]), found.slopes * rates,
+        found.off * (high - low), ACCURACY * scale * min(size + abs(float(cmdp.budget[i])), 1.0),
+        None if now is None else float(cmdp.limits[i]),
+        (natural_value(cmdp, now.mixture.value), float(now.prices[i]) * rates)
+        if now is not None and now.mixture.feasible else None,
     )  # fmt: skip

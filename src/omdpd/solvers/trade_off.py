@@ -4,7 +4,11 @@
 
 is concave and piecewise linear.  Between two of its points the policy that is best at the slope of their chord lies
 above the chord, and is another point; or it does not, and the chord is a piece of V.  So every breakpoint takes two
-plans, and none is missed.  If there are too many the widest gaps are closed first.
+plans, and none is missed.  If there are too many, the pieces around one cost come first, and then the widest gaps.
+
+Near the least cost breakpoints may come ever closer together, at ever larger prices: a policy that is hardly ever in
+some state can earn there without costing.  A point that is above its chord by rounding alone is none, and each piece
+between two points has its own bound.
 
 What a little more of a budget earns is the largest slope from the optimum to any policy: the policy that is best at a
 slope has a larger one, until there is none.
@@ -37,11 +41,11 @@ class Point(NamedTuple):
 class TradeOff:
     """The points (cost, value) of V from its least cost to its largest value, by cost.
 
-    `off` is how far V may lie above the line between two of them: 0 (up to rounding) where none is missing.
+    `off` (n - 1,) is how far V may lie above the line between a point and the next: 0 (up to rounding) where it is V.
     """
 
     points: tuple[Point, ...]
-    off: float
+    off: Floats
 
     @property
     def slopes(self) -> Floats:
@@ -50,12 +54,21 @@ class TradeOff:
         return np.asarray(np.diff(points[:, 1]) / np.diff(points[:, 0]))
 
 
+class Piece(NamedTuple):
+    """A chord between two points of V, how far V may lie above it, and a point above it where one was found."""
+
+    left: Point
+    right: Point
+    off: float
+    above: Point | None
+
+
 # The best policy at a price of the first table: where it lies, and a proved max_q (r - price d_0).q.
 Best = Callable[[float], tuple[Point, float]]
 
 
-def trade_off(problem: AnyProblem, most: int, size: float) -> TradeOff | None:
-    """The points of V, at most `most` of them; None where no policy meets the other tables.
+def trade_off(problem: AnyProblem, most: int, size: float, near: float = np.inf) -> TradeOff | None:
+    """The points of V, at most `most`, around the cost `near` first; None where no policy meets the other tables.
 
     Costs are exact up to rounding relative to themselves and to `size`, which is 0 where they are sums of no negatives.
     """
@@ -70,8 +83,13 @@ def trade_off(problem: AnyProblem, most: int, size: float) -> TradeOff | None:
         assert found is not None
         return found
 
-    points, off = _hull(best, safest[0], richest[0], most)
-    return TradeOff(_trimmed(points, ROUNDING * size), off)
+    pieces = _hull(best, safest[0], richest[0], most, near)
+    points = _trimmed(sorted({point for piece in pieces for point in piece[:2]}), ROUNDING * size)
+    places = np.searchsorted([point.cost for point in points], [piece.right.cost for piece in pieces])
+    off = np.zeros(len(points) - 1)
+    inside = (places > 0) & (places < len(points))
+    np.maximum.at(off, places[inside] - 1, np.array([piece.off for piece in pieces])[inside])
+    return TradeOff(points, off)
 
 
 def prices_of_more(problem: AnyProblem, mixture: Mixture) -> Floats:
@@ -137,29 +155,39 @@ class _Priced:
         return Vertex(found, self.gain * found.value - spent, np.delete(found.costs, self.i)), bound
 
 
-def _hull(best: Best, left: Point, right: Point, most: int) -> tuple[list[Point], float]:
-    """The points from `left` to `right`, and the widest gap that is left open: also one that rounding leaves."""
-    points, left_open = [left, right], [0.0]
-    open_pieces: list[tuple[float, Point, Point, Point]] = []
+def _hull(best: Best, left: Point, right: Point, most: int, near: float) -> list[Piece]:
+    """The pieces from `left` to `right`, with at most `most` ends: first around the cost `near`, then the widest."""
+    closed: list[Piece] = []
+    waiting: list[tuple[bool, float, Piece]] = []
 
     def look(left: Point, right: Point) -> None:
-        if right.cost <= left.cost:
-            return
-        price = (right.value - left.value) / (right.cost - left.cost)
-        found, bound = best(price)
-        gap = bound - (left.value - price * left.cost)
-        if gap > _rounding(found, bound, price) and found not in (left, right) and found.cost <= right.cost:
-            heapq.heappush(open_pieces, (-gap, left, found, right))
-        elif gap > SEEN * max(1.0, abs(left.value)):
-            left_open.append(gap)
+        piece = _piece(best, left, right)
+        if piece.above is None:
+            closed.append(piece)
+        else:
+            heapq.heappush(waiting, (not left.cost <= near <= right.cost, -piece.off, piece))
 
     look(left, right)
-    while open_pieces and len(points) < most:
-        _, left, found, right = heapq.heappop(open_pieces)
-        points.append(found)
-        look(left, found)
-        look(found, right)
-    return sorted(points), max(*left_open, *(-piece[0] for piece in open_pieces[:1]), 0.0)
+    while waiting and len(closed) + len(waiting) < most - 1:
+        left, right, _, above = heapq.heappop(waiting)[2]
+        assert above is not None
+        look(left, above)
+        look(above, right)
+    return [*closed, *(piece for _, _, piece in waiting)]
+
+
+def _piece(best: Best, left: Point, right: Point) -> Piece:
+    """What the policy that is best at the slope of a chord says of it: also of a gap that rounding leaves."""
+    if right.cost <= left.cost:
+        return Piece(left, right, 0.0, None)
+    price = (right.value - left.value) / (right.cost - left.cost)
+    found, bound = best(price)
+    level, rounding = left.value - price * left.cost, _rounding(found, bound, price)
+    off = min(bound - level, right.value - left.value)
+    if found.value - price * found.cost - level > rounding and found.cost <= right.cost:
+        return Piece(left, right, off, found)
+    seen = bound - level > max(rounding, SEEN * max(1.0, abs(left.value)))
+    return Piece(left, right, off if seen else 0.0, None)
 
 
 def _trimmed(points: list[Point], rounding: float) -> tuple[Point, ...]:
