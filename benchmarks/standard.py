@@ -114,7 +114,7 @@ class Job:
         nature: Any = spec.nature.build(cmdp, seed_of(spec.stream(1)))
         if self.drawn * self.copies > 1:
             cost = np.repeat(cmdp.cost[: self.kept], self.copies, axis=0)
-            cmdp = CMDP.from_arrays(cmdp.transition, cmdp.reward, cost, budget=0.0)
+            cmdp = CMDP.from_arrays(cmdp.transition, cmdp.reward, cost, np.zeros(len(cost)))
             more = {}
             if isinstance(nature, Pool):
                 more = {"tables": np.repeat(nature.tables[:, : self.kept], self.copies, axis=1)}

@@ -26,7 +26,7 @@ def episodes(kind, n, seed=0):
     rng = np.random.default_rng(seed)
     transition, cost = rng.dirichlet(np.full(S, 0.08), SHAPE), rng.uniform(-0.8, 0.8, (I, *SHAPE))
     initial = np.eye(S)[[2, 6]].mean(axis=0)
-    cmdp = CMDP.from_arrays(transition, rng.random(SHAPE), cost, budget=0.2, initial=initial)
+    cmdp = CMDP.from_arrays(transition, rng.random(SHAPE), cost, np.full(I, 0.2), initial=initial)
     round_ = Round(cmdp.reward, cmdp.excess, 0, "two-point", "two-point")
     policy = rng.dirichlet(np.full(A, 0.3), (H, S))
     return cmdp.setting(30, kind), [play_episode(cmdp, round_, policy, kind, rng) for _ in range(n)]

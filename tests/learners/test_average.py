@@ -20,7 +20,7 @@ def test_of_one_kernel_the_program_finds_the_best_policy_of_the_long_run(seed):
     rng = np.random.default_rng(seed)
     p, r, c = rng.dirichlet(np.full(4, 0.5), (4, 3)), rng.random((4, 3)), rng.random((2, 4, 3)) - 0.45
     found = average_plan(p, p, r[None], c[:, None])
-    wanted = CMDP.from_arrays(p, r, c, 0.0, criterion="average").solve()
+    wanted = CMDP.from_arrays(p, r, c, [0.0, 0.0], criterion="average").solve()
     assert found.feasible == wanted.feasible
     if wanted.feasible:
         assert found.value == pytest.approx(wanted.value, abs=1e-8)

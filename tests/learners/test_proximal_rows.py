@@ -42,7 +42,7 @@ def sparse_cmdp(seed=0):
     rng = np.random.default_rng((seed, 1))
     transition, cost = rng.dirichlet(np.full(S, 0.1), (H, S, A)), rng.uniform(-0.8, 0.8, (I, H, S, A))
     initial = np.eye(S)[[2, 6]].mean(axis=0)
-    return CMDP.from_arrays(transition, rng.random((H, S, A)), cost, budget=-0.1, initial=initial)
+    return CMDP.from_arrays(transition, rng.random((H, S, A)), cost, np.full(I, -0.1), initial=initial)
 
 
 def met_in(cmdp, kind, policy, k, rng):

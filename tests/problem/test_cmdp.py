@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from omdpd.problem.arrays import InvalidInputError
-from omdpd.problem.cmdp import CMDP
+from omdpd.problem.cmdp import CMDP, Labels
 
 H, S, A, I = 3, 4, 2, 5  # noqa: E741
 
@@ -20,7 +20,7 @@ def tables(rng_seed=0):
 
 def test_sizes_and_shapes_that_all_differ_are_kept():
     p, r, c = tables()
-    cmdp = CMDP.from_arrays(p, r, c, budget=0.0)
+    cmdp = CMDP.from_arrays(p, r, c, np.zeros(I))
     assert cmdp.shape == (H, S, A)
     assert cmdp.n_constraints == I
     assert cmdp.excess.shape == (I, H, S, A)
@@ -33,7 +33,7 @@ def test_a_single_cost_table_becomes_one_constraint():
 
 def test_stationary_tables_are_repeated_over_the_steps():
     p, r, c = tables()
-    cmdp = CMDP.from_arrays(p[0], r[0], c[:, 0], budget=0.0, horizon=7)
+    cmdp = CMDP.from_arrays(p[0], r[0], c[:, 0], np.zeros(I), horizon=7)
     assert cmdp.shape == (7, S, A)
     assert np.array_equal(cmdp.transition[6], cmdp.transition[0])
     assert np.array_equal(cmdp.cost[:, 6], c[:, 0])
@@ -48,14 +48,34 @@ def test_each_budget_is_spread_over_the_steps_of_its_own_constraint():
     assert np.array_equal(cmdp.budget, budget)
 
 
-def test_one_budget_serves_every_constraint():
+def test_one_number_is_no_budget_of_several_costs():
     p, r, c = tables()
-    assert np.array_equal(CMDP.from_arrays(p, r, 0.5 * c, budget=0.3).budget, np.full(I, 0.3))
+    names = Labels(constraints=("hours", "euros", "litres", "tons", "lost"))
+    wrong = "budget is 1 number, but there are 5 costs: hours, euros, litres, tons, lost"
+    cmdp = CMDP.from_arrays(p, r, c, np.zeros(I), labels=names)
+    for refused in (lambda: CMDP.from_arrays(p, r, c, 0.3, labels=names), lambda: cmdp.with_budget(0.3)):
+        with pytest.raises(InvalidInputError, match=wrong):
+            refused()
+    assert cmdp.with_budget(None).unlimited.all()
+
+
+def test_budgets_are_given_by_name_and_those_that_are_not_named_stay():
+    p, r, c = tables()
+    names = Labels(constraints=("hours", "euros", "litres", "tons", "lost"))
+    said = {"tons": 0.4, "hours": 0.1, "lost": None, "euros": 0.2, "litres": 0.3}
+    cmdp = CMDP.from_arrays(p, r, c, said, labels=names)
+    assert cmdp.limits == pytest.approx([0.1, 0.2, 0.3, 0.4, np.inf])
+    assert cmdp.with_budget({"euros": 7.0, "lost": 5.0}).limits == pytest.approx([0.1, 7.0, 0.3, 0.4, 5.0])
+    assert cmdp.with_budget({"euros": None}).limits == pytest.approx([0.1, np.inf, 0.3, 0.4, np.inf])
+    with pytest.raises(InvalidInputError, match="there is no constraint 'Euros'; there are hours, euros"):
+        cmdp.with_budget({"Euros": 7.0})
+    with pytest.raises(InvalidInputError, match="budget leaves out 'litres'; there are hours, euros"):
+        CMDP.from_arrays(p, r, c, {"hours": 1.0, "euros": 1.0}, labels=names)
 
 
 def test_a_wrong_number_of_budgets_is_refused():
     p, r, c = tables()
-    with pytest.raises(InvalidInputError, match=r"budget has length 2 along its constraint axis .* needs 5"):
+    with pytest.raises(InvalidInputError, match="budget is 2 numbers, but there are 5 costs: constraint 0, constraint 1"):
         CMDP.from_arrays(p, r, c, budget=[0.1, 0.2])
 
 
@@ -64,12 +84,12 @@ def test_the_worst_cost_outside_its_range_after_the_budget_is_named_with_the_way
     c = 0.5 * c
     c[3, 2, 1, 0] = 0.9
     with pytest.raises(InvalidInputError) as refusal:
-        CMDP.from_arrays(p, r, c, budget=-1.8, rescale=False)
+        CMDP.from_arrays(p, r, c, budget=[-1.8] * I, rescale=False)
     message = str(refusal.value)
     assert "cost[3, 2, 1, 0] (constraint 3, step 2, state 1, action 0) less its budget per step is 1.5" in message
     assert "divide cost and budget of constraint 3 by 1.5" in message
     assert "rescale=False" in message
-    assert CMDP.from_arrays(p, r, c, budget=-1.8).cost_scale[3] == pytest.approx(1.5)
+    assert CMDP.from_arrays(p, r, c, budget=[-1.8] * I).cost_scale[3] == pytest.approx(1.5)
 
 
 def test_rescaling_divides_cost_and_budget_of_the_constraints_that_do_not_fit_only():
@@ -87,21 +107,21 @@ def test_rescaling_divides_cost_and_budget_of_the_constraints_that_do_not_fit_on
 
 def test_costs_that_fit_are_not_rescaled():
     p, r, c = tables()
-    assert np.array_equal(CMDP.from_arrays(p, r, c, budget=0.0).cost, c)
+    assert np.array_equal(CMDP.from_arrays(p, r, c, np.zeros(I)).cost, c)
 
 
 def test_a_transition_row_that_does_not_sum_to_one_is_named():
     p, r, c = tables()
     p[2, 3, 1, 0] += 0.1
     with pytest.raises(InvalidInputError, match=r"transition\[2, 3, 1\] \(step 2, state 3, action 1\) = 1.1"):
-        CMDP.from_arrays(p, r, c, budget=0.0)
+        CMDP.from_arrays(p, r, c, np.zeros(I))
 
 
 def test_a_negative_probability_is_named():
     p, r, c = tables()
     p[1, 0, 1] = [1.5, -0.5, 0.0, 0.0]
     with pytest.raises(InvalidInputError, match=r"transition\[1, 0, 1, 1\] .*next state 1\) = -0.5 is negative"):
-        CMDP.from_arrays(p, r, c, budget=0.0)
+        CMDP.from_arrays(p, r, c, np.zeros(I))
 
 
 @pytest.mark.parametrize("which", ["transition", "reward", "cost"])
@@ -116,7 +136,7 @@ def test_a_reward_outside_the_unit_interval_is_named():
     p, r, c = tables()
     r[0, 2, 1] = 1.25
     with pytest.raises(InvalidInputError, match=r"reward\[0, 2, 1\] .* = 1.25 is outside \[0, 1\]"):
-        CMDP.from_arrays(p, r, c, budget=0.0, reward_range=(0, 1))
+        CMDP.from_arrays(p, r, c, np.zeros(I), reward_range=(0, 1))
 
 
 def test_swapped_axes_are_refused():
@@ -145,7 +165,7 @@ def test_a_stationary_kernel_needs_its_horizon():
 def test_a_horizon_that_contradicts_the_kernel_is_refused():
     p, r, c = tables()
     with pytest.raises(InvalidInputError, match="horizon is 9, but transition has 3 steps"):
-        CMDP.from_arrays(p, r, c, budget=0.0, horizon=9)
+        CMDP.from_arrays(p, r, c, np.zeros(I), horizon=9)
 
 
 @pytest.mark.parametrize(("axis", "label"), [(0, "step"), (1, "state"), (2, "action")])
@@ -165,7 +185,7 @@ def test_no_constraint_at_all_is_refused():
 def test_an_initial_law_is_checked():
     p, r, c = tables()
     with pytest.raises(InvalidInputError, match="initial has length 2 along its state axis"):
-        CMDP.from_arrays(p, r, c, budget=0.0, initial=[0.5, 0.5])
+        CMDP.from_arrays(p, r, c, np.zeros(I), initial=[0.5, 0.5])
 
 
 @pytest.mark.parametrize("which", ["transition", "reward", "cost", "budget", "initial"])
@@ -183,7 +203,7 @@ def test_step_dependent_costs_beside_a_stationary_kernel_are_not_taken_for_const
 
 def test_a_learner_is_told_the_sizes_the_initial_law_and_nothing_else():
     p, r, c = tables()
-    setting = CMDP.from_arrays(p, r, c, budget=0.0, initial=[0.1, 0.2, 0.3, 0.4]).setting(100, "full")
+    setting = CMDP.from_arrays(p, r, c, np.zeros(I), initial=[0.1, 0.2, 0.3, 0.4]).setting(100, "full")
     assert setting.shape == (H, S, A)
     assert setting.n_constraints == I
     assert setting.n_episodes == 100
@@ -193,7 +213,7 @@ def test_a_learner_is_told_the_sizes_the_initial_law_and_nothing_else():
 
 def test_the_given_arrays_are_copied():
     p, r, c = tables()
-    cmdp = CMDP.from_arrays(p, r, c, budget=0.0)
+    cmdp = CMDP.from_arrays(p, r, c, np.zeros(I))
     before = cmdp.reward.copy()
     r[:] = 0.0
     assert np.array_equal(cmdp.reward, before)
@@ -211,7 +231,7 @@ def shop(budget):
     return CMDP.from_arrays(p, r, cost, budget), cost
 
 
-@pytest.mark.parametrize("budget", [[45.0, 1.0], [600.0, 10.0], [0.0, 0.0], 1.0])
+@pytest.mark.parametrize("budget", [[45.0, 1.0], [600.0, 10.0], [0.0, 0.0]])
 def test_another_budget_in_the_user_s_units_gives_the_problem_that_has_it(budget):
     (cmdp, cost), (wanted, _) = shop([45.0, 1.0]), shop(budget)
     scenarios = {"dear": 1.5 * cost, "cheap": 0.5 * cost}
@@ -227,11 +247,11 @@ def test_another_budget_in_the_user_s_units_gives_the_problem_that_has_it(budget
 
 def test_another_budget_that_does_not_fit_is_refused_where_that_is_asked_for():
     p, r, c = tables()
-    cmdp = CMDP.from_arrays(p, r, c, budget=0.0)
-    assert np.array_equal(cmdp.with_budget(0.0).excess, cmdp.excess)
+    cmdp = CMDP.from_arrays(p, r, c, np.zeros(I))
+    assert np.array_equal(cmdp.with_budget([0.0] * I).excess, cmdp.excess)
     with pytest.raises(InvalidInputError, match="leave rescale=False out"):
-        cmdp.with_budget(100.0, rescale=False)
-    assert cmdp.with_budget(100.0).cost_scale.min() > 1.0
+        cmdp.with_budget([100.0] * I, rescale=False)
+    assert cmdp.with_budget([100.0] * I).cost_scale.min() > 1.0
 
 
 @pytest.mark.parametrize("changes", [{"budget": np.array([600.0, 10.0])}, {"cost": np.zeros(1)}], ids=list)

@@ -22,7 +22,7 @@ COST = np.random.default_rng(2).random((2, S, A))
 
 
 def made(transition, **settings):
-    return CMDP.from_arrays(transition, REWARD, COST, **({"budget": 0.0, "horizon": H} | settings))
+    return CMDP.from_arrays(transition, REWARD, COST, **({"budget": np.zeros(len(COST)), "horizon": H} | settings))
 
 
 def as_pairs(p):
@@ -56,7 +56,7 @@ def test_kernels_by_step_may_be_lists_of_sparse_matrices():
     by_action = [[csr_matrix(step[:, a]) for a in range(A)] for step in p]
     reward, cost = np.repeat(REWARD[None], H, axis=0), np.repeat(COST[:, None], H, axis=1)
     for form in (p, stacked, by_action):
-        cmdp = CMDP.from_arrays(form, reward, cost, budget=0.0)
+        cmdp = CMDP.from_arrays(form, reward, cost, [0.0, 0.0])
         assert np.array_equal(cmdp.transition, p)
         assert not cmdp.stationary
 
@@ -72,7 +72,7 @@ def test_the_action_may_come_first_if_that_is_said():
     by_step = np.repeat(swapped[None], H, axis=0)
     rewards, costs = np.repeat(REWARD[None], H, axis=0), np.repeat(COST[:, None], H, axis=1)
     assert np.array_equal(
-        CMDP.from_arrays(by_step, rewards, costs, budget=0.0, axes="HASS").transition, made(p).transition
+        CMDP.from_arrays(by_step, rewards, costs, [0.0, 0.0], axes="HASS").transition, made(p).transition
     )
     with pytest.raises(InvalidInputError, match="axes is 'ssa', but must be one of SAS, ASS, HSAS, HASS"):
         made(swapped, axes="ssa")

@@ -21,7 +21,8 @@ from tests.references.sparse_program import sparse_optimum
 def instance(seed, n_tables, n_states=6, horizon=4):
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(n_states, 0.3), (horizon, n_states, 3))
-    return CMDP.from_arrays(p, rng.random(p.shape[:3]), rng.uniform(-1.0, 1.0, (n_tables, *p.shape[:3])), budget=0.0)
+    tables = rng.random(p.shape[:3]), rng.uniform(-1.0, 1.0, (n_tables, *p.shape[:3]))
+    return CMDP.from_arrays(p, *tables, np.zeros(n_tables))
 
 
 def check_plan(cmdp, plan, tables):

@@ -266,7 +266,7 @@ def test_run_and_learn_ask_before_they_allocate(monkeypatch):
         run(cmdp, ProximalOMDPD.standard(), n_episodes=1)
     with pytest.raises(InvalidInputError, match="OMDPD on 501 states, 6 actions and 15 steps needs about"):
         learn("Taxi-v4", OMDPD.tuned(), 1, horizon=15, budget=9.0, cost=lambda s, a, t: float(a < 4))
-    several = CMDP.from_arrays(kernel, cmdp.reward[0], rng.random((2, 300, 2)), budget=8.0, horizon=20)
+    several = CMDP.from_arrays(kernel, cmdp.reward[0], rng.random((2, 300, 2)), [8.0, 8.0], horizon=20)
     monkeypatch.setattr(machine_memory, "machine_bytes", lambda: 5 * 10**5)
     with pytest.raises(InvalidInputError, match="solving a problem of 300 states, 2 actions and 20 steps needs about"):
         several.solve()

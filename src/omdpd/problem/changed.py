@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def with_budget(cmdp: CMDP, budget: Budget, rescale: bool) -> CMDP:
     """The problem that `CMDP.from_arrays` would have built with this budget; its scenarios keep their costs."""
     H, old = cmdp.shape[0], cmdp.cost_scale
-    limit = limits(budget, cmdp.n_constraints)
+    limit = limits(budget, cmdp.labels.counted(n_constraints=cmdp.n_constraints).constraints, cmdp.limits)
     cost = one_step(cmdp.cost, 1) * wide(old)
     b, free = reached_limits(cost, limit, cmdp.steps), np.isinf(limit)
     scale = cost_scale(cost, b, cmdp.steps, free | rescale)

@@ -142,8 +142,8 @@ class CMDP:
 
         Step-dependent: transition (H, S, A, S), reward (H, S, A), cost (H, S, A) or (I, H, S, A).
         Stationary: transition (S, A, S) with `horizon`, reward (S, A), cost (S, A) or (I, S, A).
-        `budget`, which is always asked for, is one number or one per constraint (None: no limit, the cost is only
-        reported); `initial` is uniform if not given.
+        `budget`, which is always asked for, has a number for each constraint, in a list or by name (None: no limit, the
+        cost is only reported); `initial` is uniform if not given.
         Rewards, costs and budgets may be in any units, and are shown in them again.  Costs and budget of a constraint
         that do not fit into [-1, 1] per step are kept divided by what makes them fit (see `cost_scale`), or refused
         with ``rescale=False``.  To learn, rewards outside [0, 1] need `reward_range`, the least and the largest that a
@@ -181,17 +181,18 @@ class CMDP:
         within("reward", r, low, high, ["step", "state", "action"], "give the range of rewards as reward_range")
         r = (r - low) / (high - low)
         c = as_table("cost", c, ["constraint", "step", "state", "action"], [None, None, S, A])
+        names = Labels() if labels is None else labels
+        names.check(S, A, c.shape[0])
         start = np.full(S, 1.0 / S) if initial is None else initial
         mu = as_law("initial", start, ["state"], [S])
-        limit = limits(budget, c.shape[0])
+        limit = limits(budget, names.counted(n_constraints=c.shape[0]).constraints)
         b, free = reached_limits(c, limit, steps), np.isinf(limit)
         scale = cost_scale(c, b, steps, free | rescale)
         c = over_steps(c / wide(scale), H, 1)
-        made = CMDP(
+        return CMDP(
             laws, mu, over_steps(r, H, 0), c, b / scale, scale, unlimited=free, reward_range=(low, high),
-            discount=gamma, mask=mask, range_given=reward_range is not None or (low, high) == (0.0, 1.0),
+            discount=gamma, mask=mask, range_given=reward_range is not None or (low, high) == (0.0, 1.0), labels=names,
         )  # fmt: skip
-        return made if labels is None else made.labelled(made.name, labels)
 
     @staticmethod
     def from_functions(
@@ -274,9 +275,9 @@ class CMDP:
         return replace(self, name=name, labels=labels)
 
     def with_budget(self, budget: Budget, rescale: bool = True) -> CMDP:
-        """The same problem with another budget in the user's units, one number or one per constraint.
+        """The same problem with another budget in the user's units, given as to `from_arrays`, which would build it.
 
-        It is the problem that `from_arrays` would have built.
+        Of budgets by name those that are not named stay: ``with_budget({"staff hours": 30})``.
 
         >>> one = CMDP.from_arrays(np.ones((1, 2, 1)), [[0, 1]], [[0, 30]], budget=45, horizon=3)
         >>> one.with_budget(60)

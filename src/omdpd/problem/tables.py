@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from omdpd.problem.arrays import MIN_SPREAD, Floats, InvalidInputError, as_budget, as_table, check_number, numbers
 
-# Budgets as they may be given: one for all constraints or one for each, None for no limit.
-Budget = npt.ArrayLike | Sequence[float | None] | None
+# Budgets as they may be given: the number of the only constraint, one for each, or by name; None for no limit.
+Budget = npt.ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None
 # What `budget` is where nobody gave one: it is asked for then.
 ASKED_FOR: Any = object()
 
@@ -63,22 +63,28 @@ def stacked(tables: Sequence[npt.NDArray[np.generic]], horizon: int) -> Sequence
     return [table if table.shape[1] == horizon else np.repeat(table, horizon, axis=1) for table in tables]
 
 
-def limits(budget: Budget, n_constraints: int) -> Floats:
-    """A budget for every constraint, (I,), of one number or a list; infinite where it is None, which means no limit.
+def limits(budget: Budget, names: Sequence[str], now: Floats | None = None) -> Floats:
+    """A budget for every constraint of these names, (I,), of a list or by name; infinite where None: no limit.
 
-    >>> limits([2.0, None], 2)
-    array([ 2., inf])
+    Those that are not named stay as they are `now`.
+
+    >>> limits([2.0, None], ("hours", "euros")), limits({"hours": 3.0}, ("hours", "euros"), np.array([2.0, 5.0]))
+    (array([ 2., inf]), array([3., 5.]))
     """
     if budget is ASKED_FOR:
         return as_budget(None)
-    entries: Any = [budget] if budget is None else budget
-    none = np.array([each is None for each in entries]) if isinstance(entries, list | tuple) else np.zeros(1, bool)
-    b = as_budget([0.0 if each is None else each for each in entries] if none.any() else entries)
-    b[none if len(none) == len(b) else slice(0)] = np.inf
-    if budget is None or np.ndim(entries) == 0:
-        return np.repeat(b, n_constraints)
-    as_table("budget", np.where(np.isinf(b), 0.0, b), ["constraint"], [n_constraints])
-    return b
+    entries: Any = budget
+    if isinstance(budget, Mapping):
+        for name in (*budget, *(names if now is None else ())):
+            if name not in names or name not in budget:
+                known = "there is no constraint" if name in budget else "budget leaves out"
+                raise InvalidInputError(f"{known} {name!r}; there are {', '.join(names)}")
+        entries = [budget.get(name, np.inf if now is None else float(now[i])) for i, name in enumerate(names)]
+        entries = [None if each == np.inf else each for each in entries]
+    entries = [None] * len(names) if budget is None else entries
+    listed = isinstance(entries, list | tuple)
+    b = as_budget([0.0 if each is None else each for each in entries] if listed else entries, names)
+    return np.where([each is None for each in entries], np.inf, b) if listed else b
 
 
 def reached_limits(cost: Floats, budget: Floats, horizon: float) -> Floats:

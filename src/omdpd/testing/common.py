@@ -22,7 +22,7 @@ def small_world(n_constraints: int) -> CMDP:
     rng = np.random.default_rng((n_constraints, 1))
     transition, reward = rng.dirichlet(np.full(S, 0.7), (H, S, A)), rng.random((H, S, A))
     cost = rng.uniform(-0.8, 0.8, (n_constraints, H, S, A))
-    return CMDP.from_arrays(transition, reward, cost, budget=0.4, initial=rng.dirichlet(np.ones(S)))
+    return CMDP.from_arrays(transition, reward, cost, [0.4] * n_constraints, initial=rng.dirichlet(np.ones(S)))
 
 
 def frozen_copy(value: Any) -> Any:

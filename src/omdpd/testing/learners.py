@@ -198,7 +198,7 @@ def small_sizes_are_served(case: LearnerCase) -> None:
     rng = np.random.default_rng(3)
     for shape in ((1, 3, 2), (3, 1, 2), (3, 2, 1), (1, 1, 1)):
         cost = -rng.random((case.cmdp.n_constraints, *shape))  # every policy is strictly safe
-        cmdp = CMDP.from_arrays(rng.dirichlet(np.ones(shape[1]), shape), rng.random(shape), cost, budget=0.0)
+        cmdp = CMDP.from_arrays(rng.dirichlet(np.ones(shape[1]), shape), rng.random(shape), cost, np.zeros(len(cost)))
         for state in case.states(cmdp, episodes=3):
             require_law(case.in_world(cmdp).policy(state), shape, f"a policy with H, S, A = {shape}")
 
@@ -231,7 +231,7 @@ def forbidden_actions_are_never_played(case: LearnerCase) -> None:
         np.put_along_axis(allowed, rng.integers(0, A, (*allowed.shape[:-1], 1)), True, axis=-1)
         cost = rng.uniform(-1.0, -0.1, (case.cmdp.n_constraints, 4, 3, A))  # every policy is strictly safe
         law, reward = rng.dirichlet(np.ones(3), (4, 3, A)), rng.random((4, 3, A))
-        cmdp = CMDP.from_arrays(law, reward, cost, budget=0.0, allowed=np.broadcast_to(allowed, (4, 3, A)))
+        cmdp = CMDP.from_arrays(law, reward, cost, np.zeros(len(cost)), allowed=np.broadcast_to(allowed, (4, 3, A)))
         learner = case.in_world(cmdp)
         for state in case.states(cmdp, episodes=2, seed=seed):
             policy = learner.policy(state)

@@ -49,7 +49,7 @@ def make(
         reward = rng.random((H, S, A))
         cost = rng.uniform(-1.0, 1.0, (I, H, S, A))
         if not binding or is_binding(DenseLaws(H, transition), np.full(S, 1.0 / S), reward, cost):
-            return CMDP.from_arrays(transition, reward, cost, budget=0.0).labelled("random_dirichlet")
+            return CMDP.from_arrays(transition, reward, cost, np.zeros(I)).labelled("random_dirichlet")
     raise InvalidInputError(
         f"no binding instance among {MAX_DRAWS} draws with {S} states, {A} actions, {H} steps, {I} constraints"
     )
