@@ -75,7 +75,9 @@ def test_budgets_are_given_by_name_and_those_that_are_not_named_stay():
 
 def test_a_wrong_number_of_budgets_is_refused():
     p, r, c = tables()
-    with pytest.raises(InvalidInputError, match="budget is 2 numbers, but there are 5 costs: constraint 0, constraint 1"):
+    with pytest.raises(
+        InvalidInputError, match="budget is 2 numbers, but there are 5 costs: constraint 0, constraint 1"
+    ):
         CMDP.from_arrays(p, r, c, budget=[0.1, 0.2])
 
 

@@ -32,7 +32,11 @@ def random_cmdp(rng, H, S, A, n_constraints=1, budget=0.0):
     """Uniform rewards and costs, a random initial law."""
     cost = rng.uniform(-0.8, 0.8, (n_constraints, H, S, A))
     return CMDP.from_arrays(
-        random_kernel(rng, H, S, A), rng.random((H, S, A)), cost, np.full(n_constraints, budget), initial=random_law(rng, S)
+        random_kernel(rng, H, S, A),
+        rng.random((H, S, A)),
+        cost,
+        np.full(n_constraints, budget),
+        initial=random_law(rng, S),
     )
 
 

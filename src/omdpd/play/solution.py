@@ -22,7 +22,7 @@ from omdpd.problem.tables import limit_name
 from omdpd.solvers.chains import chain_of, closed_classes
 from omdpd.solvers.columns import Mixture
 from omdpd.solvers.planning import SolvedProblem
-from omdpd.worlds.card import ROOM, ProblemCard, natural_value, problem_card
+from omdpd.worlds.card import ROOM, ROUNDING, ProblemCard, natural_value, problem_card
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,8 +34,8 @@ class Solution:
     feasible
         Whether some policy meets every budget.
     policy, evaluation
-        The best such policy, or the one whose largest excess, as a share of its budget, is least; what it earns and
-        costs, exactly.
+        The best such policy, or the best of those whose largest excess, as a share of its budget, is least and that
+        keep the other budgets where they can; what it earns and costs, exactly.
     shadow_prices : (I,)
         What one more unit of each budget earns; nan where the budgets are impossible.
     free_value
@@ -181,7 +181,7 @@ def solve(cmdp: CMDP) -> Solution:
     """The best policy that meets every budget, exactly; or the sentence that there is none, and what comes nearest."""
     card = problem_card(cmdp)
     if not card.feasible:
-        nearest = card.study.safest(card.shares, card.limited)
+        nearest = card.study.nearest(card.shares, card.limited, ROUNDING * cmdp.steps)
         card = replace(card, study=replace(card.study, mixture=nearest))
     policy = Policy(card.study.problem.packed(card.study.mixture), cmdp.labels)
     prices = np.array([c.multiplier * c.unit if card.feasible else np.nan for c in card.constraints])

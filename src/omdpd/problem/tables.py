@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.problem.arrays import MIN_SPREAD, Floats, InvalidInputError, as_budget, as_table, check_number, numbers
+from omdpd.problem.arrays import MIN_SPREAD, Floats, InvalidInputError, as_budget, check_number, numbers
 
 # Budgets as they may be given: the number of the only constraint, one for each, or by name; None for no limit.
 Budget = npt.ArrayLike | Sequence[float | None] | Mapping[str, float | None] | None

@@ -263,6 +263,32 @@ class _Kept:
         return Vertex(found, found.value, found.costs[~self.problem.never]), bound
 
 
+@dataclass(frozen=True, eq=False)
+class _Relaxed:
+    """A problem under the same tables, each of which may exceed its budget by some slack (m,)."""
+
+    problem: AnyProblem
+    slack: Floats
+
+    @property
+    def never(self) -> Bools:
+        return np.zeros(len(self.slack), bool)
+
+    @property
+    def tables(self) -> Floats:  # as many
+        return self.problem.tables
+
+    def best(self, weights: Floats) -> tuple[Vertex, float]:
+        found, bound = self.problem.best(weights)
+        return Vertex(found, found.value, found.costs - self.slack), bound - float(weights[1:] @ self.slack)
+
+
+def mixture_within(problem: AnyProblem, slack: Floats) -> Mixture:
+    """The optimum where every table may exceed its budget by `slack` (m,); its vertices are those of the problem."""
+    found = best_mixture(_Relaxed(problem, slack))
+    return replace(found, vertices=tuple(v.key for v in found.vertices))
+
+
 def _never_paying(problem: AnyProblem, free: Vertex, accuracy: float) -> Mixture:
     """The optimum among policies that never pay what must never be paid; or, without one, the safest mixture."""
     found = best_mixture(_Kept(problem), accuracy)

@@ -8,7 +8,7 @@ nothing of size S A S is ever made.  Only small ones with many tables are writte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,7 @@ from omdpd.solvers.columns import (
     Problem,
     Vertex,
     best_mixture,
+    mixture_within,
     price_of_less,
     safest_mixture,
 )
@@ -84,6 +85,21 @@ class SolvedProblem:
         far = 2.0 * max(float(np.abs(units * least)[limited].max()), 1.0)
         units = np.where(limited, units, far / np.maximum(np.abs(least), ROUNDING))
         return safest_mixture(self.problem, known=(*self.mixture.vertices, *self.least), units=units)
+
+    def nearest(self, units: Floats, limited: npt.NDArray[np.bool_], rounding: float) -> Mixture:
+        """Of mixtures whose largest u_j d_j.q is least, up to `rounding`, the best of those that keep other tables.
+
+        Where not all of these can be kept together, the first ones are.
+        """
+        safest = self.safest(units, limited)
+        slack = np.where(limited, max(float((safest.costs * units)[limited].max()), 0.0) / units + rounding, 0.0)
+        found = mixture_within(self.problem, slack)
+        for j in np.flatnonzero(limited):
+            kept = np.where(np.arange(len(slack)) == j, 0.0, slack)
+            tried = mixture_within(self.problem, kept) if self.least[j].costs[j] <= 0.0 else found
+            if tried is not found and tried.feasible:
+                slack, found = kept, tried
+        return replace(found, feasible=False) if found.feasible else safest
 
 
 def study(problem: PlayedProblem) -> SolvedProblem:

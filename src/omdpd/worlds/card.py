@@ -56,8 +56,12 @@ class ConstraintCard:
 
     @property
     def size(self) -> float:
-        """What room is a share of: the budget without its sign; of a budget of 0, what policies cost, or 1."""
-        return abs(self.budget) or max(abs(self.least_cost), abs(self.free_cost)) or 1.0
+        """What room is a share of: the budget without its sign; of a budget of 0, what policies cost, or 1.
+
+        What is next to never paid is rounding, and no size.
+        """
+        spent = max(abs(self.least_cost), abs(self.free_cost))
+        return abs(self.budget) or (spent if spent > ROUNDING * self.scale else self.scale)
 
     @property
     def binds(self) -> bool:
@@ -108,7 +112,7 @@ class ProblemCard:
     def room(self) -> float:
         """max_q min_i (b_i - c_i.q) / |b_i|: the room of the safest policy below every budget, as a share of it."""
         room = self.study.room(self.shares, self.limited)
-        return max(0.0, room) if self.feasible else room
+        return max(0.0, room) if self.feasible or abs(room) < ROUNDING else room
 
     def share_text(self, share: float, whose: str) -> str:
         """A share of budgets for a person: in the unit of a single limit, of several in percent."""
