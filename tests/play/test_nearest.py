@@ -49,7 +49,7 @@ def test_a_violation_that_is_rounding_is_none(first):
     assert found.room == 0.0
 
 
-def test_the_nearest_policy_earns_most_of_those_that_come_as_near():
+def test_no_policy_comes_nearer():
     cmdp = queue([1.1, -1.9], criterion="average")
     found = cmdp.solve()
     costs, budgets = found.evaluation.costs, np.array([1.1, -1.9])

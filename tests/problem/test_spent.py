@@ -281,8 +281,42 @@ def test_outcomes_that_do_not_fit_are_named():
     twice = CMDP.from_arrays(cmdp.laws, cmdp.reward[0], cost, None, allowed=allowed)
     with pytest.raises(InvalidInputError, match="an outcome of state 0, action 0 make"):
         twice.with_spent(0, [0, 1, 2], outcomes=dear)
-    with pytest.raises(InvalidInputError, match="the same at every step"):
+    with pytest.raises(InvalidInputError, match=r"so outcomes\[step\]\[state\]\[action\] are asked for"):
         whole_costs(0, by_step=True).with_spent(0, range(9), outcomes=outcomes)
+
+
+def test_outcomes_may_change_by_step():
+    """Every step is drawn anew: a cost of 0 or 1 by the next state, against the policies of both steps written out."""
+    rng, (H, S, A) = np.random.default_rng(8), (3, 2, 2)
+    p, reward = rng.dirichlet(np.ones(S), (H, S, A)), rng.random((H, S, A))
+    paid = rng.integers(0, 2, (H, S, A, S))
+    cost = (p * paid).sum(axis=-1)
+    given = [[[[(p[h, s, a, t], t, paid[h, s, a, t]) for t in range(S)] for a in range(A)] for s in range(S)]
+             for h in range(H)]  # fmt: skip
+    cmdp = CMDP.from_arrays(p, reward, cost, None, labels=Labels(constraints=("lost",)))
+    by_name = cmdp.with_spent("lost", range(2), 0.3, outcomes=given)
+    found = by_name.solve()
+    same = cmdp.with_spent(0, range(2), 0.3, outcomes=lambda h, s, a: given[h][s][a]).solve()
+    assert same.value == pytest.approx(found.value, rel=1e-12)
+    earned, where = 0.0, {(s, 0): 1.0 / S for s in range(S)}
+    for h in range(H):
+        after = {}
+        for (s, spent), mass in where.items():
+            for a, played in enumerate(found.policy.table[h, min(spent, 2) * S + s]):
+                earned += mass * played * reward[h, s, a]
+                for chance, t, more in given[h][s][a]:
+                    after[t, spent + more] = after.get((t, spent + more), 0.0) + mass * played * chance
+        where = after
+    over = sum(mass for (_, spent), mass in where.items() if spent > 1)
+    assert found.value == pytest.approx(earned, abs=1e-9)
+    assert found.evaluation.costs[-1] == pytest.approx(over, abs=1e-9)
+    assert over <= 0.3 + 1e-9
+    dear = [[[list(each) for each in row] for row in step] for step in given]
+    dear[1][0][1] = [(chance, t, more + 1) for chance, t, more in dear[1][0][1]]
+    with pytest.raises(InvalidInputError, match=r"outcomes\[1, 0, 1\] \(step 1, state 0, action 1\) .* mean cost"):
+        cmdp.with_spent("lost", range(2), outcomes=dear)
+    with pytest.raises(InvalidInputError, match="there is no constraint 'found'; there are lost"):
+        cmdp.with_spent("found", range(2), outcomes=given)
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.2])

@@ -34,8 +34,8 @@ class Solution:
     feasible
         Whether some policy meets every budget.
     policy, evaluation
-        The best such policy, or the best of those whose largest excess, as a share of its budget, is least and that
-        keep the other budgets where they can; what it earns and costs, exactly.
+        The best such policy, or one whose largest excess, as a share of its budget, is least and that keeps the other
+        budgets where it can; what it earns and costs, exactly.
     shadow_prices : (I,)
         What one more unit of each budget earns; nan where the budgets are impossible.
     free_value

@@ -296,15 +296,16 @@ class CMDP:
     ) -> CMDP:
         """The same problem with what a constraint has cost so far in its state, and a limit at the last level.
 
-        It has one more constraint: the chance that an episode ever costs more than ``levels[-1]`` (in the user's
-        units) is at most `chance`; 0 is a hard limit.  It is exact where every sum of costs up to there is a level;
-        with ``round_up=True`` sums between levels count as the upper one, which is safe.  State s after spending level
-        i is state ``i S + s``; scenarios are left behind.  What does not fit into this machine is refused before it is
-        built; `omdpd.problem.spent.size_with_spent` says how large it would be.
+        The constraint is named, or counted from 0.  The problem has one more: the chance that an episode ever costs
+        more than ``levels[-1]`` (in the user's units) is at most `chance`; 0 is a hard limit.  It is exact where every
+        sum of costs up to there is a level; with ``round_up=True`` sums between levels count as the upper one, which is
+        safe.  State s after spending level i is state ``i S + s``; scenarios are left behind.  What does not fit into
+        this machine is refused before it is built; `omdpd.problem.spent.size_with_spent` says how large it would be.
 
         The cost table is taken for what is paid.  Where it is the mean of a random cost, such as the probability of an
         event, sums of it are not what an episode spends: give ``outcomes[s][a] = [(probability, next state, cost),
-        ...]``, or a function of state and action that gives such a list.
+        ...]``, or a function of state and action that gives such a list; ``outcomes[h][s][a]``, or a function of all
+        three, where laws or costs change by step.  Beyond the limit an episode has none any more.
 
         >>> two = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget=None, horizon=3)
         >>> round(two.with_spent(0, [0, 1, 2], chance=0.25).solve().value, 9)

@@ -32,6 +32,15 @@ class Labels:
         states, actions, constraints = (given or tuple(f"{kind} {i}" for i in range(n)) for kind, given, n in each)
         return Labels(states, actions, constraints, self.layout)
 
+    def place(self, constraint: int | str, n_constraints: int) -> int:
+        """The place of a constraint, by its name or its place; another is refused."""
+        names = self.counted(n_constraints=n_constraints).constraints
+        if isinstance(constraint, str) and constraint in names:
+            return names.index(constraint)
+        if np.asarray(constraint).dtype.kind not in "iu" or constraint not in range(n_constraints):
+            raise InvalidInputError(f"there is no constraint {constraint!r}; there are {', '.join(names)}")
+        return int(constraint)
+
     def check(self, n_states: int, n_actions: int, n_constraints: int) -> None:
         """Refuse a list of the wrong length."""
         cells = ("map", "".join(self.layout), n_states), ("constraint", self.constraints, n_constraints)

@@ -30,12 +30,12 @@ SAME = 1e-6
 # Bytes that an outcome takes at each level while outcomes are sorted into laws.
 SORTED = 80.0
 
-# outcomes[s][a], or a function of both: (probability, next state, cost), ...
+# outcomes[s][a], or a function of both: (probability, next state, cost), ...; with the step before them if laws change
 Outcomes = Any
 
 
 class Drawn(NamedTuple):
-    """Outcomes of one step: their rows s A + a, next states, probabilities and costs, (E,) each."""
+    """Outcomes: their rows (h S + s) A + a, next states, probabilities and costs, (E,) each; of one step, or of all."""
 
     row: Integers
     following: Integers
@@ -64,8 +64,9 @@ def with_spent(
     else:
         laws, over = by_outcomes(cmdp, grid, drawn, round_up)
     n_levels, S, A = over.shape[1:]
-    n, over = cost.shape[1], over.reshape(1, -1, n_levels * S, A)
-    costs = np.concatenate([np.tile(cost, (1, 1, n_levels, 1)), np.broadcast_to(over, (1, n, *over.shape[2:]))])
+    n, over = max(cost.shape[1], len(over)), over.reshape(1, -1, n_levels * S, A)
+    costs = [np.tile(cost, (1, 1, n_levels, 1)), over]
+    costs = np.concatenate([np.broadcast_to(each, (len(each), n, *over.shape[2:])) for each in costs])
     low, high = cmdp.reward_range
     reward = np.tile(low + (high - low) * one_step(cmdp.reward, 0), (1, n_levels, 1))
     steps = cmdp.shape[0] if max(n, len(reward), laws.n_steps) > 1 else 1
@@ -138,40 +139,49 @@ def by_outcomes(cmdp: CMDP, levels: Floats, drawn: Drawn, round_up: bool) -> tup
     L = len(levels)
     after = levels_after(
         levels, drawn.cost, round_up,
-        lambda place: f"an outcome of state {drawn.row[place] // A}, action {drawn.row[place] % A}",
+        lambda place: f"an outcome of state {drawn.row[place] // A % S}, action {drawn.row[place] % A}",
     )  # fmt: skip
-    rows, chances = np.add.outer(S * A * np.arange(L + 1), drawn.row), np.tile(drawn.chance, L + 1)
-    laws = laws_of_entries(rows.ravel(), (after * S + drawn.following).ravel(), chances, (H, (L + 1) * S, A))
+    step, row = np.divmod(drawn.row, S * A)
+    n = int(step[-1]) + 1
+    rows, chances = np.add.outer(S * A * np.arange(L + 1), step * (L + 1) * S * A + row), np.tile(drawn.chance, L + 1)
+    laws = laws_of_entries(rows.ravel(), (after * S + drawn.following).ravel(), chances, (H, (L + 1) * S, A), n)
     leads = (after == L) & (np.arange(L + 1) < L)[:, None]
     over = np.bincount(rows.ravel(), np.where(leads.ravel(), chances, 0.0))
-    return laws, over.astype(np.float64).reshape(1, L + 1, S, A)
+    return laws, over.astype(np.float64).reshape(n, L + 1, S, A)
 
 
 def drawn_outcomes(cmdp: CMDP, outcomes: Outcomes, cost: Floats) -> Drawn:
-    """The outcomes of every state and action, checked against the laws and the mean costs (n, S, A)."""
-    _, S, A = cmdp.shape
-    if not cmdp.stationary or np.ptp(cost, axis=0).any():
-        raise InvalidInputError("outcomes are the same at every step, but laws or costs of this problem change")
+    """The outcomes of every state and action, checked against the laws and the mean costs (n, S, A).
+
+    They have the step first where laws or costs change.
+    """
+    H, S, A = cmdp.shape
+    n = 1 if cmdp.stationary and not np.ptp(cost, axis=0).any() else H
     found: list[tuple[int, int, float, float]] = []
-    for s, a in np.ndindex(S, A):
-        played = a if cmdp.mask is None else int(cmdp.mask.place[0, s, a])
+    for h, s, a in np.ndindex(n, S, A):
+        played = a if cmdp.mask is None else int(cmdp.mask.place[min(h, len(cmdp.mask.place) - 1), s, a])
+        where = (s, played) if n == 1 else (h, s, played)
         try:
-            given = outcomes(s, played) if callable(outcomes) else outcomes[s][played]
-            found += [(s * A + a, int(t), float(p), float(c)) for p, t, c in given]
+            given = outcomes(*where) if callable(outcomes) else outcomes
+            for i in () if callable(outcomes) else where:
+                given = given[i]
+            found += [((h * S + s) * A + a, int(t), float(p), float(c)) for p, t, c in given]
         except (TypeError, ValueError, LookupError):
-            what = f"outcomes of state {s}, action {played}"
-            raise InvalidInputError(f"{what} are no list of (probability, next state, cost)") from None
+            what = f"outcomes of {'' if n == 1 else f'step {h}, '}state {s}, action {played}"
+            by_step = "" if n == 1 else "; laws or costs change by step, so outcomes[step][state][action] are asked for"
+            raise InvalidInputError(f"{what} are no list of (probability, next state, cost){by_step}") from None
     row, following, chance, paid = (np.array(column) for column in zip(*found, strict=True))
     try:
-        laws = laws_of_entries(row, following, chance, (1, S, A))
+        laws = laws_of_entries(row, following, chance, (n, S, A), n)
     except InvalidInputError as error:
         raise InvalidInputError(f"outcomes as a transition: {error}") from None
     probe = np.random.default_rng(0).random(S)  # laws that differ give it different means
-    away = laws.backward(probe, 0) - cmdp.laws.backward(probe, 0)
-    refuse_where(np.abs(away) > SAME, "outcomes", away, "is how far they lead away from the law", ["state", "action"])
-    mean = np.bincount(row, chance * paid).astype(np.float64).reshape(S, A)
-    wrong = ~(np.abs(mean - cost[0]) <= SAME * np.maximum(1.0, np.abs(mean)))
-    refuse_where(wrong, "outcomes", mean, "is their mean cost, which the cost table contradicts", ["state", "action"])
+    away = np.array([laws.backward(probe, h) - cmdp.laws.backward(probe, h) for h in range(n)])
+    mean = np.bincount(row, chance * paid).astype(np.float64).reshape(n, S, A)
+    wrong = ~(np.abs(mean - cost) <= SAME * np.maximum(1.0, np.abs(mean)))
+    axes, first = (["state", "action"], 0) if n == 1 else (["step", "state", "action"], slice(None))
+    refuse_where((np.abs(away) > SAME)[first], "outcomes", away[first], "is how far they lead away from the law", axes)
+    refuse_where(wrong[first], "outcomes", mean[first], "is their mean cost, which the cost table contradicts", axes)
     return Drawn(row, following, chance, paid)
 
 

@@ -87,17 +87,20 @@ class SolvedProblem:
         return safest_mixture(self.problem, known=(*self.mixture.vertices, *self.least), units=units)
 
     def nearest(self, units: Floats, limited: npt.NDArray[np.bool_], rounding: float) -> Mixture:
-        """Of mixtures whose largest u_j d_j.q is least, up to `rounding`, the best of those that keep other tables.
+        """Of mixtures whose largest u_j d_j.q is least, up to `rounding`, one that keeps the other tables it can.
 
         Where not all of these can be kept together, the first ones are.
         """
         safest = self.safest(units, limited)
+        alone = np.array([vertex.costs[j] <= 0.0 for j, vertex in enumerate(self.least)])
+        if not (limited & alone & (safest.costs > rounding)).any():
+            return safest
         slack = np.where(limited, max(float((safest.costs * units)[limited].max()), 0.0) / units + rounding, 0.0)
         found = mixture_within(self.problem, slack)
-        for j in np.flatnonzero(limited):
+        for j in np.flatnonzero(limited & alone):
             kept = np.where(np.arange(len(slack)) == j, 0.0, slack)
-            tried = mixture_within(self.problem, kept) if self.least[j].costs[j] <= 0.0 else found
-            if tried is not found and tried.feasible:
+            tried = mixture_within(self.problem, kept)
+            if tried.feasible:
                 slack, found = kept, tried
         return replace(found, feasible=False) if found.feasible else safest
 
