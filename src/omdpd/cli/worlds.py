@@ -13,6 +13,7 @@ from rich.table import Table
 from omdpd.cli.playing import Plugins, registry_of
 from omdpd.cli.screen import Screen
 from omdpd.experiments.experiment import world_named
+from omdpd.experiments.files import PROBLEM_FILES
 from omdpd.experiments.registry import Registry
 from omdpd.natures import natures_for
 from omdpd.problem.arrays import InvalidInputError
@@ -36,7 +37,7 @@ World = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help='A setting of the world, as in an experiment: horizon=200, or costs=["attacks"].'),
+    typer.Option("--set", help="A setting of the world, as in an experiment: budget=[33,-47] of a problem file."),
 ]
 
 
@@ -99,8 +100,8 @@ def check(
 
     Says what is wrong with it, or prints its card; exit code 1 if no policy meets its budgets.
     """
-    other = file.suffix == ".umb"
-    card = problem_card(_world(Registry.installed(), str(file), 0, set_) if other else load_problem(file))
+    named = file.suffix in PROBLEM_FILES
+    card = problem_card(_world(Registry.installed(), str(file), 0, set_) if named else load_problem(file))
     for line in card.lines():
         print(line)
     if not card.feasible:

@@ -31,6 +31,8 @@ PAPER_LEARNERS = (
     "ProximalOMDPD.standard", "ProximalOMDPD.cautious", "ProximalOMDPD.balanced", "ProximalOMDPD.optimistic",
     "OMDPD.tuned", "OMDPD.theory", "Uniform", "OptCMDP", "SinhaVaze",
 )  # fmt: skip
+# What a problem file is found by, and no setting.
+NOT_SET = ("path", "sha256")
 PAPER_NATURES = ("fixed", "noisy", "scaled", "pool", "adaptive", "anchored", "independent")
 
 
@@ -88,7 +90,8 @@ def world_named(registry: Registry, name: str, settings: Sequence[str] = ()) -> 
     try:
         return pinned(registry.spec("worlds", kind, said), Path())
     except msgspec.ValidationError as error:
-        raise InvalidInputError(f"the world {name}: {error}") from None
+        keys = [key for key in registry.spec_type("worlds", kind).__struct_fields__ if key not in NOT_SET]
+        raise InvalidInputError(f"the world {name}: {error}; settings: {', '.join(keys) or 'none'}") from None
 
 
 def paper_experiment(

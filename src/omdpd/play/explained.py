@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # A probability below this is rounding, and so is a difference of what two actions cost, or of values, relative to them.
 ROUNDING = 1e-9
+# Of so many places where a policy draws each is printed.
+MAX_DRAWS = 20
 NONE_FOUND = "none found: every policy without randomness that was tried exceeds a budget, though others may not"
 NONE_EXISTS = "there is none: every policy without randomness exceeds a budget"
 
@@ -117,7 +119,17 @@ def to_go(solution: Solution) -> ToGo:
     return ToGo(left * low + (high - low) * summed(problem.reward), np.array(costs))
 
 
-def draws(solution: Solution) -> list[Draw]:
+class Draws(list[Draw]):
+    """Where a policy draws; of many places the first ones are printed, and how many more there are."""
+
+    def __str__(self) -> str:
+        more = len(self) - MAX_DRAWS
+        return "\n".join([*map(str, self[:MAX_DRAWS]), *([f"(and {more} more)"] if more > 0 else [])])
+
+    __repr__ = __str__
+
+
+def draws(solution: Solution) -> Draws:
     """Where the solution's policy draws, of the places that it reaches, the most often reached first."""
     cmdp, long_run = solution.cmdp, solution.cmdp.discount is not None
     packed = solution.policy.packed
@@ -133,7 +145,7 @@ def draws(solution: Solution) -> list[Draw]:
         why = tuple(solution.constraints[i] for i, spread in apart.items() if spread > ROUNDING)
         law = {actions[a]: float(row[a]) for a in drawn.tolist()}
         found.append(Draw(h, s, states[s], law, reached / (cmdp.steps if long_run else 1.0), why, long_run))
-    return sorted(found, key=lambda each: -each.reached)
+    return Draws(sorted(found, key=lambda each: -each.reached))
 
 
 def pure_policies(solution: Solution) -> list[Pure]:

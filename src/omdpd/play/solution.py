@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from omdpd.play.explained import Draw, Pure, ToGo, best_pure, draws, pure_policies, to_go
+from omdpd.play.explained import Draws, Pure, ToGo, best_pure, draws, pure_policies, to_go
 from omdpd.play.policy import Evaluation, Policy
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
@@ -22,7 +22,7 @@ from omdpd.problem.tables import limit_name
 from omdpd.solvers.chains import chain_of, closed_classes
 from omdpd.solvers.columns import Mixture
 from omdpd.solvers.planning import SolvedProblem
-from omdpd.worlds.card import ROOM, ROUNDING, ProblemCard, natural_value, problem_card
+from omdpd.worlds.card import ROOM, ROUNDING, ProblemCard, natural_value, price_text, problem_card
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +88,7 @@ class Solution:
         """What the policy earns and costs from every step and state on."""
         return to_go(self)
 
-    def randomises(self) -> list[Draw]:
+    def randomises(self) -> Draws:
         """Where the policy draws among actions: how likely each is, how often it comes there, and because of what."""
         return draws(self)
 
@@ -151,9 +151,13 @@ class Solution:
         text += [f"{name:<32} {round(number, 6) + 0.0:.6f}" for name, number in numbers.items()]
         text += [f"{ROOM:<32} {self.card.room_text}"] if self.card.room_text else []
         for i, name in enumerate(self.constraints):
-            price = f"; one more unit of budget earns {self.shadow_prices[i]:.6g}" if self.feasible else ""
+            price = f"; {price_text(name, self.shadow_prices[i])}" if self.feasible else ""
             least = f" (least possible {self.least_costs[i]:.6g})"
             limit, price = (", no limit", "") if np.isinf(found.budget[i]) else (f" of {found.budget[i]:.6g}", price)
+            if found.budget[i] < 0.0:  # at least so much of something, as a cost with a minus
+                done, asked, most = (0.0 - each[i] for each in (found.costs, found.budget, self.least_costs))
+                limit += f": {done:.6g}, and at least {asked:.6g} is asked for"
+                least = f" (most possible {most:.6g})"
             text.append(f"{name:<32} costs {found.costs[i]:.6g}{limit}{least}{price}")
         return [*text, self.note] if self.note else text
 

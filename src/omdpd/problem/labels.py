@@ -8,6 +8,9 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats, InvalidInputError
 
+# How the name of a constraint begins that is a chance.
+CHANCE = "chance of "
+
 
 @dataclass(frozen=True)
 class Labels:

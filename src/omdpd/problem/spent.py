@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from omdpd.problem.arrays import Floats, Integers, InvalidInputError, as_table, check_number, one_step, refuse_where
 from omdpd.problem.cmdp import CMDP, Labels
+from omdpd.problem.labels import CHANCE
 from omdpd.problem.laws import SparseLaws, laws_of_entries
 from omdpd.problem.machine_memory import refuse_beyond_memory
 from omdpd.problem.tables import wide
@@ -81,7 +82,7 @@ def with_spent(
     )  # fmt: skip
     amounts = [*(f"{level:.6g} spent" for level in grid), "over the limit"]
     states = tuple(f"{state}, {amount}" for amount in amounts for state in named.states)
-    limit = f"chance of {named.constraints[constraint]} above {grid[-1]:.6g}"
+    limit = f"{CHANCE}{named.constraints[constraint]} above {grid[-1]:.6g}"
     return found.labelled(cmdp.name, Labels(states, cmdp.labels.actions, (*named.constraints, limit)))
 
 

@@ -94,8 +94,6 @@ def draw_policy(policy: Policy) -> Figure:
         figure = _heat_maps(panels, policy.labels, lambda columns: 1.6 + columns * (1.6 + 0.15 * H), **limits)
         for axes in figure.axes[: len(panels)]:
             axes.set_xticks(_few(H))
-            if S > MAX_NAMED or not policy.labels.states:
-                axes.set_yticks(_few(S) if S > MAX_NAMED else range(S))
     return figure
 
 
@@ -117,8 +115,9 @@ def _heat_maps(
     for axes, (title, values) in zip(grid, panels, strict=True):
         image = axes.imshow(values, aspect="auto", cmap="viridis", **how)
         axes.set(title=title, xlabel="step", ylabel="state")
-        if labels.states and S <= MAX_NAMED:
-            axes.set_yticks(range(S), labels.states)
+        places = list(range(S)) if S <= MAX_NAMED else _few(S)
+        axes.set_yticks(places, [labels.states[s] for s in places] if labels.states else places)
+        if labels.states:
             axes.set_ylabel("")
     figure.colorbar(image, ax=figure.axes, shrink=0.7)
     return figure
@@ -152,7 +151,7 @@ def _by_state(cmdp: CMDP, policy: Floats, occupancy: Floats) -> Figure:
     mass = occupancy.sum(axis=2)
     met = _chances(np.where(mass[..., None] > 1e-9, policy, np.nan), cmdp.labels)
     panels = [("share of episodes in the state", mass.T), *met]
-    return _heat_maps(panels, cmdp.labels, lambda columns: 3.2 * columns, vmin=0.0, vmax=1.0, origin="lower")
+    return _heat_maps(panels, cmdp.labels, lambda columns: 3.2 * columns, vmin=0.0, vmax=1.0)
 
 
 def _maps(cmdp: CMDP, policy: Floats, occupancy: Floats) -> Figure:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from omdpd.problem.arrays import InvalidInputError
 from omdpd.storage.atomic import RecordError
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -135,7 +136,7 @@ def opened_npz(stream: BinaryIO, name: str, limits: Limits) -> Iterator[Npz]:
         with zipfile.ZipFile(stream) as archive:
             _bound_members(archive, limits)
             yield Npz(archive)
-    except RecordError:
+    except (RecordError, InvalidInputError):
         raise
     except DAMAGE as error:
         raise RecordError(f"{name} is not an .npz file of plain arrays: {_one_line(error)}") from None

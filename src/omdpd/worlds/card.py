@@ -18,6 +18,7 @@ import numpy as np
 
 from omdpd.problem.arrays import Floats
 from omdpd.problem.cmdp import CMDP
+from omdpd.problem.labels import CHANCE
 from omdpd.problem.laws import DenseLaws
 from omdpd.problem.machine_memory import refuse_beyond_memory
 from omdpd.problem.markup import facts_html, table_html
@@ -117,12 +118,16 @@ class ProblemCard:
     def share_text(self, share: float, whose: str) -> str:
         """A share of budgets for a person: in the unit of a single limit, of several in percent."""
         sizes = [c.size for c in self.constraints if c.budget < np.inf]
-        return f"{share * sizes[0]:.6g}" if len(sizes) == 1 else f"{100.0 * share:.4g} % {whose}"
+        return f"{share * sizes[0]:.6g}" if len(sizes) == 1 else f"{100.0 * share:.4g} {whose}"
 
     @property
     def room_text(self) -> str:
         """The room for a person; empty where nothing is limited."""
-        return "" if self.room == np.inf else self.share_text(self.room, "of each, at least")
+        if self.room == np.inf:
+            return ""
+        several = sum(c.budget < np.inf for c in self.constraints) > 1
+        some = "% of each by one policy" if self.room >= 0.0 else "% of some budget is exceeded by every policy"
+        return self.share_text(abs(self.room) if several else self.room, some)
 
     def _repr_html_(self) -> str:
         """The card in a notebook."""
@@ -144,7 +149,7 @@ class ProblemCard:
     @property
     def _none(self) -> str:
         """That no policy is safe, and by how much the nearest is not."""
-        return f"none: some budget is exceeded by {self.share_text(-self.room, 'of it')}"
+        return f"none: some budget is exceeded by {self.share_text(-self.room, '% of it')}"
 
     @property
     def _gap_units(self) -> str:
@@ -299,7 +304,8 @@ def scenario_value(cmdp: CMDP) -> float | None:
 def _constraint_lines(card: ConstraintCard, feasible: bool) -> list[str]:
     """Two lines per constraint: where the budget lies, and what it is worth."""
     between = card.share is not None and card.share >= 0.0
-    where = f", {100.0 * (card.share or 0.0):.1f} % of the way between them" if between else ""
+    way = 100.0 * (card.share or 0.0)
+    where = "" if not between else f", {way:.1f} % of the way between them" if way <= 100.0 else ", which spends less"
     limit = "no limit" if card.budget == np.inf else f"budget {card.budget:.6g}"
     text = [f"{card.name}: {limit}; least possible {card.least_cost:.6g}, reward-optimal {card.free_cost:.6g}{where}"]
     if not feasible:
@@ -308,12 +314,19 @@ def _constraint_lines(card: ConstraintCard, feasible: bool) -> list[str]:
         return [*text, f"  impossible: every policy costs at least {over:.6g} more" if over > 0.0 else f"  {met}"]
     if not card.binds:
         return [*text, f"  does not bind: more budget would earn nothing (the optimum spends {card.cost:.6g})"]
-    worth = f"  binds: one more unit of budget earns {card.multiplier * card.unit:.6g}"
+    worth = f"  binds: {price_text(card.name, card.multiplier * card.unit)}"
     high = card.multiplier_high
     if high is not None and high > card.multiplier * (1.0 + 1e-6):
         worth += f", one less loses {high * card.unit:.6g}"
     scaled = "" if card.scale == 1.0 else f"; learners see costs and budget divided by {card.scale:.6g}"
     return [*text, worth + scaled]
+
+
+def price_text(name: str, price: float) -> str:
+    """What a little more of a budget earns, for a person: of a chance, one more hundredth."""
+    if name.startswith(CHANCE):
+        return f"one more percentage point earns {price / 100.0:.6g}"
+    return f"one more unit of budget earns {price:.6g}"
 
 
 def _some(n: int) -> str:

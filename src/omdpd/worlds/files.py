@@ -144,10 +144,10 @@ def load_problem(file: str | Path) -> CMDP:
     return cmdp if "scenarios" not in arrays else _with_stored(cmdp, header.get("scenarios", ()), arrays["scenarios"])
 
 
-def problem_file(path: str, sha256: str = "") -> CMDP:
-    """A problem of your own in an .npz file; its content is what counts, not where it lies."""
+def problem_file(path: str, sha256: str = "", *, budget: tuple[float, ...] | None = None) -> CMDP:
+    """A problem of your own in an .npz file, by its content; `budget` is another than its own."""
     check_digest(path, sha256)
-    return load_problem(path)
+    return load_problem(path) if budget is None else load_problem(path).with_budget(list(budget))
 
 
 def check_digest(path: str | Path, sha256: str) -> None:
