@@ -56,3 +56,12 @@ def test_among_many_who_learns_nothing_beats_nobody():
     points = {f"l{i}": (10.0 + i, 5.0 + i) for i in range(20)} | {"Oracle": (0.0, 0.0), "l20": (8.0, 9.0)}
     groups = {("w", "n", name): [{"regret": x, "violation": y}] for name, (x, y) in points.items()}
     assert highlighted(groups, ()) == ["l0", "Oracle", "l20"]
+
+
+def test_of_too_many_unbeaten_ones_those_are_named_that_are_so_in_most_places():
+    places, n = ("n", "m"), 3 * len(STYLES)
+    groups = {("w", place, f"l{i}"): [{"regret": 10.0 + i, "violation": n - i}] for place in places for i in range(n)}
+    groups[("w", "m", f"l{n}")] = [{"regret": 12.5, "violation": 0.0}]  # there it beats all from l3 on
+    named = highlighted(groups, ())
+    assert len(named) == 2 * len(STYLES)
+    assert named[:3] == ["l0", "l1", "l2"]

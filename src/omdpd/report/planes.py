@@ -8,6 +8,7 @@ somebody who knows all but the costs (`theory/limits.py`), and `Informed`, who i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,8 +86,8 @@ def draw_plane(
             _plane(axes, {key[2]: group for key, group in groups.items() if key[:2] == place}, number)
             _stars(axes, stars, place)
             axes.set_title(place[1] if len({world for world, _ in places}) == 1 else ", ".join(place))
-        key = [f"{i:2d}  {name}" for name, i in number.items()]
-        key += ["grey: all others"] if {name for _, _, name in groups} - set(number) else []
+        others = {name for _, _, name in groups} - set(number)
+        key = [f"{i:2d}  {name}" for name, i in number.items()] + ["grey: all others"] * bool(others)
         for part in range(3):  # columns of names, below
             figure.text(part / 3, 0.0, "\n".join(key[part::3]), va="top", ha="left")
         figure.suptitle(title)
@@ -96,7 +97,8 @@ def draw_plane(
 def highlighted(groups: Mapping[tuple[str, ...], Any], wanted: Collection[str]) -> list[str]:
     """The learners that have a name: those wanted; without a wish all, or if these are too many, the unbeaten ones.
 
-    Who learns nothing beats nobody, and has a name.
+    Of too many unbeaten ones, those are named that are so in most places.  Who learns nothing beats no one, and has a
+    name.
     """
     names = list(dict.fromkeys(name for _, _, name in groups))
     if wanted:
@@ -106,12 +108,13 @@ def highlighted(groups: Mapping[tuple[str, ...], Any], wanted: Collection[str]) 
         regret, violation = mean_of(group, "regret"), mean_of(group, "violation")
         if regret is not None and violation is not None and name not in NON_LEARNERS:
             points.setdefault((world, nature), {})[name] = regret.mean, violation.mean
-    best = set(NON_LEARNERS) | {
+    unbeaten = Counter(
         name
         for found in points.values()
         for name, (x, y) in found.items()
         if not any(u <= x and v <= y and (u, v) != (x, y) for u, v in found.values())
-    }
+    )
+    best = {name for name, _ in unbeaten.most_common(2 * len(STYLES))} | set(NON_LEARNERS)
     return names if len(names) <= 2 * len(STYLES) else [name for name in names if name in best]
 
 
@@ -146,8 +149,7 @@ def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number
     for i, x, y in points:
         middle = axes.transData.transform((x, y))
         room = [min(float(np.hypot(*(middle + pixels * at - other))) for other in taken) for at in AROUND]
-        free = [k for k, distance in enumerate(room) if distance >= 7.0 * pixels]
-        at = AROUND[free[0] if free else int(np.argmax(room))]
+        at = AROUND[next((k for k, far in enumerate(room) if far >= 7.0 * pixels), int(np.argmax(room)))]
         taken.append(middle + pixels * at)
         axes.annotate(
             str(i), (x, y), xytext=(at[0], at[1]), textcoords="offset points", fontsize=TEXT, ha="center", va="center"
@@ -173,8 +175,7 @@ def draw_frontiers(lines: Sequence[Any], stars: Sequence[Reference] = ()) -> Fig
 
 def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
     _scales(axes)
-    chosen = sorted((line.criterion, line.learner) for line in lines if line.chosen)
-    names = [name for _, name in chosen]
+    names = [name for _, name in sorted((line.criterion, line.learner) for line in lines if line.chosen)]
     for place in reversed(range(len(names))):  # the best on top
         named = place < len(STYLES)
         colour, dashes, marker = STYLES[place] if named else (REST, "-", ".")
