@@ -102,11 +102,15 @@ def comparison_grids(
     seeds: int,
     quick: bool,
 ) -> list[Experiment]:
-    """A comparison of what was asked for, or of the default places."""
+    """A comparison of what was asked for, or of the default places.
+
+    Unless they are named, learners made for a world that moves play no other.
+    """
+    everybody, grids = learners or registry.complete("learners"), []
     if worlds or natures:
         asked = worlds or list(dict.fromkeys(each.world for each in PLACES)), natures or PLACES[0].natures
-        return [named_experiment(registry, *asked, learners, episodes, seeds)]
-    everybody, grids = learners or registry.complete("learners"), []
+        names = [each for each in everybody if learners or "moving" in asked[1] or each not in RESTARTED]
+        return [named_experiment(registry, *asked, names, episodes, seeds)]
     for place in QUICK_PLACES if quick else PLACES:
         names = [each for each in everybody if (each in place.learners if place.learners else each not in RESTARTED)]
         if names:
@@ -139,8 +143,7 @@ def names_to_show(registry: Registry, runs: Sequence[RunSpec], wanted: Sequence[
     for each in wanted:
         if each not in {name for full in compared for name in (full, full.partition(".")[0])}:
             raise InvalidInputError(f"--highlight names {each!r}, which is none of the learners that are compared")
-    ours = Registry.installed().complete("learners")
-    return list(wanted) or [name for name in compared if name not in ours]
+    return list(wanted) or sorted({*compared} - {*Registry.installed().complete("learners")}, key=[*compared].index)
 
 
 def longer_runs(runs: Sequence[RunSpec], leaders: Mapping[str, Sequence[str]]) -> list[RunSpec]:
