@@ -66,6 +66,14 @@ def test_every_dotted_name_of_the_map_of_the_paper_exists():
     assert not [name for name in dotted if not found(f"omdpd.{name}")]
 
 
+def test_the_map_has_a_line_for_each_of_the_39_references_of_the_paper():
+    page = (ROOT / "docs" / "paper-map.md").read_text()
+    cited = page[page.index("## What the paper cites") : page.index("## What it does not cite")]
+    rows = [line.split("|")[1:-1] for line in cited.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == 39
+    assert all(len(row) == 3 and row[2].strip() for row in rows)
+
+
 def test_the_search_finds_what_it_should():
     text = "`learners/omdpd.py` and src/omdpd/no.py in `gym/`, `play.loop.play`, `OMDPD.update`, omdpd.nothing, `a.b`"
     assert list(paths(text)) == ["learners/omdpd.py", "src/omdpd/no.py", "gym/"]
