@@ -14,7 +14,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +28,7 @@ from omdpd.experiments.registry import Registry
 from omdpd.problem.arrays import Floats
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
-EPISODES, SEEDS, QUICK_SEEDS, FIRST = 3000, 12, 4, 16_000
+EPISODES, SEEDS, QUICK_SEEDS, FIRST = 3000, 12, 4, 18_500
 LEVEL = 0.1
 OURS = "ProximalOMDPD.standard"
 What = Literal["regret", "violation"]
@@ -165,8 +165,8 @@ def sentences() -> tuple[Sentence, ...]:
 
 
 @cache
-def played(world: str, nature: str, label: str, seed: int, episodes: int) -> dict[str, float]:
-    """Regret and strong violation of one run, in the user's units."""
+def played(world: str, nature: str, label: str, seed: int, episodes: int) -> dict[str, Any]:
+    """The scores of one run, in the user's units, and its length."""
     registry = Registry.installed()
     name, _, inside = label.removesuffix(")").partition("(")
     settings = {key: float(value) for key, _, value in (each.partition("=") for each in inside.split(", ") if each)}
@@ -177,7 +177,7 @@ def played(world: str, nature: str, label: str, seed: int, episodes: int) -> dic
     ).scores  # fmt: skip
     if scores.regret is None:
         raise SystemExit(f"{label} on {world}, {nature} has no regret at instance {seed}: no policy is safe")
-    return {"regret": float(scores.regret), "violation": float(scores.violation)}
+    return {"episodes": episodes, **asdict(scores)}
 
 
 def differences(claim: Claim, seeds: Sequence[int], episodes: int) -> Floats:

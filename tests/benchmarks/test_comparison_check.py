@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks import comparison_check
+from benchmarks import comparison_check, hand_settings
 from benchmarks.comparison_check import PAGE, Claim, Sentence, chosen, holds, sentences, survivors
 from omdpd.learners import LEARNERS
 from omdpd.learners.needs import Needs
@@ -48,6 +48,20 @@ def test_a_sentence_falls_with_one_of_its_claims(monkeypatch):
     kept = survivors([Sentence("Good.", (right,)), Sentence("Bad.", (right, wrong))], [1, 2], 5, said.append)
     assert [each.text for each in kept] == ["Good."]
     assert said[1].startswith("FALLS")
+
+
+def test_the_settings_by_hand_are_of_learners_that_training_chose_for():
+    assert set(hand_settings.SETTINGS) <= set(chosen("noisy"))
+    assert len(hand_settings.SETTINGS) == 5
+    for name, label in hand_settings.SETTINGS.items():
+        assert label.startswith(f"{name}(")
+
+
+def test_the_error_of_a_mean_by_leaving_each_out_is_the_usual_one():
+    numbers = np.array([3.0, 8.0, 1.0, 6.0, 7.0])
+    runs = [{"episodes": 100, "regret_positive": each, "violation": 0.0} for each in numbers]
+    found = hand_settings.without_each("DOPE", runs)
+    assert hand_settings.error(found) == pytest.approx(numbers.std(ddof=1) / np.sqrt(5))
 
 
 def test_a_small_run_plays_what_is_claimed():
