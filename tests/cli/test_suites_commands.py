@@ -222,7 +222,11 @@ def test_the_default_places_have_their_learners_worlds_and_seeds():
         "job_queue",
     }
     assert {n for world, n in seeds.items() if n != 12} == {24}
-    for natures, asked, plays in ((["pool"], [], False), (["noisy", "moving"], [], True), (["pool"], [*restarted], True)):
+    for natures, asked, plays in (
+        (["pool"], [], False),
+        (["noisy", "moving"], [], True),
+        (["pool"], [*restarted], True),
+    ):
         (grid,) = comparison_grids(registry, ["garnet"], natures, asked, 300, 3, False)
         assert (restarted <= {learner.name for learner in grid.learners}) is plays
     (quick,) = comparison_grids(registry, [], [], ["Uniform"], 300, 3, True)

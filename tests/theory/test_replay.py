@@ -9,7 +9,7 @@ from omdpd.cli.main import app
 from omdpd.experiments.one_run import advance, run
 from omdpd.experiments.registry import Registry, run_of
 from omdpd.storage.run_folder import RunFolder
-from omdpd.theory import replay as replaying
+from omdpd.theory import monitor as monitoring
 from omdpd.theory.monitor import monitor_stored
 
 K = 40
@@ -85,7 +85,7 @@ def test_a_run_that_comes_out_otherwise_is_said_to(tmp_path, monkeypatch):
     record = stored(tmp_path, spec)
     rows = record.rows()
     rows["violation_sum"][6] += 1e-12
-    monkeypatch.setattr(replaying, "as_written_now", lambda stored: rows)
+    monkeypatch.setattr(monitoring, "as_written_now", lambda stored: rows)
     replay = monitor_stored(spec, record)
     assert (replay.differs, replay.column) == (7, "violation_sum")
     result = CliRunner().invoke(app, ["lab", "monitor", str(record.path)], env={"COLUMNS": "150"})

@@ -321,11 +321,11 @@ def test_a_planner_needs_no_range_and_a_learner_asks_for_it():
 def test_names_are_given_with_the_tables():
     p, r, c = tables()
     labels = Labels(actions=tuple(f"do {a}" for a in range(A)), constraints=("hours", "litres"))
-    cmdp = CMDP.from_arrays(p, r, c, 2.5, horizon=H, labels=labels)
+    cmdp = CMDP.from_arrays(p, r, c, [2.5, 2.5], horizon=H, labels=labels)
     assert cmdp.labels == labels
     assert "hours" in str(cmdp.solve())
     with pytest.raises(InvalidInputError, match="there are 2 state labels"):
-        CMDP.from_arrays(p, r, c, 2.5, horizon=H, labels=Labels(states=("a", "b")))
+        CMDP.from_arrays(p, r, c, [2.5, 2.5], horizon=H, labels=Labels(states=("a", "b")))
     fair = [(0.5, 0), (0.5, 1)]
     coin = CMDP.from_functions(
         (4, 2, 1), lambda s, a: fair, lambda s, a: 9.0 * s, lambda s, a: s, 3.0, labels=Labels(states=("head", "tail"))

@@ -213,7 +213,7 @@ class CMDP:
         `law` gives pairs (probability, next state), `cost` one number or one per constraint.
 
         >>> fair = [(0.5, 0), (0.5, 1)]
-        >>> coin = CMDP.from_functions((4, 2, 1), lambda s, a: fair, lambda s, a: s, lambda s, a: [0, s], budget=1)
+        >>> coin = CMDP.from_functions((4, 2, 1), lambda s, a: fair, lambda s, a: s, lambda s, a: [0, s], [1, 1])
         >>> coin.shape, coin.n_constraints
         ((4, 2, 1), 2)
         """
@@ -302,10 +302,10 @@ class CMDP:
         safe.  State s after spending level i is state ``i S + s``; scenarios are left behind.  What does not fit into
         this machine is refused before it is built; `omdpd.problem.spent.size_with_spent` says how large it would be.
 
-        The cost table is taken for what is paid.  Where it is the mean of a random cost, such as the probability of an
-        event, sums of it are not what an episode spends: give ``outcomes[s][a] = [(probability, next state, cost),
-        ...]``, or a function of state and action that gives such a list; ``outcomes[h][s][a]``, or a function of all
-        three, where laws or costs change by step.  Beyond the limit an episode has none any more.
+        The cost table is taken for what is paid.  Where it is the mean of a random cost, such as the chance of an
+        event, its sums are not what an episode spends.  Then give ``outcomes[s][a] = [(probability, next state, cost),
+        ...]``, or a function of state and action that gives such a list.  Where laws or costs change by step, it is
+        ``outcomes[h][s][a]``, or a function of all three.  Beyond the limit an episode has none any more.
 
         >>> two = CMDP.from_arrays(np.ones((1, 2, 1)), [[0.0, 1.0]], [[0.0, 1.0]], budget=None, horizon=3)
         >>> round(two.with_spent(0, [0, 1, 2], chance=0.25).solve().value, 9)

@@ -51,15 +51,6 @@ class Labels:
             if (given := len(names)) not in (0, wanted):
                 raise InvalidInputError(f"there are {given} {kind} labels, but {wanted} of that kind")
 
-    def place(self, constraint: int | str, n_constraints: int) -> int:
-        """The place of a constraint that is named or counted; one that there is not is refused."""
-        names = self.counted(n_constraints=n_constraints).constraints
-        if isinstance(constraint, str) and constraint in names:
-            return names.index(constraint)
-        if np.asarray(constraint).dtype.kind not in "iu" or constraint not in range(n_constraints):
-            raise InvalidInputError(f"there is no constraint {constraint!r}; there are {', '.join(names)}")
-        return int(constraint)
-
 
 @dataclass(frozen=True, eq=False)
 class Scenarios:

@@ -66,8 +66,8 @@ def with_spent(
         laws, over = by_outcomes(cmdp, grid, drawn, round_up)
     n_levels, S, A = over.shape[1:]
     n, over = max(cost.shape[1], len(over)), over.reshape(1, -1, n_levels * S, A)
-    costs = [np.tile(cost, (1, 1, n_levels, 1)), over]
-    costs = np.concatenate([np.broadcast_to(each, (len(each), n, *over.shape[2:])) for each in costs])
+    parts = (np.tile(cost, (1, 1, n_levels, 1)), over)
+    costs = np.concatenate([np.broadcast_to(each, (len(each), n, *over.shape[2:])) for each in parts])
     low, high = cmdp.reward_range
     reward = np.tile(low + (high - low) * one_step(cmdp.reward, 0), (1, n_levels, 1))
     steps = cmdp.shape[0] if max(n, len(reward), laws.n_steps) > 1 else 1

@@ -116,7 +116,7 @@ def _heat_maps(
         image = axes.imshow(values, aspect="auto", cmap="viridis", **how)
         axes.set(title=title, xlabel="step", ylabel="state")
         places = list(range(S)) if S <= MAX_NAMED else _few(S)
-        axes.set_yticks(places, [labels.states[s] for s in places] if labels.states else places)
+        axes.set_yticks(places, [labels.states[s] if labels.states else str(s) for s in places])
         if labels.states:
             axes.set_ylabel("")
     figure.colorbar(image, ax=figure.axes, shrink=0.7)

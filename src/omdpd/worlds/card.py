@@ -125,9 +125,9 @@ class ProblemCard:
         """The room for a person; empty where nothing is limited."""
         if self.room == np.inf:
             return ""
-        several = sum(c.budget < np.inf for c in self.constraints) > 1
-        some = "% of each by one policy" if self.room >= 0.0 else "% of some budget is exceeded by every policy"
-        return self.share_text(abs(self.room) if several else self.room, some)
+        if self.room < 0.0 and sum(c.budget < np.inf for c in self.constraints) > 1:
+            return f"none: every policy exceeds some budget by {-100.0 * self.room:.4g} % of it or more"
+        return self.share_text(self.room, "% of each by one policy")
 
     def _repr_html_(self) -> str:
         """The card in a notebook."""
