@@ -5,7 +5,8 @@ pays, the default learner (also told that steps are alike) and an R-max that ign
 docs/dials.md: the first episode from which on twenty have 90 % of the best safe value on average, and by how much the
 episodes after it were above their budget, of the horizon; "-" is never.  Besides, from which episode on a margin of one
 standard error costs less than the other 10 % of who knows all but the costs, by the formula of docs/theory.md.  The
-nature `own-range` is `noisy` with costs that are met as the least or the largest that the world has.
+nature `own-range` is `noisy` with costs that are met as the least or the largest that the world has.  `taxi` is
+Gymnasium's, which pays for a passenger who is set down where he wants to be and for nothing else, on a limit of moves.
 """
 
 from __future__ import annotations
@@ -15,24 +16,30 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from benchmarks.standard import print_markdown
-from omdpd import ProximalOMDPD, run
-from omdpd.beliefs.counts import Counts
+from omdpd import CMDP, ProximalOMDPD, run
+from omdpd.gym import from_gymnasium
 from omdpd.learners import Card, Report
 from omdpd.natures import NATURES
 from omdpd.natures.fixed import make_noisy
 from omdpd.theory.limits import boundary_in
 from omdpd.worlds import WORLDS
 
-NAMES = ("chain", "gathering", "mars_rover")
+NAMES, TAXI = ("chain", "gathering", "mars_rover"), "taxi"
 NEAR, WINDOW, OWN = 0.9, 20, "own-range"
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    counts: Counts
+    """Visits of pairs, those that another step followed, what followed, and rewards: (S, A), and `moves` (S, A, S)."""
+
+    visits: np.ndarray
+    left: np.ndarray
+    moves: np.ndarray
+    reward: np.ndarray
     policy: np.ndarray
 
 
@@ -44,29 +51,42 @@ class RMax:
     card = Card("R-max over all steps", ("bandit", "full"), "none here", "Brafman and Tennenholtz (2002)")
 
     def init(self, setting: Any) -> State:
-        return self._planned(Counts.empty(setting))
+        H, S, A = setting.shape
+        return self._planned(*np.zeros((3, S, A)), np.zeros((S, A, S)), H)
 
     def policy(self, state: State) -> np.ndarray:
         return state.policy.copy()
 
     def update(self, state: State, feedback: Any) -> State:
-        return self._planned(state.counts.add(feedback))
+        s, a = feedback.trajectory.states, feedback.trajectory.actions
+        visits, left, reward, moves = (x.copy() for x in (state.visits, state.left, state.reward, state.moves))
+        np.add.at(visits, (s, a), 1.0)
+        np.add.at(reward, (s, a), feedback.rewards)
+        np.add.at(left, (s[:-1], a[:-1]), 1.0)
+        np.add.at(moves, (s[:-1], a[:-1], s[1:]), 1.0)
+        return self._planned(visits, left, reward, moves, len(s))
 
     def report(self, state: State) -> Report:
         return Report()
 
-    def _planned(self, counts: Counts) -> State:
-        H = len(counts.visits)
-        n, left = counts.visits.sum(axis=0), counts.visits[: H - 1].sum(axis=0)
-        moves = counts.transitions[: H - 1].sum(axis=0) / np.maximum(left, 1.0)[..., None]
-        reward = counts.reward_sum.sum(axis=0) / np.maximum(n, 1.0)
-        policy, V = np.zeros(counts.visits.shape), np.zeros(n.shape[0])
+    def _planned(self, n: Any, left: Any, reward: Any, moves: Any, H: int) -> State:
+        law, mean = moves / np.maximum(left, 1.0)[..., None], reward / np.maximum(n, 1.0)
+        policy, V = np.zeros((H, *n.shape)), np.zeros(len(n))
         for h in reversed(range(H)):
-            Q = np.where(np.minimum(n, left + (h == H - 1) * n) >= self.known, reward + moves @ V, float(H - h))
+            Q = np.where((left if h < H - 1 else n) >= self.known, mean + law @ V, float(H - h))
             best = Q.argmax(axis=1)
             policy[h, np.arange(len(best)), best] = 1.0
             V = Q.max(axis=1)
-        return State(counts, policy)
+        return State(n, left, moves, reward, policy)
+
+
+def make_taxi(horizon: int = 15, moves: float = 7.0) -> CMDP:
+    """Gymnasium's taxi with a reward of 1 for a passenger at the destination, and a limit of moves."""
+    env = gymnasium.make("Taxi-v4")
+    for actions in env.unwrapped.P.values():
+        for a, outcomes in actions.items():
+            actions[a] = [(chance, to, float(reward > 0), ends) for chance, to, reward, ends in outcomes]
+    return from_gymnasium(env, horizon, lambda state, action, to: float(action < 4), moves)
 
 
 def reached(history: Any, best: float) -> tuple[float, float]:
@@ -102,7 +122,7 @@ def main() -> None:
     make = NATURES.get(options.nature, partial(make_noisy, noise=OWN))
     lines = [("world", "learner", "near from episode on, by seed", "median", "violation after, % of H")]
     for name in options.worlds:
-        cmdp = WORLDS[name]()
+        cmdp = make_taxi() if name == TAXI else WORLDS[name]()
         best = float(cmdp.solve().value)
         lines.append((name, "margin, by formula", f"{affordable(cmdp, make(cmdp, 0), best):.0f}", "", ""))
         for who, learner in learners.items():
