@@ -55,7 +55,7 @@ def test_a_published_table_gives_rewards_that_random_play_never_finds():
 
 @pytest.mark.parametrize("reports_cost", [True, False])
 def test_without_a_budget_reward_alone_counts(reports_cost):
-    free = Agent(Priced(reports_cost), horizon=4).learn(200)
+    free = Agent(Priced(reports_cost), budget=None, horizon=4).learn(200)
     assert free.predict(0, 1, deterministic=True) == 5
     assert free.predict(1, 1, deterministic=True) == 4
     assert "no limit" in str(free.evaluate(5))
@@ -64,7 +64,7 @@ def test_without_a_budget_reward_alone_counts(reports_cost):
 
 def test_a_budget_is_kept_and_a_baseline_is_not_held_to_it():
     limited = Agent(Priced(), budget=10.0, horizon=4).learn(400).evaluate(300)
-    free = Agent(Priced(), horizon=4).learn(400).evaluate(300)
+    free = Agent(Priced(), budget=None, horizon=4).learn(400).evaluate(300)
     assert limited.costs.mean() < 14.0 < 35.0 < free.costs.mean()
     assert limited.rewards.mean() < free.rewards.mean()
 
@@ -97,7 +97,7 @@ def test_a_task_says_everything_itself():
 
 
 def test_what_is_missing_is_said():
-    with pytest.raises(InvalidInputError, match="give a horizon"):
+    with pytest.raises(InvalidInputError, match="horizon is missing"):
         Agent(Priced(), budget=1.0)
     with pytest.raises(InvalidInputError, match="call learn first"):
         Agent(Priced(), budget=1.0, horizon=4).predict(0, 0)

@@ -108,7 +108,7 @@ def test_another_budget_is_planned_for_from_what_was_met():
     with pytest.raises(InvalidInputError, match="there are 2 budgets, but the agent has 1"):
         agent.with_budget([1.0, 2.0])
     with pytest.raises(InvalidInputError, match="the agent knows no cost"):
-        Agent(Priced(reports_cost=False), horizon=4).with_budget(1.0)
+        Agent(Priced(reports_cost=False), budget=None, horizon=4).with_budget(1.0)
 
 
 def test_a_budget_is_not_set():
@@ -159,7 +159,7 @@ def test_a_budget_that_is_none_is_named(budget):
 
 def test_a_budget_that_cannot_be_kept_is_said():
     agent = Agent(Priced(), budget=1.0, horizon=4, cost=lambda s, a, t: 1.0)
-    with pytest.warns(UserWarning, match="the last 10 episodes cost 4 on average, of a budget of 1: either no policy"):
+    with pytest.warns(UserWarning, match="the last 20 episodes cost 4 on average, of a budget of 1: either no policy"):
         agent.learn(60)
 
 
@@ -198,7 +198,7 @@ def test_an_action_stays_within_a_mask():
 
 
 def test_an_agent_is_drawn_without_a_line_for_no_budget():
-    free, limited = Agent(Priced(), horizon=4).learn(12), Agent(Priced(), budget=40.0, horizon=4).learn(12)
+    free, limited = Agent(Priced(), budget=None, horizon=4).learn(12), Agent(Priced(), budget=40.0, horizon=4).learn(12)
     names = lambda figure: [text.get_text() for text in figure.axes[1].get_legend().get_texts()]  # noqa: E731
     assert names(free.plot()) == ["one episode", "mean of the last 1"]
     assert names(plot_learned(limited)) == ["one episode", "mean of the last 1", "budget"]
@@ -207,4 +207,4 @@ def test_an_agent_is_drawn_without_a_line_for_no_budget():
         with pytest.raises(InvalidInputError, match="draws itself: call its own plot"):
             plot(each)
     with pytest.raises(InvalidInputError, match="call learn first"):
-        plot_learned(Agent(Priced(), horizon=4))
+        plot_learned(Agent(Priced(), budget=None, horizon=4))

@@ -7,43 +7,34 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import TRIED, during, episode_seeds, first_number, published
-from omdpd.gym.episode import DoesNotFitError, Episode, EpisodeRow, Met
+from omdpd.gym.contact import as_action_mask, during, first_number, published, single_environment
+from omdpd.gym.episode import DoesNotFitError, Episode, EpisodeRow
 from omdpd.gym.learned import RANGES, Learned, Played, plot_learned
 from omdpd.gym.learning import learned_by, played
+from omdpd.gym.measuring import Span, measured, no_cost, own_budget, own_horizon
+from omdpd.gym.settings import ask_again, refuse_unknown
 from omdpd.gym.table import opened
 from omdpd.gym.task import StepCost, Task, allowed_action
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
+from omdpd.play.guards import as_learner
 from omdpd.play.progress_bar import progress_bar
 from omdpd.play.session import Session
-from omdpd.problem.arrays import Floats, InvalidInputError, as_budget, numbers, positive_integer, whole_number
+from omdpd.problem.arrays import Floats, InvalidInputError, as_budget, positive_integer, whole_number
+from omdpd.problem.tables import ASKED_FOR
 from omdpd.report.canvas import Figure
 from omdpd.report.statistics import half_width
 
-# Episodes of random actions that ranges are taken from; and of how many the last costs are looked at, at least.
-PROBES, LAST = 5, 10
-
-
-class Span(NamedTuple):
-    """The least and the largest reward, with 0 between, and the largest cost (I,), at least 1."""
-
-    low: float
-    high: float
-    costs: Floats
-
-    def with_episode(self, met: Met) -> Span:
-        """The span that holds an episode, too."""
-        low, high = min(self.low, float(met.rewards.min())), max(self.high, float(met.rewards.max()))
-        return Span(low, high, np.maximum(self.costs, np.abs(met.costs).max(axis=1)))
+# Costs are judged by the last third of the episodes, and by this many at least.
+LAST = 10
 
 
 class Agent:
@@ -55,7 +46,8 @@ class Agent:
         An environment, its id, or a `Task`, which says everything below itself.
     budget
         What an episode may cost in expectation, one number or one per constraint.  None: no limit, a baseline that
-        maximises reward alone.
+        maximises reward alone.  Left out, it is the one that the environment publishes (``env.unwrapped.budget`` or
+        its metadata), which `repr(agent)` says, and is asked for where there is none.
     horizon
         Steps per episode; by default the environment's own time limit or horizon.
     learner
@@ -71,6 +63,14 @@ class Agent:
     settings
         What else a `Task` takes: observation_cost, n_states, truncation, initial, allowed.
 
+    Attributes
+    ----------
+    learned
+        None before `learn`; then a `Learned`, with `rewards` (K,), `costs` (K, I) and `lengths` (K,) of the K episodes
+        that were learnt from.  What `evaluate` gives has the same names.
+    task
+        The environment as it is read, with the ranges that were found.
+
     Examples
     --------
     >>> agent = Agent("omdpd/Streaming-v0", budget=5.0)
@@ -81,12 +81,12 @@ class Agent:
     True
     """
 
-    __slots__ = ("_episodes", "_held", "_session", "_span", "learned", "learner", "limited", "task")
+    __slots__ = ("_episodes", "_held", "_own", "_session", "_since", "_span", "learned", "learner", "limited", "task")
 
     def __init__(
         self,
         env: Any,
-        budget: npt.ArrayLike | None = None,
+        budget: npt.ArrayLike | None = ASKED_FOR,
         horizon: int | None = None,
         *,
         learner: Learner[Any] | None = None,
@@ -96,34 +96,36 @@ class Agent:
         cost_scale: npt.ArrayLike | None = None,
         **settings: Any,
     ) -> None:
-        self.learner: Learner[Any] = ProximalOMDPD.standard(stationary=True) if learner is None else learner
+        self.learner = ProximalOMDPD.standard(stationary=True) if learner is None else as_learner(learner)
         self.learned: Learned | None = None
-        self.limited = budget is not None
+        self.limited, self._own = budget is not None, False
         self._episodes: list[Episode] = []
+        self._since = 0
         self._session: Session | None = None
         self._span: Span | None = None
         self._held = {"reward_range": reward_range, "cost_scale": cost_scale}
+        refuse_unknown(settings)
         if isinstance(env, Task):
             given = {"budget": budget, "horizon": horizon, "cost": cost, "state_of": state_of, **self._held, **settings}
-            for name in (name for name, value in given.items() if value is not None):
+            for name in (name for name, value in given.items() if value is not None and value is not ASKED_FOR):
                 raise InvalidInputError(f"{name} is given beside a Task, which says it itself")
             self.task, self.limited = env, True
             return
-        env = opened(env)
-        steps = horizon or getattr(getattr(env, "spec", None), "max_episode_steps", None) or published(env, "horizon")
-        if steps is None:
-            raise InvalidInputError("the environment has no time limit of its own: give a horizon")
-        limits = np.zeros(1) if budget is None else as_budget(budget)
+        env = single_environment(opened(env))
+        steps = own_horizon(env) if horizon is None else horizon
+        self._own = budget is ASKED_FOR
+        limits = np.zeros(1) if budget is None else as_budget(own_budget(env) if self._own else budget)
         if state_of is None:
             settings = {"initial": published(env, "initial_state_distrib")} | settings
         task = Task(env, steps, np.zeros_like(limits), cost, state_of=state_of, **{"max_entries": None} | settings)
-        self.task, self._span = _probed(task, needs_cost=self.limited)
+        self.task, self._span = measured(task, needs_cost=self.limited)
         self.task = self._ranged(self._span, limits if self.limited else None)
 
     def __repr__(self) -> str:
         S, A = self.task.sizes
         low, high = self.task.reward_range
         budget = ", ".join(f"{b:g}" for b in self.task.limits) if self.limited else "none"
+        budget += " of the environment's own" if self._own else ""
         scale = ", ".join(f"{s:.4g}" for s in self.task.scale)
         state = "has not learnt" if self.learned is None else f"learnt from {len(self.learned.rewards)} episodes"
         return (
@@ -177,7 +179,7 @@ class Agent:
             finally:
                 if self._episodes:
                     self.learned = self._outcome()
-        self._warn_if_over(n_episodes)
+        self._warn_if_over()
         return self
 
     def with_budget(self, budget: npt.ArrayLike | None) -> Agent:
@@ -186,13 +188,14 @@ class Agent:
         That plan is cautious: let it `learn` some more.
         """
         self._refuse_loaded("with_budget")
-        if budget is not None and self.task.cost is _no_cost:
+        if budget is not None and self.task.cost is no_cost:
             raise InvalidInputError("the agent knows no cost: make another with Agent(env, budget=..., cost=...)")
         limits = None if budget is None else as_budget(budget)
         if limits is not None and limits.shape != self.task.limits.shape:
             raise InvalidInputError(f"there are {limits.size} budgets, but the agent has {self.task.limits.size}")
         other = copy.copy(self)
         other.limited, other.learned, other._session = limits is not None, None, None
+        other._own, other._since = False, len(self._episodes)
         other.task = self._ranged(self._span, limits)
         other._episodes = [other.task.told(episode.met) for episode in self._episodes]
         if other._episodes:
@@ -202,28 +205,39 @@ class Agent:
     def predict(
         self,
         observation: Any,
-        step: int,
+        step: int | None = None,
         *,
         deterministic: bool = False,
         rng: np.random.Generator | None = None,
         action_mask: npt.ArrayLike | None = None,
     ) -> int:
-        """Choose an action at a zero-based step of an episode; the best actions depend on the step.
+        """Choose an action at a step of an episode, counted from 0; the best actions depend on the step.
 
         The learnt policy draws its actions, and keeps its budget by drawing: with ``deterministic=True`` it may cost
         more, which is warned of.  Give `action_mask` where the environment says ``info["action_mask"]``.
         """
         policy, s = self._done.policy, self.task.state(observation)
+        if step is None:
+            raise InvalidInputError(
+                "step is missing: the best actions depend on it; it is 0 after reset, then 1, 2, ..."
+            )
+        if action_mask is None and self.task.masked:
+            raise InvalidInputError(
+                'action_mask is missing: this environment forbids actions; give info["action_mask"]'
+            )
+        mask = None if action_mask is None else as_action_mask(action_mask, self.task.sizes[1])
+        a = policy.act(step, s, rng, deterministic=deterministic)
         if deterministic and self.limited:
             warnings.warn(
                 "the policy keeps its budget by drawing actions; with deterministic=True it may cost more", stacklevel=2
             )
-        a = int(np.asarray(policy)[step, s].argmax()) if deterministic else policy.act(step, s, rng)
-        mask = None if action_mask is None else numbers("action_mask", action_mask).astype(bool)
         return first_number(self.task.env, "action_space") + (a if mask is None else allowed_action(a, mask))
 
     def evaluate(self, n_episodes: int = 100, seed: int = 0) -> Played:
-        """Play the policy without learning: mean reward and costs with their 95 % intervals."""
+        """Play the policy without learning: mean reward and costs with their 95 % intervals.
+
+        What comes back has `rewards` (n,), `costs` (n, I) and `lengths` (n,) of the episodes, as ``agent.learned`` has.
+        """
         found = self._done.evaluate(self.task, n_episodes, seed)
         return replace(found, budget=self._done.budget)
 
@@ -239,8 +253,8 @@ class Agent:
     def load(file: str | Path, env: Any, **settings: Any) -> Agent:
         """Read what `save` wrote, to predict and evaluate.
 
-        Give `env`, and `cost`, `state_of` and other settings that the agent was made with.  Budget, horizon and ranges
-        are in the file: others are refused.
+        Give `env`, and the functions `cost`, `observation_cost` and `state_of` if the agent had them: no file keeps
+        them, and they are asked for.  Budget, horizon and ranges are in the file: others are refused.
         """
         found = Learned.load(file)
         budget = found.budget if np.isfinite(found.budget).all() else None
@@ -252,7 +266,7 @@ class Agent:
                 raise InvalidInputError(
                     f"{file} was learnt with {name} {kept[name]}, not {given[name]}: leave {name} out, or learn anew"
                 )
-        env = opened(env)
+        ask_again(found.functions, env if isinstance(env, Task) else settings, str(file))
         with during("load needs the settings that the agent was made with, such as cost= or state_of="):
             agent = Agent(env, **settings if isinstance(env, Task) else kept | settings)
         with during(f"{file} does not fit the environment"):
@@ -313,10 +327,10 @@ class Agent:
         self.task, self._span, self._session = task, span, None
         return episode
 
-    def _warn_if_over(self, n_episodes: int) -> None:
-        """Warn of a limit that the last tenth of this many episodes did not keep."""
-        n = max(n_episodes // 10, LAST)
-        if not self.limited or n_episodes < n:
+    def _warn_if_over(self) -> None:
+        """Warn of a limit that the last third of the episodes with this budget did not keep."""
+        n = (len(self._episodes) - self._since) // 3
+        if not self.limited or n < LAST:
             return
         costs = np.array([episode.costs for episode in self._episodes[-n:]])
         half = half_width(costs)
@@ -327,40 +341,3 @@ class Agent:
                     "either no policy keeps it, or it takes more episodes",
                     stacklevel=3,
                 )
-
-
-def _no_cost(state: int, action: int, next_state: int) -> float:
-    """Nothing is paid: there is no limit, and no cost to limit."""
-    return 0.0
-
-
-def _probed(task: Task, needs_cost: bool) -> tuple[Task, Span]:
-    """Measure the span of a task's rewards and costs; a cost that is missing and not needed counts as zero."""
-    try:
-        span = _observed(task)
-    except InvalidInputError:
-        if needs_cost or task.cost is not None or task.observation_cost is not None:
-            raise
-        task = replace(task, cost=_no_cost)
-        span = _observed(task)
-    rewards = _rewards_of_table(task.env)
-    if rewards is not None:
-        span = Span(min(0.0, rewards.min()), max(0.0, rewards.max()), span.costs)
-    return task, span
-
-
-def _observed(task: Task) -> Span:
-    """The span of some episodes of random actions."""
-    boundless, span = task.boundless(), Span(0.0, 0.0, np.ones(task.limits.size))
-    policy = np.full(task.setting(None).shape, 1.0 / task.sizes[1])
-    for k in range(PROBES):
-        span = span.with_episode(boundless.play(policy, *episode_seeds(0, TRIED, k)).met)
-    return span
-
-
-def _rewards_of_table(env: Any) -> npt.NDArray[np.float64] | None:
-    """All rewards of an environment that publishes its table `P`."""
-    table = published(env, "P")
-    if not isinstance(table, Mapping):
-        return None
-    return np.array([way[2] for actions in table.values() for ways in actions.values() for way in ways], dtype=float)

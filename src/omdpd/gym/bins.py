@@ -31,7 +31,9 @@ class Bins:
     edges: Sequence[npt.ArrayLike]
 
     def __post_init__(self) -> None:
-        borders = tuple(np.asarray(edge, dtype=np.float64) for edge in self.edges)
+        if not isinstance(self.edges, Sequence | np.ndarray):
+            raise InvalidInputError(f"edges is {shown(self.edges)}, but must hold the borders of each coordinate")
+        borders = tuple(np.asarray(numbers(f"edges[{i}]", e), dtype=np.float64) for i, e in enumerate(self.edges))
         if not borders:
             raise InvalidInputError("edges is empty, but needs the borders of at least one coordinate")
         for i, edge in enumerate(borders):
@@ -46,12 +48,12 @@ class Bins:
         >>> Bins.even([0.0], [1.0], 4).edges[0].tolist()
         [0.25, 0.5, 0.75]
         """
-        lows, highs = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in (low, high))
+        lows, highs = (np.atleast_1d(numbers(*end)).astype(np.float64) for end in (("low", low), ("high", high)))
         if lows.ndim != 1 or lows.shape != highs.shape:
             raise InvalidInputError(f"low has shape {lows.shape} and high {highs.shape}, but both must be one vector")
-        numbers = [counts] * lows.size if isinstance(counts, int) else list(counts)
-        if len(numbers) != lows.size:
-            raise InvalidInputError(f"there are {len(numbers)} counts, but {lows.size} coordinates")
+        each = [counts] * lows.size if np.ndim(counts) == 0 else list(counts)  # type: ignore[arg-type]
+        if len(each) != lows.size:
+            raise InvalidInputError(f"there are {len(each)} counts, but {lows.size} coordinates")
         for i, (a, b) in enumerate(zip(lows, highs, strict=True)):
             if not np.isfinite([a, b]).all() or a >= b:
                 raise InvalidInputError(
@@ -60,7 +62,7 @@ class Bins:
         return Bins(
             tuple(
                 np.linspace(a, b, positive_integer(f"counts[{i}]", n) + 1)[1:-1]
-                for i, (a, b, n) in enumerate(zip(lows, highs, numbers, strict=True))
+                for i, (a, b, n) in enumerate(zip(lows, highs, each, strict=True))
             )
         )
 
@@ -97,7 +99,7 @@ class Bins:
             values = np.empty(0)
         if values.shape != (len(self.edges),) or np.isnan(values).any():
             raise InvalidInputError(
-                f"the observation {shown(observation)} is not a vector of {len(self.edges)} numbers"
+                f"the observation {shown(observation)} is not a vector of {len(self.edges)} numbers, as these Bins need"
             )
         places = [int(np.searchsorted(edge, x, side="right")) for edge, x in zip(self.edges, values, strict=True)]
         return int(np.ravel_multi_index(places, self.shape))

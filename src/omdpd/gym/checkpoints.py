@@ -2,7 +2,8 @@
 
     <folder>/session/      the learner (`Session.open`): every update is on disk before the next episode
     <folder>/returns.csv   episode, reward, length and costs of every episode played
-    <folder>/task.json     the units that the learner is told them in: budget, range of rewards, scale of costs
+    <folder>/task.json     the units that the learner is told them in: budget, range of rewards, scale of costs; and
+                           the names of the functions that are asked for again
 
 A line is written before its update, so there are never fewer lines than updates; one line more is an episode that was
 played and not learnt from, and is dropped.
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from omdpd.gym.episode import EpisodeRow
+from omdpd.gym.settings import ask_again, functions_of
 from omdpd.gym.task import Task
 from omdpd.learners.protocol import Learner
 from omdpd.play.session import Session
@@ -85,12 +87,13 @@ def _same_units(file: Path, task: Task) -> None:
     """Refuse to go on in other units than those that a folder was begun with."""
     now = {"budget": task.limits.tolist(), "reward_range": [*task.reward_range], "cost_scale": task.scale.tolist()}
     if not file.exists():
-        write_atomically(file, json.dumps(now).encode())
+        write_atomically(file, json.dumps(now | {"functions": functions_of(task)}).encode())
         return
     try:
         before = dict(json.loads(read_bounded(file)))
     except (ValueError, TypeError) as error:
         raise RecordError(f"{file} is damaged: {error}") from None
+    ask_again(map(str, before.get("functions", ())), task, str(file.parent))
     for name, value in now.items():
         if before.get(name) != value:
             raise InvalidInputError(

@@ -80,6 +80,11 @@ def action_mask(env: Any, info: Mapping[Any, Any], n_actions: int) -> npt.NDArra
         if not callable(asked):
             return None
         given = asked()
+    return as_action_mask(given, n_actions)
+
+
+def as_action_mask(given: Any, n_actions: int) -> npt.NDArray[np.bool_]:
+    """Check a mask, (A,): true or false of every action, and true of one at least."""
     mask = numbers("action_mask", given)
     if mask.shape != (n_actions,) or not np.isin(mask, (0, 1)).all():
         raise InvalidInputError(f"action_mask is {shown(given)}, but must hold {n_actions} times true or false")
@@ -137,14 +142,43 @@ def _scalar(value: Any) -> Any:
     return array.flat[0] if array.size == 1 and array.dtype.kind in "iubf" else None
 
 
-def refuse_vector(env: Any) -> None:
-    """A vector of environments plays several episodes at once, but the next policy depends on the last episode."""
+def single_environment(env: Any) -> Any:
+    """An environment unchanged; what is none, or a vector of them, is refused.
+
+    A vector plays several episodes at once, but the next policy depends on the last episode.
+    """
     n = getattr(env, "num_envs", None)
     if isinstance(n, int | np.integer):
         raise InvalidInputError(
             f"the environment is a vector of {n} environments, but episodes are learnt from one after the other, "
             "because each policy depends on the episode before: give a single environment"
         )
+    refuse_class(env)
+    if isinstance(env, str) or not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
+        hint = ": give what it returns" if callable(env) else ", as gymnasium.make gives"
+        raise InvalidInputError(f"env is {shown(env)}, but must be an environment with reset and step{hint}")
+    return env
+
+
+def refuse_class(env: Any) -> None:
+    """Refuse a class where an environment of it is meant."""
+    if isinstance(env, type):
+        raise InvalidInputError(f"env is the class {env.__name__}, but must be an object of it: {env.__name__}(...)")
+
+
+def as_function(name: str, value: Any, of: str) -> None:
+    """Refuse a setting that is given and cannot be called."""
+    if value is not None and not callable(value):
+        raise InvalidInputError(f"{name} is {shown(value)}, but must be a function of {of}")
+
+
+def time_limit(env: Any) -> int | None:
+    """The steps after which an environment, or a wrapper of it such as `TimeLimit`, cuts its episodes."""
+    limits = [getattr(getattr(env, "spec", None), "max_episode_steps", None)]
+    while env is not getattr(env, "unwrapped", env):
+        limits.append(getattr(env, "_max_episode_steps", None))
+        env = env.env
+    return min((int(n) for n in limits if isinstance(n, int | np.integer)), default=None)
 
 
 def published(env: Any, name: str) -> Any:

@@ -50,6 +50,7 @@ class CMDPEnv(gymnasium.Env[np.int64, np.int64]):
         self.cmdp: CMDP = world
         self.render_mode = render_mode
         self.horizon = self.cmdp.shape[0]
+        self.budget = self.cmdp.limits if np.isfinite(self.cmdp.limits).all() else None
         self.observation_space = gymnasium.spaces.Discrete(self.cmdp.shape[1])
         self.action_space = gymnasium.spaces.Discrete(self.cmdp.shape[2])
         self._state, self._step = 0, 0

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omdpd.gym.contact import EVALUATED, during, episode_seeds
+from omdpd.gym.settings import FUNCTIONS, ask_again
 from omdpd.gym.table import opened
 from omdpd.gym.task import Task
 from omdpd.learners.protocol import Report
@@ -24,12 +25,22 @@ from omdpd.storage.npz import Limits, npz_of_arrays, opened_npz
 ARRAYS = ("policy", "rewards", "costs", "lengths", "budget")
 # Of the task, which older files do not have.
 RANGES = ("reward_range", "cost_scale")
+# Which of `FUNCTIONS` the task had, as ones and zeros.
+ASKED = "asked"
 LIMITS = Limits(n_bytes=2**29, compressed_bytes=2**28, members=8)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Played:
-    """Episodes of a fixed policy: reward (n,), costs (n, I) and length (n,) of each, in the environment's units."""
+    """Episodes of a fixed policy, in the environment's units.
+
+    Attributes
+    ----------
+    rewards, costs, lengths
+        Per episode its reward (n,), its costs (n, I) and its steps (n,).  `Learned` names them alike.
+    budget
+        What an episode may cost, (I,); infinite where there is no limit.
+    """
 
     rewards: Floats
     costs: Floats
@@ -49,10 +60,21 @@ class Played:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What came of learning: the next policy (H, S, A), and per episode reward (K,), costs (K, I) and length (K,).
+    """What came of learning.
 
     Returns are those of single episodes in the environment's units: without the table nothing exact can be said.  One
     that was loaded from a file has neither the learner's report nor the task.
+
+    Attributes
+    ----------
+    policy
+        The next policy, (H, S, A).
+    rewards, costs, lengths
+        Per episode that was learnt from its reward (K,), its costs (K, I) and its steps (K,).
+    budget
+        What an episode may cost, (I,); infinite where there is no limit.
+    functions
+        The names of what the task was given that no file keeps, such as its cost.
     """
 
     policy: Policy
@@ -64,6 +86,7 @@ class Learned:
     task: Task | None = None
     reward_range: Floats | None = None
     cost_scale: Floats | None = None
+    functions: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         n = max(len(self.rewards) // 10, 1)
@@ -82,6 +105,7 @@ class Learned:
         task = self.task if task is None else task
         if task is None:
             raise InvalidInputError("what was loaded from a file does not know its environment: give evaluate the Task")
+        ask_again(self.functions, task if isinstance(task, Task) else {}, "what was learnt")
         if not isinstance(task, Task):
             task = Task(opened(task), len(np.asarray(self.policy)), self.budget, max_entries=None)
         policy, n = task.padded_policy(self.policy), positive_integer("n_episodes", n_episodes)
@@ -106,6 +130,7 @@ class Learned:
         if file.suffix != ".npz":
             raise InvalidInputError(f"{file} should end in .npz")
         found = {name: getattr(self, name) for name in (*ARRAYS, *RANGES)}
+        found[ASKED] = np.isin(FUNCTIONS, self.functions).astype(np.int64)
         return save_file(file, npz_of_arrays({name: np.asarray(x) for name, x in found.items() if x is not None}))
 
     @staticmethod
@@ -118,9 +143,13 @@ class Learned:
                 raise RecordError(f"{file} holds nothing learnt: it has no numbers {missing[0]!r}")
             policy, rewards, costs, lengths, budget = (npz.array(name) for name in ARRAYS)
             ranges: dict[str, Any] = {name: npz.array(name) for name in RANGES if name in npz.headers}
+            asked = npz.array(ASKED) if ASKED in npz.headers else np.zeros(len(FUNCTIONS))
         K, I = len(rewards), budget.size  # noqa: E741
         if rewards.shape != (K,) or lengths.shape != (K,) or costs.shape != (K, I) or budget.shape != (I,):
             raise RecordError(f"{file} is damaged: its returns are not of the same episodes")
+        if asked.shape != (len(FUNCTIONS),):
+            raise RecordError(f"{file} is damaged: it does not say which functions its task had")
+        ranges["functions"] = tuple(name for name, was in zip(FUNCTIONS, asked, strict=True) if was)
         try:
             return Learned(Policy(policy), rewards, costs, lengths.astype(np.int64), budget, **ranges)
         except InvalidInputError as error:

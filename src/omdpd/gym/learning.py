@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -14,6 +14,7 @@ from omdpd.gym.checkpoints import Returns, opened_checkpoint
 from omdpd.gym.contact import during, episode_seeds, published, reset, whole
 from omdpd.gym.episode import Episode, EpisodeRow
 from omdpd.gym.learned import Learned
+from omdpd.gym.settings import USUAL, functions_of, refuse_unknown
 from omdpd.gym.table import opened
 from omdpd.gym.task import MAX_ENTRIES, ObservationCost, StepCost, Task, Truncation
 from omdpd.learners.protocol import Learner
@@ -21,7 +22,7 @@ from omdpd.play.logs import Log
 from omdpd.play.progress_bar import progress_bar
 from omdpd.play.session import Session
 from omdpd.play.start import Start
-from omdpd.problem.arrays import InvalidInputError, named, positive_integer, shown, whole_number
+from omdpd.problem.arrays import InvalidInputError, positive_integer, shown, whole_number
 from omdpd.problem.setting import Feedback
 from omdpd.problem.strangers import strangers_code
 
@@ -173,18 +174,16 @@ def learned_by(task: Task, session: Session, rows: Sequence[EpisodeRow]) -> Lear
         task.own_policy(session.policy()), np.array([row.reward for row in rows]),
         np.array([row.costs for row in rows]).reshape(len(rows), task.limits.size),
         np.array([row.length for row in rows], dtype=np.int64), task.limits, session.report(), task,
-        np.array(task.reward_range), task.scale,
+        np.array(task.reward_range), task.scale, tuple(functions_of(task)),
     )  # fmt: skip
 
 
 def _task(env: Any, learner: Learner[Any] | None, settings: dict[str, Any]) -> Task:
     """The task that a call of `learn` means; its size is checked only for a learner that keeps tables of it."""
-    usual: dict[str, Any] = {field.name: field.default for field in fields(Task)} | {"horizon": None}
-    for name in settings:
-        named(usual, name, "setting of a task")
+    refuse_unknown(settings)
     if isinstance(env, Task):
         for name, value in settings.items():
-            if not np.array_equal(value, usual[name]):
+            if not np.array_equal(value, USUAL[name]):
                 raise InvalidInputError(f"{name} is given beside a Task, which says it itself")
         return env
     env = opened(env)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import flag, number, published, reset, whole
+from omdpd.gym.contact import flag, number, published, refuse_class, reset, whole
 from omdpd.gym.task import MAX_ENTRIES
 from omdpd.problem.arrays import (
     Floats,
@@ -118,7 +118,8 @@ def _padded(allowed: npt.NDArray[np.bool_], n_states: int) -> npt.NDArray[np.boo
 
 
 def opened(env: Any) -> Any:
-    """An environment from its id; anything else is taken for an environment."""
+    """An environment from its id; anything else is taken for an environment, except a class."""
+    refuse_class(env)
     if not isinstance(env, str):
         return env
     try:

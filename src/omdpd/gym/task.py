@@ -27,7 +27,19 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import StepAnswer, action_mask, at, discrete, first_number, refuse_vector, reset, step, whole
+from omdpd.gym.contact import (
+    StepAnswer,
+    action_mask,
+    as_function,
+    at,
+    discrete,
+    first_number,
+    reset,
+    single_environment,
+    step,
+    time_limit,
+    whole,
+)
 from omdpd.gym.episode import DoesNotFitError, Episode, Met
 from omdpd.play.compiled.rollout import index_of_uniform
 from omdpd.play.logs import Log
@@ -109,7 +121,11 @@ class Task:
 
     def __post_init__(self) -> None:
         positive_integer("horizon", self.horizon)
-        refuse_vector(self.env)
+        single_environment(self.env)
+        as_function("state_of", self.state_of, "the observation, such as omdpd.gym.Bins")
+        as_function("observation_cost", self.observation_cost, "(observation, action, next observation)")
+        if not isinstance(self.cost, str):
+            as_function("cost", self.cost, "(state, action, next state), or a key of info")
         if not isinstance(self.truncation, str) or self.truncation not in ("refuse", "end"):
             raise InvalidInputError(f"truncation is {shown(self.truncation)}, but must be 'refuse' or 'end'")
         if self.cost is not None and self.observation_cost is not None:
@@ -121,8 +137,8 @@ class Task:
             raise InvalidInputError(f"cost_scale is {self.cost_scale}, but must be positive")
         with strangers_code("the environment raised"):
             self._check_size()
-            limit = getattr(getattr(self.env, "spec", None), "max_episode_steps", None)
-        if isinstance(limit, int) and limit < self.horizon and self.truncation == "refuse":
+            limit = time_limit(self.env)
+        if limit is not None and limit < self.horizon and self.truncation == "refuse":
             raise InvalidInputError(
                 f"the environment cuts its episodes after {limit} steps, before the horizon {self.horizon}; choose a "
                 "shorter horizon, make it with a larger max_episode_steps, or say truncation='end'"
@@ -161,11 +177,13 @@ class Task:
     @cached_property
     def sizes(self) -> tuple[int, int]:
         """S and A of the environment itself."""
-        A = discrete(self.env, "action_space", "actions", "")
+        A = discrete(self.env, "action_space", "actions", "; a wrapper can offer a few of them")
         if self.state_of is None:
-            hint = "; give state_of and n_states, which say in which of n states an observation lies"
+            hint = "; give state_of and n_states, or omdpd.gym.Bins, which is both: where an observation lies"
             return discrete(self.env, "observation_space", "observations", hint), A
         n_states = getattr(self.state_of, "n_states", None) if self.n_states is None else self.n_states
+        if n_states is None:
+            raise InvalidInputError("n_states is missing: say how many states state_of has (omdpd.gym.Bins says so)")
         return positive_integer("n_states", n_states), A
 
     def setting(self, n_episodes: int | None) -> Setting:
@@ -203,6 +221,11 @@ class Task:
     def _masks(self) -> dict[int, npt.NDArray[np.bool_]]:
         """The mask that each state had when it was last met, where there was one."""
         return {}
+
+    @property
+    def masked(self) -> bool:
+        """Whether the environment said, when it was played, which actions may be taken."""
+        return bool(self._masks)
 
     def padded_policy(self, policy: Policy | Floats) -> Floats:
         """A policy of the environment's own steps and states as `play` takes it: uniform where it does not matter."""
@@ -315,8 +338,8 @@ class Task:
             observed = info["costs"]
         elif answer.cost is not None:
             observed = answer.cost
-        elif "cost" in info:
-            observed = info["cost"]
+        elif "cost" in info or "costs" in info:
+            observed = info["cost" if "cost" in info else "costs"]
         else:
             raise InvalidInputError(
                 f"the environment reports no cost (info has {', '.join(map(str, info)) or 'nothing'}); give cost as a "
@@ -360,7 +383,9 @@ class Task:
 
     def boundless(self) -> Task:
         """The same task, which refuses no reward and no cost: to play without learning."""
-        return replace(self, reward_range=(-MAX_MAGNITUDE, MAX_MAGNITUDE), cost_scale=MAX_MAGNITUDE)
+        other = replace(self, reward_range=(-MAX_MAGNITUDE, MAX_MAGNITUDE), cost_scale=MAX_MAGNITUDE)
+        object.__setattr__(other, "_masks", self._masks)  # what one of the two learns of masks, both know
+        return other
 
     def state(self, observation: Any) -> int:
         """Give the state of an observation; refuse a number that no state has."""
