@@ -47,7 +47,7 @@ class Agent:
     budget
         What an episode may cost in expectation, one number or one per constraint.  None: no limit, a baseline that
         maximises reward alone.  Left out, it is the one that the environment publishes (``env.unwrapped.budget`` or
-        its metadata), which `repr(agent)` says, and is asked for where there is none.
+        its metadata), and `repr(agent)` says so.  Without one it is asked for.
     horizon
         Steps per episode; by default the environment's own time limit or horizon.
     learner
