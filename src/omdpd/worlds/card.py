@@ -23,7 +23,9 @@ from omdpd.problem.laws import DenseLaws
 from omdpd.problem.machine_memory import refuse_beyond_memory
 from omdpd.problem.markup import facts_html, table_html
 from omdpd.problem.tables import limit_name, long_run_name, wide
+from omdpd.solvers.chains import MAX_FACTORISED
 from omdpd.solvers.columns import Bools, PlayedProblem, Problem
+from omdpd.solvers.compiled.reduction import ROOM_FOR_TIES
 from omdpd.solvers.long_run import LongRunProblem
 from omdpd.solvers.packed import MAX_HELD, code_type
 from omdpd.solvers.planning import SolvedProblem, best_plan, room_under, study
@@ -230,8 +232,10 @@ def bytes_to_solve(cmdp: CMDP) -> float:
     found = 8.0 * (3 + 3 * cmdp.n_constraints) * n * S * A + min(2.0 * H * S * code_type(A).itemsize, 2.0 * MAX_HELD)
     if isinstance(cmdp.laws, DenseLaws):  # they are listed
         found += 28.0 * cmdp.laws.n_entries
-    if cmdp.discount is not None:  # chains, and tables of what follows an action
-        found += 24.0 * cmdp.laws.n_entries + 8.0 * (6 * S * A + 20 * S)
+    if cmdp.discount is not None:  # chains, tables of what follows an action, and ties while an order is looked for:
+        # an entry ties two states, often two that are tied already
+        ties = 6.0 * ROOM_FOR_TIES * (S > MAX_FACTORISED)
+        found += (24.0 + ties) * cmdp.laws.n_entries + 8.0 * (6 * S * A + 20 * S)
     return found
 
 

@@ -20,6 +20,11 @@ from omdpd.problem.laws import Successors
 Bools = npt.NDArray[np.bool_]
 
 
+# The ties of states that are still there have room for so many times those at first.  They grow less than tenfold
+# in a plane, on a ring or on a tree; where they fill more than this share of the room there is hardly an order.
+ROOM_FOR_TIES, FULL = 12, 5.0 / 6.0
+
+
 @entry
 def fewest_ties_first(
     pointers: Integers, others: Successors, asked: Bools, most: float
@@ -27,18 +32,16 @@ def fewest_ties_first(
     """The states that are `asked` (n,) in an order in which each is tied to few others when it goes, and to whom.
 
     State i is tied to `others[pointers[i]:pointers[i + 1]]` at first.  Nobody is tied to anybody in an answer where the
-    squares of ties would sum to more than `most`.
+    squares of ties would sum to more than `most`, or where ties outgrow their room.
     """
     n, n_asked = asked.size, int(asked.sum())
-    rows = np.empty(
-        (3, n), np.int64
-    )  # of each state: where its ties begin, how many there are, and for how many is room
-    rows[0], rows[1] = pointers[:-1], pointers[1:] - pointers[:-1]
-    rows[2] = rows[1]
-    pool, end, mark = others.copy(), others.size, np.zeros(n + 1, np.int64)
+    rows = np.zeros((3, n), np.int64)  # of each state: where its ties begin, how many there are, and their room
+    pool, end, mark = np.zeros(ROOM_FOR_TIES * others.size, others.dtype), others.size, np.zeros(n + 1, np.int64)
+    pool[:end] = others
     queue = np.full((3, n + 1), -1)  # by number of ties: the first; of each state: the one after it, the one before it
     for i in range(n):
         if asked[i]:
+            rows[0, i], rows[1:, i] = pointers[i], pointers[i + 1] - pointers[i]
             _join(queue, i, rows[1, i])
     order, start, later = np.empty(n_asked, np.int64), np.zeros(n_asked + 1, np.int64), np.empty_like(others)
     d, work = 0, 0.0
@@ -53,12 +56,14 @@ def fewest_ties_first(
         if begin + d > later.size:
             later = np.append(later, np.empty(later.size + d, later.dtype))
         later[begin : begin + d] = pool[rows[0, k] : rows[0, k] + d]
-        order[step], start[step + 1] = k, begin + d
+        order[step], start[step + 1], rows[1, k] = k, begin + d, 0
         least = d
         for i in later[begin : begin + d]:
             if asked[i]:
                 before = rows[1, i]
-                pool, end = _tie(pool, end, rows, mark, i, k, later[begin : begin + d])
+                end = _tie(pool, end, rows, mark, i, k, later[begin : begin + d])
+                if end < 0:
+                    return order, start, later[:0]
                 _leave(queue, i, before)
                 _join(queue, i, rows[1, i])
                 least = min(least, rows[1, i])
@@ -88,10 +93,8 @@ def _leave(queue: Integers, i: int, d: int) -> None:
 
 
 @inner
-def _tie(
-    pool: Successors, end: int, rows: Integers, mark: Integers, i: int, k: int, tied: Successors
-) -> tuple[Successors, int]:
-    """Tie state i to all of these in place of k; the pool of all ties, which may be a larger one, and its end."""
+def _tie(pool: Successors, end: int, rows: Integers, mark: Integers, i: int, k: int, tied: Successors) -> int:
+    """Tie state i to all of these in place of k; the end of all ties then, or -1 where they have no room."""
     begin, n = rows[0, i], rows[1, i] - 1
     mark[-1] += 1
     stamp = mark[-1]
@@ -103,10 +106,14 @@ def _tie(
     fresh = 0
     for j in tied:
         fresh += mark[j] != stamp
+    rows[1, i] = n
     if n + fresh > rows[2, i]:
         room = n + fresh + (n + fresh) // 2
         if end + room > pool.size:
-            pool = np.append(pool, np.empty(pool.size + room, pool.dtype))
+            end = _compacted(pool, rows)
+            if end + room > FULL * pool.size:
+                return -1
+            begin = rows[0, i]
         pool[end : end + n] = pool[begin : begin + n]
         rows[0, i], rows[2, i] = end, room
         begin, end = end, end + room
@@ -115,7 +122,20 @@ def _tie(
             pool[begin + n] = j
             n += 1
     rows[1, i] = n
-    return pool, end
+    return end
+
+
+@inner
+def _compacted(pool: Successors, rows: Integers) -> int:
+    """Move all ties to the front, in place, without room between them; their end."""
+    end = 0
+    for i in np.argsort(rows[0]):  # as they lie
+        begin, n = rows[0, i], rows[1, i]
+        for y in range(n):
+            pool[end + y] = pool[begin + y]
+        rows[0, i], rows[2, i] = end, n
+        end += n
+    return end
 
 
 @entry
