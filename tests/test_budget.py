@@ -85,7 +85,7 @@ ABOVE = {
         "(424), bounded connections of two kinds (160), and figures by episode and of monitors (83) are new",
     ),
     ("gym", "cli", "testing"): (
-        3196,
+        3194,
         "an agent with the verbs of others, tasks with masks and checkpoints (1380); what is missing or is another "
         "thing is asked for by name (123); options of commands are spelled one by one (1270)",
     ),

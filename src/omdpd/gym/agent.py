@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.gym.contact import as_action_mask, during, first_number, published, single_environment
+from omdpd.gym.contact import allowed_action, as_action_mask, during, first_number, published, single_environment
 from omdpd.gym.episode import DoesNotFitError, Episode, EpisodeRow
 from omdpd.gym.learned import RANGES, Learned, Played, plot_learned
 from omdpd.gym.learning import learned_by, played
 from omdpd.gym.measuring import Span, measured, no_cost, own_budget, own_horizon
 from omdpd.gym.settings import ask_again, refuse_unknown
 from omdpd.gym.table import opened
-from omdpd.gym.task import StepCost, Task, allowed_action
+from omdpd.gym.task import StepCost, Task
 from omdpd.learners.protocol import Learner
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.play.guards import as_learner

@@ -93,6 +93,15 @@ def as_action_mask(given: Any, n_actions: int) -> npt.NDArray[np.bool_]:
     return mask.astype(bool)
 
 
+def allowed_action(a: int, mask: npt.NDArray[np.bool_]) -> int:
+    """The action that a policy's action stands for: itself where it is allowed, else one of those that are, in turn.
+
+    >>> [allowed_action(a, np.array([False, True, True, False])) for a in range(4)]
+    [1, 1, 2, 2]
+    """
+    return int(a) if mask[a] else int(np.flatnonzero(mask)[a % mask.sum()])
+
+
 def step(env: Any, action: int) -> StepAnswer:
     """One step, to be called inside `at`."""
     answer = env.step(action)
@@ -166,9 +175,9 @@ def refuse_class(env: Any) -> None:
         raise InvalidInputError(f"env is the class {env.__name__}, but must be an object of it: {env.__name__}(...)")
 
 
-def as_function(name: str, value: Any, of: str) -> None:
-    """Refuse a setting that is given and cannot be called."""
-    if value is not None and not callable(value):
+def as_function(name: str, value: Any, of: str, other: type | tuple[()] = ()) -> None:
+    """Refuse a setting that is given, cannot be called, and is nothing other that it may be."""
+    if value is not None and not callable(value) and not isinstance(value, other):
         raise InvalidInputError(f"{name} is {shown(value)}, but must be a function of {of}")
 
 

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from omdpd.gym.contact import (
     StepAnswer,
     action_mask,
+    allowed_action,
     as_function,
     at,
     discrete,
@@ -124,8 +125,7 @@ class Task:
         single_environment(self.env)
         as_function("state_of", self.state_of, "the observation, such as omdpd.gym.Bins")
         as_function("observation_cost", self.observation_cost, "(observation, action, next observation)")
-        if not isinstance(self.cost, str):
-            as_function("cost", self.cost, "(state, action, next state), or a key of info")
+        as_function("cost", self.cost, "(state, action, next state), or a key of info", str)
         if not isinstance(self.truncation, str) or self.truncation not in ("refuse", "end"):
             raise InvalidInputError(f"truncation is {shown(self.truncation)}, but must be 'refuse' or 'end'")
         if self.cost is not None and self.observation_cost is not None:
@@ -376,16 +376,14 @@ class Task:
         return Episode(BanditFeedback(observed, np.clip(seen, 0.0, 1.0), np.clip(excess, -1.0, 1.0)), met)
 
     def changed(self, **fields: Any) -> Task:
-        """The same task with other fields, which knows the masks that this one met."""
+        """The same task with other fields; both know the masks that one of them met."""
         other = replace(self, **fields)
-        other._masks.update(self._masks)
+        other.__dict__["_masks"] = self._masks
         return other
 
     def boundless(self) -> Task:
         """The same task, which refuses no reward and no cost: to play without learning."""
-        other = replace(self, reward_range=(-MAX_MAGNITUDE, MAX_MAGNITUDE), cost_scale=MAX_MAGNITUDE)
-        object.__setattr__(other, "_masks", self._masks)  # what one of the two learns of masks, both know
-        return other
+        return self.changed(reward_range=(-MAX_MAGNITUDE, MAX_MAGNITUDE), cost_scale=MAX_MAGNITUDE)
 
     def state(self, observation: Any) -> int:
         """Give the state of an observation; refuse a number that no state has."""
@@ -400,12 +398,3 @@ class Task:
                 f"the observation {shown(observation)} is state {shown(s)}, but states go from 0 to {S - 1}"
             )
         return s
-
-
-def allowed_action(a: int, mask: npt.NDArray[np.bool_]) -> int:
-    """The action that a policy's action stands for: itself where it is allowed, else one of those that are, in turn.
-
-    >>> [allowed_action(a, np.array([False, True, True, False])) for a in range(4)]
-    [1, 1, 2, 2]
-    """
-    return int(a) if mask[a] else int(np.flatnonzero(mask)[a % mask.sum()])
