@@ -32,7 +32,7 @@ from omdpd.learners.needs import Needs, episodes_of, room_of
 from omdpd.learners.policy_steps import policy_of_logits, tilted
 from omdpd.learners.protocol import Card
 from omdpd.learners.settings import ONES, Boxed, Preset, given, nonnegative, positive
-from omdpd.learners.widths import bounded_cost, mean_width
+from omdpd.learners.widths import bounded_cost
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.compiled.boxes import box_values_of_policy
@@ -106,7 +106,6 @@ class CPDPO(Boxed, OnLogits):
         if not self.constrained:
             return np.zeros(n), 1.0
         large = self.rates(setting, state.k).most
-        width = self.cost_scale * mean_width(setting, counts, state.k, self.delta)
-        pessimistic = bounded_cost(counts.cost_mean(), width, counts.visits, 1.0)
+        pessimistic = bounded_cost(self, state, counts, counts.cost_mean(), 1.0)
         worst = [setting.mu @ box_values_of_policy(policy, box.lower, box.upper, d)[1][0] for d in pessimistic]
         return np.where(np.array(worst) > 0.0, large, 0.0), 1.0 + 2.0 * n * large

@@ -25,7 +25,7 @@ from omdpd.learners.projected import Projected, mixture, unprojected, worst_cost
 from omdpd.learners.projected import State as Stepped
 from omdpd.learners.protocol import Card
 from omdpd.learners.settings import Boxed, given, later, nonnegative, positive
-from omdpd.learners.widths import bounded_cost, mean_width
+from omdpd.learners.widths import bounded_cost
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
 from omdpd.solvers.compiled.boxes import optimistic_policy
@@ -111,5 +111,4 @@ class CVOPS(Boxed, Projected[State]):
     def _bound(self, state: State, sign: float) -> Floats:
         """d_hat + sign xi in [-1, 1], and `sign` where nothing was seen."""
         counts = self.pooled(state.counts)
-        xi = self.cost_scale * mean_width(state.setting, counts, state.k, self.delta)
-        return bounded_cost(counts.cost_mean()[0], xi, counts.visits, sign)
+        return bounded_cost(self, state, counts, counts.cost_mean()[0], sign)

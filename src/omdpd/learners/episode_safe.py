@@ -24,7 +24,7 @@ from omdpd.beliefs.bonuses import BernsteinBonus
 from omdpd.beliefs.confidence import SAFE_COST_SCALE, log_term_transition
 from omdpd.beliefs.counting import bernstein_width
 from omdpd.beliefs.counts import Counts
-from omdpd.learners.factors import WIDTHS, kernel_margin, margin, step
+from omdpd.learners.factors import WIDTHS, Factor, margin, step
 from omdpd.learners.needs import Needs, SafeChoice, SafePolicy, safe_policy_of
 from omdpd.learners.policy_steps import least_price, soft_policy
 from omdpd.learners.protocol import Card, Report
@@ -64,7 +64,7 @@ class EpisodeSafe(Scaled, Planning[State]):
         "a strictly safe policy is known; one constraint",
     )
     needs = Needs(safe=True, single_constraint=True)
-    factors = (*WIDTHS, margin("cost_scale"), step("alpha"), kernel_margin("cost_transition_scale"))
+    factors = (*WIDTHS, margin("cost_scale"), step("alpha"), Factor("kernel pessimism", "cost_transition_scale"))
 
     def start(self, setting: Setting) -> State:
         """The safe policy."""

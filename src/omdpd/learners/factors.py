@@ -46,9 +46,9 @@ def reward_width(setting: str = "reward_scale") -> Factor:
     return Factor("reward width", setting)
 
 
-def kernel_width(setting: str = "transition_scale") -> Factor:
+def kernel_width() -> Factor:
     """How far the kernel may be off."""
-    return Factor("transition width", setting)
+    return Factor("transition width", "transition_scale")
 
 
 def margin(setting: str, base: float | None = None) -> Factor:
@@ -61,14 +61,9 @@ def step(setting: str, base: float | None = None) -> Factor:
     return Factor("step", setting, base)
 
 
-def kernel_margin(setting: str, base: float | None = None) -> Factor:
-    """A margin on a cost for a kernel that may be off."""
-    return Factor("kernel pessimism", setting, base)
-
-
-def exploration(setting: str, base: float | None = 1.0) -> Factor:
+def exploration(setting: str) -> Factor:
     """A floor of importance weights, or a temperature."""
-    return Factor("exploration", setting, base)
+    return Factor("exploration", setting, 1.0)
 
 
 WIDTHS = (reward_width(), kernel_width())

@@ -30,7 +30,7 @@ from omdpd.learners.projected import Projected, mixture, unprojected, worst_cost
 from omdpd.learners.projected import State as Stepped
 from omdpd.learners.protocol import Card
 from omdpd.learners.settings import ONES, Boxed, Preset, given, nonnegative, positive
-from omdpd.learners.widths import bounded_cost, mean_width
+from omdpd.learners.widths import bounded_cost
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Setting
 from omdpd.solvers.compiled.flow import policy_of_occupancy
@@ -80,8 +80,7 @@ class SOPS(Boxed, Projected[State]):
         safe, counts = safe_policy_of(self, self.safe, state.setting), self.pooled(state.counts)
         bold, share = policy_of_occupancy(state.q), 1.0
         if exact:
-            xi = self.cost_scale * mean_width(state.setting, counts, state.k, self.delta)
-            pessimistic = bounded_cost(counts.cost_mean(), xi, counts.visits, 1.0)
+            pessimistic = bounded_cost(self, state, counts, counts.cost_mean(), 1.0)
             worst = np.maximum([worst_cost(state, bold, d) for d in pessimistic], 0.0)
             share = float(np.max(worst / (worst - safe.cost)))
         policy = mixture(safe.policy, bold, share, counts.transition_mean(), state.setting.mu)

@@ -26,7 +26,7 @@ from omdpd.learners.projected import Projected, unprojected
 from omdpd.learners.projected import State as Stepped
 from omdpd.learners.protocol import Card
 from omdpd.learners.settings import Boxed, given, later, positive
-from omdpd.learners.widths import bounded_cost, mean_width
+from omdpd.learners.widths import bounded_cost
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.solvers.regions import Box
@@ -75,8 +75,7 @@ class WCOPS(Boxed, Projected[State]):
 
     def tables(self, state: State, believed: Estimate[Box]) -> Floats:
         """g - xi in [-1, 1], and -1 where nothing was seen."""
-        xi = self.cost_scale * mean_width(state.setting, state.counts, state.k, self.delta)
-        return bounded_cost(state.cost, xi, state.counts.visits, -1.0)
+        return bounded_cost(self, state, state.counts, state.cost, -1.0)
 
     def weighed(self, cost: Floats, visits: Floats, feedback: BanditFeedback) -> Floats:
         """The weighted costs after an episode, of which `visits` know already."""

@@ -1,6 +1,8 @@
-"""How far means of counts may be off, in the forms that rivals' papers give it."""
+"""Widths say how far means of counts may be off, in the forms that rivals' papers give them."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,8 @@ def uniform_width(setting: Setting, counts: Counts, k: int, delta: float) -> Flo
     return width
 
 
-def bounded_cost(mean: Floats, width: Floats, visits: Floats, sign: float) -> Floats:
-    """mean + sign width in [-1, 1], and `sign` where nothing was seen: the cost at best (-1) or at worst (1)."""
+def bounded_cost(learner: Any, state: Any, counts: Counts, mean: Floats, sign: float) -> Floats:
+    """mean + sign cost_scale `mean_width` in [-1, 1], `sign` where nothing was seen: a cost at best or at worst."""
+    width = learner.cost_scale * mean_width(state.setting, counts, state.k, learner.delta)
     # What np.clip says, in a fifth of its time for tables of this size.
-    return np.where(visits > 0.0, np.minimum(np.maximum(mean + sign * width, -1.0), 1.0), sign)
+    return np.where(counts.visits > 0.0, np.minimum(np.maximum(mean + sign * width, -1.0), 1.0), sign)

@@ -1,4 +1,4 @@
-"""What there is to know of a session, as plain data: for `omdpd session`, the server's answers, and the page."""
+"""A status holds all of a session as plain data: for `omdpd session`, the server's answers, and the page."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Played(msgspec.Struct):
     budget: list[float]
 
 
-class Bell(msgspec.Struct):
+class AlarmState(msgspec.Struct):
     """An alarm: whether it rings, and the sentence with its threshold."""
 
     name: str
@@ -85,7 +85,7 @@ class Status(msgspec.Struct):
     failures: int
     unsure: str
     kept: list[int]
-    alarms: list[Bell]
+    alarms: list[AlarmState]
     recent: list[Played]
     belief: Belief
     first_step: list[list[float]]
@@ -107,8 +107,8 @@ def status_of(session: Session, belief: Belief | None = None, shadow: Belief | N
         totals.begun, session.episodes, len(books.open), totals.dropped, totals.cut, session.waiting, totals.reward,
         totals.spent, totals.allowed, totals.violation, base, told.weight,
         None if told.loss is None else (high - low) * told.loss, mind.failures, mind.unsure,
-        list(session.kept_policies), [Bell(each.name, each.rings, each.words) for each in session.alarms()], recent,
-        belief or believed(session), _first_step(session), shadow,
+        list(session.kept_policies), [AlarmState(each.name, each.rings, each.words) for each in session.alarms()],
+        recent, belief or believed(session), _first_step(session), shadow,
     )  # fmt: skip
 
 
