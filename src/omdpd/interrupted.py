@@ -11,7 +11,7 @@ INTERRUPTED = 130
 
 
 def is_command() -> bool:
-    """Whether this process is `omdpd` or `python -m omdpd`; anybody else's program shows errors as it likes."""
+    """Whether this process is `omdpd` or `python -m omdpd`; another program shows errors as it likes."""
     return os.path.basename("".join(sys.argv[:1])) == "omdpd" or ("-m", "omdpd") in pairwise(sys.orig_argv)
 
 

@@ -213,7 +213,7 @@ def _play_and_print(console: Screen, experiment: Experiment, folder: Path, plan:
 def _play_shard(
     console: Screen, experiment: Experiment, folder: Path, plan: PlayOptions, runs: Sequence[RunSpec]
 ) -> None:
-    """Play a share of the runs.  Whoever ends last sums the experiment up, as a call without --shard would."""
+    """Play a share of the runs.  The last share to end sums the experiment up, as a call without --shard would."""
     records = [RunFolder(folder / "runs" / spec.id, spec.id) for spec in experiment.runs()]
     check_sources(records)
     if runs:

@@ -1,4 +1,4 @@
-"""What a person sees while runs go: live lines on a terminal, plain lines elsewhere."""
+"""Live lines show on a terminal how runs go, and plain lines show it elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every command that plays runs shares: its options, where runs go, the live view, and how it is stopped."""
+"""Commands that play runs share these: options, where runs go, the live view, and how it is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of an experiment will take, by a short trial of each kind, and what would keep them from playing."""
+"""A dry run says what the runs of an experiment will take, by a short trial of each kind, and what would stop them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _bytes(experiment: Experiment) -> float:
 
 
 def _trial(spec: RunSpec) -> float:
-    """Seconds of processor time a run will take, from its first few episodes (whatever else this machine is doing).
+    """Estimate the processor time of a run in seconds, from its first few episodes.
 
     They are played twice: what is loaded first, machine code above all, is loaded once and not per episode.
     """

@@ -1,4 +1,4 @@
-"""Where runs go: this process, several local ones or a Dask cluster.  One interface.
+"""Executors send runs to this process, to several local ones or to a Dask cluster, behind one interface.
 
 Each place is a context manager that gives a `concurrent.futures.Executor`.  Results do not depend on the place.
 Between processes Dask moves arguments by pickle and runs what it is sent: use clusters you trust.

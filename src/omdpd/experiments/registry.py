@@ -1,4 +1,4 @@
-"""What names stand for: our own learners, worlds and natures, those of installed packages, and those of plugin files.
+"""The registry says what names stand for: our own learners, worlds and natures, and those of packages and plugins.
 
 A name stands for a factory, and the factory's parameters are the settings that a file may say:
 
@@ -204,7 +204,7 @@ def from_wire(plain: Mapping[str, Any]) -> RunSpec:
 
 
 def sources() -> str:
-    """A hash of the sources of this library that run here, wherever they lie and whatever was installed."""
+    """Hash the sources of this library that run here, from their contents alone."""
     return fingerprint(places=("",))
 
 

@@ -129,7 +129,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="n
 
     @property
     def has_content(self) -> bool:
-        """Whether it stands for a file's content, which its checksum names wherever the file lies."""
+        """Whether it stands for a file's content; then a checksum names it, and not the file's place."""
         return {"path", "sha256"} <= set(self.__struct_fields__)
 
     @property

@@ -80,7 +80,7 @@ class Masked:
         return None if seen is None else state.choices.outward(seen)
 
     def restored(self, state: MaskedState) -> MaskedState:
-        """A stored state as it is kept now."""
+        """Convert a stored state to the form of this version."""
         return replace(state, inner=restored(self.inner, state.inner))
 
     def stored_classes(self) -> dict[str, type]:

@@ -1,4 +1,4 @@
-"""What learners ask of a setting, each refused with one sentence; and what some of them must be told in advance."""
+"""Learners ask things of a setting, each refused with one sentence, and some must be told more in advance."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def with_scaled_safe_policy(learner: Any, budget: Floats, cost_scale: Floats) ->
 
 @dataclass(frozen=True)
 class ModelToBeGiven:
-    """The estimator of a learner that is to know the model, until somebody who knows it puts a `KnownModel` here."""
+    """The estimator of a learner that is to know the model, until a run puts a `KnownModel` in its place."""
 
     covers_truth = True
 

@@ -1,4 +1,4 @@
-"""What every learner is: three verbs on explicit state, and a report for the record.
+"""Every learner has three verbs on explicit state, and a report for the record.
 
     state = learner.init(setting)
     policy = learner.policy(state)

@@ -255,7 +255,7 @@ class ProximalOMDPD:
         return standard.counted(state, logged) if isinstance(state, Learnt) else counted(state, logged)
 
     def restored(self, state: State | Learnt) -> State | Learnt:
-        """A state that was stored, perhaps by an earlier version, as it is kept now."""
+        """Convert a stored state, perhaps of an earlier version, to the form of this version."""
         if isinstance(state, Learnt):
             return state.as_now()
         if isinstance(self.estimator, SharingEstimator) and isinstance(state.counts, Counts):

@@ -137,13 +137,13 @@ class Replanned(Planning[P]):
         return Report(SolveLog(solves=state.solves or 0), infeasible=state.infeasible)
 
     def restored(self, state: P) -> P:
-        """A stored state as it is kept now: version 0.2 did not count programs where there was one in every plan."""
+        """Convert a stored state to the form of this version: 0.2 did not count programs where every plan had one."""
         plans = state.k if self.needs.safe else state.k + 1
         return replace(state, solves=plans) if state.solves is None else state
 
 
 def solved(state: P, solves: int, feasible: bool) -> P:
-    """The state after so many programs, of which the last one may have had no solution."""
+    """The state with `solves` more programs counted, and one more without a solution unless the last was feasible."""
     return replace(state, solves=(state.solves or 0) + solves, infeasible=state.infeasible + (not feasible))
 
 

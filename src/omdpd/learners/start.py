@@ -1,4 +1,4 @@
-"""Where learners start that know nothing: the uniform policy, under the kernel whose laws are all uniform."""
+"""Learners that know nothing start from the uniform policy, under the kernel whose laws are all uniform."""
 
 from __future__ import annotations
 

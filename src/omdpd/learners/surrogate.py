@@ -106,7 +106,7 @@ def remembered_tables(weights: Floats, memory: Sequence[TableMemory]) -> tuple[F
 
 
 def flow(region: Region, q: Floats) -> Floats:
-    """What inner products with tables are taken of: q, and on a graph copies q, since a row stands for so many."""
+    """The flow whose inner products with tables are costs: q; on a graph, times the pairs that a row stands for."""
     return region.copies * q if isinstance(region, Graph) else q
 
 

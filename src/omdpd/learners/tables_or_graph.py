@@ -1,4 +1,4 @@
-"""Whether beliefs are held in tables, or on the graph of what was visited: the rule, and the way from one to the other.
+"""A rule decides whether tables or a graph of visits hold the beliefs; functions lead from one to the other.
 
 Tables have H S A S entries whatever the laws are; a graph has those that were seen (`beliefs.layouts`).  By how many
 entries there are:

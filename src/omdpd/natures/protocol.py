@@ -1,4 +1,4 @@
-"""What every nature is: a pure function from its seed, the episode and the occupancy in play to a round."""
+"""Every nature is a pure function from its seed, the episode and the occupancy in play to a round."""
 
 from __future__ import annotations
 

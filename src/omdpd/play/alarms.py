@@ -1,4 +1,4 @@
-"""What should make the owner of a session look: three alarms, each with its threshold in words.
+"""Three alarms make the owner of a session look, each with its threshold in words.
 
 **Over budget.**  Let y = (cost - budget in force) / (budget - the least an episode can cost), so that y >= -1.  For a
 few stakes l below 1 let M_l <- max(M_l, 1) (1 + l y).  While the mean cost keeps to the budget these are bets at fair

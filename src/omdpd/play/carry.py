@@ -1,4 +1,4 @@
-"""What was not spent may be spent later: a budget of every episode from what its period has left.
+"""A carry gives every episode its budget from what its period has left: later ones may spend what is saved.
 
     budget_j = clip( (P b - spent - reserved) / (episodes left in the period),  b - most,  b + most ),   at least 0
 

@@ -1,4 +1,4 @@
-"""What a budget is worth: the exact trade-off between one budget and the best value.
+"""A curve says what a budget is worth: the exact trade-off between one budget and the best value.
 
     V(b) = max r.q   subject to   c_i.q <= b   and the other budgets
 

@@ -1,4 +1,4 @@
-"""What the next episode will earn and cost, said before it is played, in the user's units."""
+"""A forecast says, before an episode is played, what it will earn and cost in the user's units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked before a learner is let loose, and what is checked of it while it plays.  Each fault is one sentence.
+"""Guards check a learner before it plays and while it plays.  Each fault is one sentence.
 
 A learner's memory and time on a large problem are known before anything is allocated.  It keeps (a S + b S^2) H A
 bytes, the form of its tables, with a and b from its states before the first episode on two small problems; what it

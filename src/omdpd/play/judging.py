@@ -1,4 +1,4 @@
-"""How a run is judged: exact values under the true model, against the best policy that is safe in every episode.
+"""The truth judges a run: exact values under the true model, against the best policy that is safe in every episode.
 
     Regret(K)      = sum_k V*(r) - V^{pi_k}(r)
     Violation(K)   = sum_k max_i [V^{pi_k}(d_{k,i})]^+                    strong: nothing cancels
@@ -102,7 +102,7 @@ class Totals:
 
 @dataclass(frozen=True, eq=False)
 class Comparator:
-    """The best policy that is safe in every episode of a run, or the fact that there is none.
+    """The best policy that is safe in every episode of a run; `exists` is False where no policy is.
 
     `rows` (n, H, S, A) are the tables with a positive shadow price, `multipliers` (n,) the prices.  Without a
     comparator `value` is None, and `hindsight_violation` is the least Violation(K) of a fixed policy against the tables

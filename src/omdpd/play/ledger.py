@@ -1,4 +1,4 @@
-"""What the theory is about, measured while a run is played: Appendix B's good event, and where regret comes from.
+"""The ledger measures, while a run is played, what the theory is about: Appendix B's good event, and parts of regret.
 
     F^p, F^r, F^d   |p - p_hat| <= radius,  |r - r_hat| <= sqrt(L/n),  |d - d_hat| <= sqrt(2L/n)        in every episode
     F^N             sum_k <q^{pi_k}, 1/(n v 1)>      <= 4 HSA + 2 HSA ln k + 4 ln(2Hk/delta')

@@ -236,7 +236,7 @@ class Log:
         return f"Log({len(self)} {few}, {len(self.states)} steps)"
 
     def _check_sizes(self, n_states: int, n_actions: int) -> None:
-        """Refuse the first state or action that there is not, and say how far the log goes."""
+        """Refuse the first state or action that is out of range, and say how far the log goes."""
         for what, values, bound in (("state", self.states, n_states), ("action", self.actions, n_actions)):
             for row in np.flatnonzero((values < 0) | (values >= bound)):
                 raise InvalidInputError(

@@ -62,7 +62,7 @@ class Batches:
     def play(
         self, state: Any, totals: Totals, rng: np.random.Generator, recorded: Callable[[int], bool], most: int
     ) -> Together | None:
-        """The next episodes, at most so many; None if the next one has to be played by the verbs."""
+        """Play at most `most` episodes; None if the verbs have to play the next one."""
         learner: Any = self.scene.learner
         step: Compiled | None = learner.compiled(state)
         n = max(1, min(most, MAX_ENTRIES // max(self.scene.cmdp.excess.size, 1)))

@@ -1,4 +1,4 @@
-"""What is played, and what a learner must be told of it in advance: a strictly safe policy, the Slater gap, the model.
+"""A scene holds what is played, and what a learner is told in advance: a safe policy, the Slater gap, the model.
 
 A run hands these over before its first episode.  Where the truth does not grant what a learner assumes, the run is
 refused with one sentence.

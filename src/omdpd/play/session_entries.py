@@ -1,4 +1,4 @@
-"""What a session writes and learns: entries in its journal and books, updates and snapshots; and verbs for a server."""
+"""A session writes entries in its journal and books, learns from them, and keeps snapshots; a server has its verbs."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class Solution:
 
 
 def solve(cmdp: CMDP) -> Solution:
-    """The best policy that meets every budget, exactly; or the sentence that there is none, and what comes nearest."""
+    """The best policy that meets every budget, exactly; or a sentence that no policy does, and what comes nearest."""
     card = problem_card(cmdp)
     if not card.feasible:
         nearest = card.study.nearest(card.shares, card.limited, ROUNDING * cmdp.steps)

@@ -1,4 +1,4 @@
-"""Where a session or a run starts: from episodes that were logged before, and each episode from a start of its own.
+"""A session or a run starts from episodes that were logged before, and each episode from a start of its own.
 
 **Safely**, unless told otherwise: with logs and no learner it is `SafeStart`; a learner around a safe policy (`DOPE`,
 `OptPessLP`, `EpisodeSafe`) that was given none takes one that the logs certify; one that tries first what the logs
@@ -202,7 +202,10 @@ def replanned(learner: Learner[Any], state: Any) -> Any:
 
 
 def takes_budget(learner: Learner[Any]) -> bool:
-    """Whether a learner plans anew for another budget: it is told costs less the setting's, whatever is in force."""
+    """Whether a learner plans anew for another budget.
+
+    It is told costs less the budget of the setting, also while another is in force.
+    """
     return hasattr(learner.inner if isinstance(learner, Masked) else learner, "with_budget")
 
 

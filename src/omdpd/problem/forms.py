@@ -194,7 +194,7 @@ def _of_function(law: LawFunction, sizes: tuple[int, int], horizon: int, seen: S
 
 
 def _pairs(law: Any, n_states: int, place: str) -> Iterable[tuple[float, int]]:
-    """One law as pairs, whatever it was spelt as."""
+    """One law as pairs, from any of its spellings."""
     if isinstance(law, np.ndarray):
         row = numbers("transition", law)
         if row.shape != (n_states,):

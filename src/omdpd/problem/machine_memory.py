@@ -1,4 +1,4 @@
-"""How much memory this machine grants, so that what cannot fit is refused before it is allocated."""
+"""The machine says how much memory it grants, so that tables that cannot fit are refused before they are made."""
 
 from __future__ import annotations
 

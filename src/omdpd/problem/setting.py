@@ -1,4 +1,4 @@
-"""What a learner may know and see: the setting before the first episode, the feedback after each one."""
+"""A learner may know and see this: the setting before the first episode, the feedback after each one."""
 
 from __future__ import annotations
 

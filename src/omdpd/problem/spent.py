@@ -1,4 +1,4 @@
-"""What was spent so far as a part of the state: limits that hold in every episode, and chances to exceed them, exactly.
+"""A state can hold what was spent so far: limits that hold in every episode, and chances to exceed them, exactly.
 
     state (s, level)      --a-->      (t, the level of: levels[level] + c_h(s,a))       with probability p_h(t|s,a)
 

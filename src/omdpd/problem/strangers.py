@@ -14,7 +14,7 @@ from omdpd.problem.arrays import InvalidInputError, shortened
 
 @contextmanager
 def strangers_code(what: str, passing: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
-    """Refuse what is raised inside with a sentence that begins with `what`; our own refusals pass as they are.
+    """Refuse what is raised inside with a sentence that begins with `what`; our own refusals pass unchanged.
 
     So do Ctrl-C, a lack of memory, and what is `passing`.
 

@@ -1,4 +1,4 @@
-"""How policy and occupancy move over the episodes: a player in one HTML file, and a GIF for slides."""
+"""A player in one HTML file, or a GIF for slides, shows how policy and occupancy move over the episodes."""
 
 from __future__ import annotations
 

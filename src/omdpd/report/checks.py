@@ -1,4 +1,4 @@
-"""What the parts of a stored run must be.
+"""Checks hold the parts of a stored run to what they must be.
 
 A right checksum says that a file is what was written, not that it says something.  Everything that reads results reads
 through here, and what is odd is refused with a sentence.

@@ -1,4 +1,4 @@
-"""What a run was asked to do, by the names in its spec, known here or not."""
+"""A label says what a run was asked to do, by the names in its spec, known here or not."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _chances(policy: Floats, labels: Labels) -> list[tuple[str, Floats]]:
 def _heat_maps(
     panels: Sequence[tuple[str, Floats]], labels: Labels, width: Callable[[int], float], **how: Any
 ) -> Figure:
-    """Panels (S, H) with their titles, and one scale; `width` is that of so many columns, in inches."""
+    """Draw panels (S, H) with their titles, and one scale; `width` gives the inches of that many columns."""
     S = len(panels[0][1])
     figure, grid = new_panels(
         len(panels), 3,

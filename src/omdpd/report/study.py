@@ -307,7 +307,7 @@ class Study:
 
 
 def load_study(folder: str | Path) -> Study:
-    """The study of a folder of results; refused where there is none."""
+    """Load the study of a folder of results; a folder without results is refused."""
     study = Study(Path(folder))
     refuse_no_results(study.folder)
     study.refresh()

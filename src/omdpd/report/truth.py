@@ -1,4 +1,4 @@
-"""What was asked and what runs are measured against: worked out once for each world, nature and seed; and its cards.
+"""The truth behind runs is worked out once for each world, nature and seed: what they are measured against.
 
 A world is built from its spec; where that is not possible here (a file that is gone, a package that is not installed)
 the reason is kept instead, and the page says it.

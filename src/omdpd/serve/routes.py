@@ -1,4 +1,4 @@
-"""What the server answers: every request with what it says, what comes back, and the function between them.
+"""Routes say what the server answers: every request, what comes back, and the function between them.
 
 Requests may be repeated: an action is drawn once, a step is told once, and an episode ends once.  The OpenAPI document
 of the server is made from these routes.
@@ -105,7 +105,7 @@ class Budget(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Rollback(msgspec.Struct, forbid_unknown_fields=True):
-    """The policy that was kept after so many episodes; null: the learner's own again."""
+    """The policy that was kept after this many episodes; null: the learner's own again."""
 
     to: int | None
 

@@ -1,4 +1,4 @@
-"""What a session keeps on disk: a log of what it was told, and snapshots of the state.
+"""A journal keeps a session on disk: a log of what it was told, and snapshots of the state.
 
     session.json          whose session this is: its name, a fingerprint of learner and setting, and both in words
     logged.npz            the episodes that it started from, if there were any: it is opened again without them

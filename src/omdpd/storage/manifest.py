@@ -1,4 +1,4 @@
-"""What a commit says: which files of a run count, with their sizes and checksums, and the state they lead to."""
+"""A commit says which files of a run count, with their sizes and checksums, and the state they lead to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, platform, and the commits of the code that made it."""
+"""Provenance says where a result comes from: versions, platform, and the commits of the code that made it."""
 
 from __future__ import annotations
 

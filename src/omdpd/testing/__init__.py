@@ -1,4 +1,4 @@
-"""What every learner, world and nature keeps to, for your own as for ours: one call checks one of them.
+"""One call checks whether a learner, a world or a nature, yours or ours, keeps to what all of them keep to.
 
     from omdpd.testing import check_learner, check_nature, check_world
 

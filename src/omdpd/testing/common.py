@@ -1,4 +1,4 @@
-"""What the suites share: the error, a small world, and copies of states to compare."""
+"""The suites share an error, a small world, and copies of states to compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every learner keeps to."""
+"""Every learner keeps to these rules."""
 
 from __future__ import annotations
 

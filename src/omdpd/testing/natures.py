@@ -1,4 +1,4 @@
-"""What every nature keeps to."""
+"""Every nature keeps to these rules."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def nature_case(factory: Callable[..., Nature], world: CMDP | None = None, seed:
 
 
 def a_draw_is_a_pure_function(case: NatureCase) -> None:
-    """Of the seed, the episode and the occupancy, in whatever order episodes are asked for."""
+    """A round depends on the seed, the episode and the occupancy, and not on the order of the questions."""
     for k in (17, 0, 3):
         q = case.occupancy(k)
         first, *others = case.nature.draw(k, q), case.nature.draw(k, q), case.again.draw(k, q)
@@ -135,7 +135,7 @@ def an_oblivious_nature_does_not_look(case: NatureCase) -> None:
 
 
 def what_is_announced_is_what_comes(case: NatureCase) -> None:
-    """The rounds that a nature says ahead are those of `draw`, whatever episodes it is asked for."""
+    """The rounds that a nature says ahead are those of `draw`, for all episodes that it is asked for."""
     for start, n in ((0, ROUNDS), (7, 1), (7, ROUNDS), (ROUNDS, 3)):
         ahead = rounds_ahead(case.nature, start, n)
         if ahead is None:

@@ -1,4 +1,4 @@
-"""What every world keeps to."""
+"""Every world keeps to these rules."""
 
 from __future__ import annotations
 

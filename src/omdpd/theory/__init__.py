@@ -1,1 +1,1 @@
-"""What proofs say of a run, as numbers: the theorem's bounds, and its inequalities held against runs played again."""
+"""Theory holds proofs against runs, as numbers: the theorem's bounds, and its inequalities in runs played again."""

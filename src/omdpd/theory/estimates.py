@@ -1,4 +1,4 @@
-"""What an analysis assumes of the estimates, measured: Appendix B's good event, and how losses split (Section 5.2).
+"""Measures hold estimates to what an analysis assumes: Appendix B's good event, and how losses split (Section 5.2).
 
 The event is about the data alone, with the theorem's own widths whatever the learner's are; it is asked before every
 episode, with the counts of those before it.

@@ -1,4 +1,4 @@
-"""The least that anybody pays who does not know the costs, to first order: a line beside what learners pay."""
+"""A line beside what learners pay: the least that one pays who does not know the costs, to first order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about every world at its default settings (random ones: ``default_rng(0)``), and at a large size.
+"""A table holds the facts about every world at its defaults (random ones: ``default_rng(0)``), and at a large size.
 
 The tests recompute every number with another solver and another form of the program; they agree to 1e-8.  Where no
 general solver goes, they check the policy forwards and the bound that the multipliers prove backwards, to 1e-8 too.

@@ -1,4 +1,4 @@
-"""What several worlds write their tables with: point laws, walks, checked probabilities, prices that peak."""
+"""Several worlds write their tables with these tools: point laws, walks, checked probabilities, prices that peak."""
 
 from __future__ import annotations
 
