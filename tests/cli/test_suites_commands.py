@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from omdpd.experiments.comparing import comparison_grids, names_to_show, share_of
+from omdpd.experiments.experiment import GridNames
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.tuning import TRAINING_SEEDS
 from omdpd.problem.arrays import InvalidInputError
@@ -205,7 +206,7 @@ def test_of_many_learners_the_unbeaten_have_a_name_and_the_rest_is_grey():
 
 def test_the_default_places_have_their_learners_worlds_and_seeds():
     registry = Registry.installed()
-    grids = comparison_grids(registry, [], [], [], 3000, 24, False)
+    grids = comparison_grids(registry, GridNames(), 3000, 24, False)
     place = {(grid.worlds[0].label, grid.natures[0].label): grid for grid in grids}
     names = {key: {learner.name for learner in grid.learners} for key, grid in place.items()}
     moving = names["random_dirichlet", "moving"]
@@ -227,15 +228,17 @@ def test_the_default_places_have_their_learners_worlds_and_seeds():
         (["noisy", "moving"], [], True),
         (["pool"], [*restarted], True),
     ):
-        (grid,) = comparison_grids(registry, ["garnet"], natures, asked, 300, 3, False)
+        (grid,) = comparison_grids(registry, GridNames(["garnet"], natures, asked), 300, 3, False)
         assert (restarted <= {learner.name for learner in grid.learners}) is plays
-    (quick,) = comparison_grids(registry, [], [], ["Uniform"], 300, 3, True)
+    (quick,) = comparison_grids(registry, GridNames(learners=["Uniform"]), 300, 3, True)
     assert (quick.seeds, [nature.label for nature in quick.natures]) == (3, ["noisy", "pool"])
 
 
 def test_shards_of_a_comparison_have_each_learner_once():
     registry = Registry.installed()
-    (grid,) = comparison_grids(registry, ["paradox"], ["fixed"], ["Uniform", "OptCMDP", "OptDual"], 5, 2, False)
+    (grid,) = comparison_grids(
+        registry, GridNames(["paradox"], ["fixed"], ["Uniform", "OptCMDP", "OptDual"]), 5, 2, False
+    )
     shares = [share_of(grid.runs(), place, 2) for place in (1, 2)]
     assert sorted(run.id for share in shares for run in share) == sorted(run.id for run in grid.runs())
     assert not {run.learner for run in shares[0]} & {run.learner for run in shares[1]}

@@ -33,7 +33,7 @@ from omdpd.experiments.comparing import (
     without_slow,
     yardstick,
 )
-from omdpd.experiments.experiment import write_summaries
+from omdpd.experiments.experiment import GridNames, write_summaries
 from omdpd.experiments.registry import run_of
 from omdpd.experiments.tuning import N_TRIES, tuned
 from omdpd.play.units import in_user_units
@@ -73,8 +73,8 @@ def suite(
 
     With them the uniform policy; every world has the natures that suit it.
     """
-    console, names = Screen(), (names_of(worlds), names_of(natures), names_of(learners))
-    experiment = suite_grid(registry_of(plugin), *names, episodes, seeds, large)
+    console, names = Screen(), GridNames(names_of(worlds), names_of(natures), names_of(learners))
+    experiment = suite_grid(registry_of(plugin), names, episodes, seeds, large)
     runs = suitable(console, [experiment])
     if not learners:
         runs, slow = without_slow(runs)
@@ -122,9 +122,9 @@ def compare(
     positive_integer("--tries", n_tries)
     if quick:
         episodes, seeds, n_tries, long = min(episodes, 300), min(seeds, 3), min(n_tries, 4), False
-    console, names = Screen(), (names_of(worlds), names_of(natures), names_of(learners))
+    console, names = Screen(), GridNames(names_of(worlds), names_of(natures), names_of(learners))
     registry = registry_of(plugin)
-    grids = comparison_grids(registry, *names, episodes, seeds, quick)
+    grids = comparison_grids(registry, names, episodes, seeds, quick)
     runs = suitable(console, grids)
     plan.check_names(runs)
     against, shown = yardstick(runs, against), names_to_show(registry, runs, names_of(highlight))

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from omdpd.experiments.executors import executor
-from omdpd.experiments.experiment import named_experiment
+from omdpd.experiments.experiment import GridNames, named_experiment
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec
 from omdpd.learners.protocol import Learner
@@ -93,29 +93,22 @@ LARGE_SUITE = Defaults(("fixed", "noisy"), ("ProximalOMDPD.standard", "Uniform")
 SLOW_LEARNER, MAX_STATES = "ProximalOMDPD.optimistic", 40
 
 
-def comparison_grids(
-    registry: Registry,
-    worlds: Sequence[str],
-    natures: Sequence[str],
-    learners: Sequence[str],
-    episodes: int,
-    seeds: int,
-    quick: bool,
-) -> list[Experiment]:
+def comparison_grids(registry: Registry, names: GridNames, episodes: int, seeds: int, quick: bool) -> list[Experiment]:
     """A comparison of what was asked for, or of the default places.
 
     Unless they are named, learners made for a world that moves play no other.
     """
-    everybody, grids = learners or registry.complete("learners"), []
-    if worlds or natures:
-        asked = worlds or list(dict.fromkeys(each.world for each in PLACES)), natures or PLACES[0].natures
-        names = [each for each in everybody if learners or "moving" in asked[1] or each not in RESTARTED]
-        return [named_experiment(registry, *asked, names, episodes, seeds)]
+    everybody, grids = names.learners or registry.complete("learners"), []
+    if names.worlds or names.natures:
+        worlds, natures = names.worlds or [*dict.fromkeys(p.world for p in PLACES)], names.natures or PLACES[0].natures
+        some = [each for each in everybody if names.learners or "moving" in natures or each not in RESTARTED]
+        return [named_experiment(registry, GridNames(worlds, natures, some), episodes, seeds)]
     for place in QUICK_PLACES if quick else PLACES:
-        names = [each for each in everybody if (each in place.learners if place.learners else each not in RESTARTED)]
-        if names:
+        some = [each for each in everybody if (each in place.learners if place.learners else each not in RESTARTED)]
+        if some:
             n_seeds = seeds if place not in NAMED_PLACES else -(-seeds // FEWER)
-            grids.append(named_experiment(registry, [place.world], place.natures, names, episodes, n_seeds))
+            chosen = GridNames([place.world], place.natures, some)
+            grids.append(named_experiment(registry, chosen, episodes, n_seeds))
     return grids
 
 
@@ -158,23 +151,14 @@ def longer_runs(runs: Sequence[RunSpec], leaders: Mapping[str, Sequence[str]]) -
     ]
 
 
-def suite_grid(
-    registry: Registry,
-    worlds: Sequence[str],
-    natures: Sequence[str],
-    learners: Sequence[str],
-    episodes: int | None,
-    seeds: int,
-    large: bool,
-) -> Experiment:
+def suite_grid(registry: Registry, names: GridNames, episodes: int | None, seeds: int, large: bool) -> Experiment:
     """Our learners over all worlds, or over those that have a large size at that size, unless something is named."""
     usual = LARGE_SUITE if large else SUITE
-    chosen = natures or usual.natures, learners or usual.learners, episodes or usual.episodes, seeds
-    if not large:
-        return named_experiment(registry, worlds, *chosen)
-    specs = [registry.spec("worlds", name, dict(named(LARGE, name, "large world")[0])) for name in worlds or LARGE]
-    grid = named_experiment(registry, list(worlds or LARGE), *chosen)
-    return msgspec.structs.replace(grid, worlds=tuple(specs))
+    worlds = names.worlds or (tuple(LARGE) if large else ())
+    specs = [registry.spec("worlds", name, dict(named(LARGE, name, "large world")[0])) for name in worlds if large]
+    chosen = GridNames(worlds, names.natures or usual.natures, names.learners or usual.learners)
+    grid = named_experiment(registry, chosen, episodes or usual.episodes, seeds)
+    return msgspec.structs.replace(grid, worlds=tuple(specs)) if large else grid
 
 
 def without_slow(runs: Sequence[RunSpec]) -> tuple[list[RunSpec], list[str]]:

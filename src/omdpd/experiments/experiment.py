@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -65,20 +65,22 @@ def write_experiment(experiment: Experiment, folder: Path) -> None:
     write_atomically(folder / "experiment.toml", sealed_toml("", toml_of(experiment)))
 
 
+class GridNames(NamedTuple):
+    """The names of a grid, all there are where none is given; a world may be a problem file."""
+
+    worlds: Sequence[str] = ()
+    natures: Sequence[str] = ()
+    learners: Sequence[str] = ()
+
+
 def named_experiment(
-    registry: Registry,
-    worlds: Sequence[str],
-    natures: Sequence[str],
-    learners: Sequence[str],
-    episodes: int,
-    seeds: int,
-    first_seed: int = 0,
+    registry: Registry, names: GridNames, episodes: int, seeds: int, first_seed: int = 0
 ) -> Experiment:
-    """A grid of names at their default settings, all there are where none is given; a world may be an .npz file."""
+    """A grid of names at their default settings."""
     return Experiment(
-        tuple(world_named(registry, name) for name in worlds or registry.complete("worlds")),
-        tuple(registry.spec("natures", name) for name in natures or registry.complete("natures")),
-        tuple(registry.spec("learners", name) for name in learners or registry.complete("learners")),
+        tuple(world_named(registry, name) for name in names.worlds or registry.complete("worlds")),
+        tuple(registry.spec("natures", name) for name in names.natures or registry.complete("natures")),
+        tuple(registry.spec("learners", name) for name in names.learners or registry.complete("learners")),
         episodes, seeds, first_seed,
     )  # fmt: skip
 
@@ -99,8 +101,8 @@ def paper_experiment(
     learners: Sequence[str] = (), natures: Sequence[str] = (),
 ) -> Experiment:  # fmt: skip
     """The paper's simulation: its random worlds, all natures that were asked about, our learners and two rivals."""
-    chosen = natures or PAPER_NATURES, learners or PAPER_LEARNERS
-    experiment = named_experiment(registry, ("random_dirichlet",), *chosen, episodes, seeds, first_seed)
+    names = GridNames(("random_dirichlet",), natures or PAPER_NATURES, learners or PAPER_LEARNERS)
+    experiment = named_experiment(registry, names, episodes, seeds, first_seed)
     world = registry.spec("worlds", "random_dirichlet", {"binding": not any_instance})
     return msgspec.structs.replace(experiment, worlds=(world,))
 
