@@ -10,20 +10,20 @@ is least is played, and counted.  A reference of ours, without a guarantee.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from omdpd.beliefs.confidence import DELTA, BoxEstimator, EmpiricalEstimator
+from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator
 from omdpd.beliefs.memory import labelled
 from omdpd.learners.factors import margin, reward_width
 from omdpd.learners.protocol import Card
 from omdpd.learners.replanned import Remembering, Replanned, planned_under, remembered
-from omdpd.learners.settings import Settings, nonnegative, share
+from omdpd.learners.settings import Empirical, nonnegative
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, Setting
-from omdpd.solvers.programs import FEW_TABLES, Plan, best_policy, vertex_plan
+from omdpd.solvers.programs import Plan, plan_in_kernel, vertex_plan
 from omdpd.solvers.regions import Box, bounds_of
 
 
@@ -35,7 +35,7 @@ class State(Remembering):
 
 
 @dataclass(frozen=True)
-class CautiousLP(Settings, Replanned[State]):
+class CautiousLP(Empirical, Replanned[State]):
     """A linear program with every table seen so far; `kappa` is the margin on the empirical kernel, unless `box`.
 
     With `box` the plan is over the confidence box that the learners of a comparison share, at its scales.
@@ -44,13 +44,7 @@ class CautiousLP(Settings, Replanned[State]):
     kappa: float = nonnegative(EmpiricalEstimator.kappa)
     box: bool = False
     stationary: bool = False
-    _: KW_ONLY
-    reward_scale: float = nonnegative(EmpiricalEstimator.reward_scale)
-    one_over_n: float = nonnegative(EmpiricalEstimator.one_over_n)
-    pseudo_observations: float = nonnegative(EmpiricalEstimator.pseudo_observations)
-    delta: float = share(DELTA)
 
-    inside = ("estimator", "kappa", "box", "stationary", "reward_scale", "one_over_n", "pseudo_observations", "delta")
     card = Card("linear program with every cost table seen so far", ("full",), "none", "a reference")
     factors = (reward_width(), margin("kappa"))
 
@@ -59,9 +53,7 @@ class CautiousLP(Settings, Replanned[State]):
         """What turns counts into tables and a region."""
         if self.box:
             return BoxEstimator.practical(stationary=self.stationary, delta=self.delta)
-        return EmpiricalEstimator(
-            self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations, self.stationary, self.delta
-        )
+        return super().estimator
 
     def start(self, setting: Setting) -> State:
         """No data and no table."""
@@ -80,8 +72,7 @@ class CautiousLP(Settings, Replanned[State]):
         def plan(tables: Floats) -> Plan:
             if isinstance(region, Box):
                 return vertex_plan(lower, upper, mu, reward, tables, state.basis)
-            few = len(tables) <= FEW_TABLES
-            return vertex_plan(lower, lower, mu, reward, tables) if few else best_policy(lower, mu, reward, tables)
+            return plan_in_kernel(lower, mu, reward, tables)
 
         lift = float(np.vdot(state.q, believed.margin)) / state.setting.horizon
         lifted = {row: table + lift * float(np.abs(table).max()) for row, table in labelled(state.memory).items()}

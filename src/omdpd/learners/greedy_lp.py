@@ -9,16 +9,14 @@ tables that change, the mean allows what single tables forbid.  A reference of o
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
-from omdpd.beliefs.confidence import DELTA, EmpiricalEstimator
 from omdpd.learners.factors import PESSIMISM, margin, reward_width
 from omdpd.learners.protocol import Card
 from omdpd.learners.replanned import Program, Replanned, before_plans
 from omdpd.learners.replanned import State as Planned
-from omdpd.learners.settings import Settings, nonnegative, share
+from omdpd.learners.settings import Empirical, nonnegative
 from omdpd.problem.arrays import Floats
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.regions import Box, bounds_of
@@ -32,27 +30,15 @@ class State(Planned):
 
 
 @dataclass(frozen=True)
-class GreedyLP(Settings, Replanned[State]):
+class GreedyLP(Empirical, Replanned[State]):
     """A linear program under the running mean of the costs."""
 
     stationary: bool = False
     _: KW_ONLY
     kappa: float = nonnegative(0.0)
-    reward_scale: float = nonnegative(EmpiricalEstimator.reward_scale)
-    one_over_n: float = nonnegative(EmpiricalEstimator.one_over_n)
-    pseudo_observations: float = nonnegative(EmpiricalEstimator.pseudo_observations)
-    delta: float = share(DELTA)
 
-    inside = ("estimator", "stationary", "kappa", "reward_scale", "one_over_n", "pseudo_observations", "delta")
     card = Card("linear program under the running mean of the costs", ("bandit", "full"), "none", "a reference")
     factors = (reward_width(), margin("kappa", PESSIMISM))
-
-    @cached_property
-    def estimator(self) -> EmpiricalEstimator:
-        """What turns counts into tables."""
-        return EmpiricalEstimator(
-            self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations, self.stationary, self.delta
-        )
 
     def start(self, setting: Setting) -> State:
         """No data and no table."""

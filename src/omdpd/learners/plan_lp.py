@@ -28,7 +28,7 @@ from omdpd.learners.standard.stored import believed_by
 from omdpd.problem.arrays import Floats, check_settings, positive_integer
 from omdpd.problem.setting import Feedback, FullFeedback, Setting
 from omdpd.solvers.mirror import SolveLog
-from omdpd.solvers.programs import FEW_TABLES, Plan, best_policy, vertex_plan
+from omdpd.solvers.programs import plan_in_kernel
 
 # The price of a table that no plan meets: w0 of the standard learner.
 UNMET = 10.0
@@ -123,16 +123,9 @@ class PlanLP:
         believed, tables = believed_by(
             dials, setting, state.counts, state.evidence, state.caution, state.memory, state.policy, state.prices
         )
-        plan = _plan(setting, believed.region.transition, believed.reward, tables)
+        plan = plan_in_kernel(believed.region.transition, setting.mu, believed.reward, tables)
         each = plan.multipliers if plan.feasible else np.full(len(tables), UNMET)
         return replace(
             state, q=plan.occupancy, policy=plan.policy, prices=Prices(each, tables), excess=max(plan.violation, 0.0),
             solves=state.solves + 1, infeasible=state.infeasible + (not plan.feasible),
         )  # fmt: skip
-
-
-def _plan(setting: Setting, p: Floats, reward: Floats, tables: Floats) -> Plan:
-    """The best plan under p that meets the tables."""
-    if len(tables) <= FEW_TABLES:
-        return vertex_plan(p, p, setting.mu, reward, tables)
-    return best_policy(p, setting.mu, reward, tables)

@@ -18,7 +18,15 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from omdpd.beliefs.bonuses import BernsteinBonus, Bonus
-from omdpd.beliefs.confidence import COST_SCALE, DELTA, REWARD_SCALE, SCALES, TRANSITION_SCALE, BoxEstimator
+from omdpd.beliefs.confidence import (
+    COST_SCALE,
+    DELTA,
+    REWARD_SCALE,
+    SCALES,
+    TRANSITION_SCALE,
+    BoxEstimator,
+    EmpiricalEstimator,
+)
 from omdpd.beliefs.counts import Counts
 from omdpd.learners.needs import Needs
 from omdpd.problem.arrays import check_number
@@ -151,13 +159,19 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Scaled(Settings):
+class Widths(Settings):
     """The scales of the widths around r_hat, d_hat and p_hat, and whether counts are pooled over the steps."""
 
     reward_scale: float = nonnegative(REWARD_SCALE)
     cost_scale: float = nonnegative(COST_SCALE)
     transition_scale: float = nonnegative(TRANSITION_SCALE)
     stationary: bool = False
+
+
+@dataclass(frozen=True)
+class Scaled(Widths):
+    """The scales, and the chance that the widths may fail."""
+
     _: KW_ONLY
     delta: float = share(DELTA)
 
@@ -177,6 +191,27 @@ class Bonused(Scaled):
 
 
 @dataclass(frozen=True)
+class Empirical(Settings):
+    """Empirical tables and kernel with a margin (`EmpiricalEstimator`)."""
+
+    _: KW_ONLY
+    kappa: float = nonnegative(EmpiricalEstimator.kappa)
+    reward_scale: float = nonnegative(EmpiricalEstimator.reward_scale)
+    one_over_n: float = nonnegative(EmpiricalEstimator.one_over_n)
+    pseudo_observations: float = nonnegative(EmpiricalEstimator.pseudo_observations)
+    delta: float = share(DELTA)
+
+    inside = ("estimator", "stationary", "kappa", "reward_scale", "one_over_n", "pseudo_observations", "delta", "box")
+
+    @cached_property
+    def estimator(self: Any) -> BoxEstimator | EmpiricalEstimator:
+        """What turns counts into tables and a region."""
+        return EmpiricalEstimator(
+            self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations, self.stationary, self.delta
+        )
+
+
+@dataclass(frozen=True)
 class Queued(Settings):
     """Two tables of Q-learning and a virtual queue: factors on the published bonuses and margin, and fresh starts."""
 
@@ -189,13 +224,9 @@ class Queued(Settings):
 
 
 @dataclass(frozen=True)
-class Boxed(Settings):
+class Boxed(Widths):
     """Optimistic tables and a confidence box around p_hat (`BoxEstimator`)."""
 
-    reward_scale: float = nonnegative(REWARD_SCALE)
-    cost_scale: float = nonnegative(COST_SCALE)
-    transition_scale: float = nonnegative(TRANSITION_SCALE)
-    stationary: bool = False
     _: KW_ONLY
     clip: bool = True
     trusting: bool = True

@@ -107,6 +107,12 @@ def best_policy(transition: Floats, initial: Floats, reward: Floats, tables: Flo
     return _plan(_kernel_rows(transition, initial), reward, tables, None)
 
 
+def plan_in_kernel(p: Floats, initial: Floats, reward: Floats, tables: Floats) -> Plan:
+    """Find `best_policy` by `vertex_plan` while tables are few, and else by one program over all steps."""
+    few = len(tables) <= FEW_TABLES
+    return vertex_plan(p, p, initial, reward, tables) if few else best_policy(p, initial, reward, tables)
+
+
 def optimistic_plan(
     lower: Floats, upper: Floats, initial: Floats, reward: Floats, tables: Floats, basis: Basis | None = None
 ) -> Plan:
