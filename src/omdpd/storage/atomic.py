@@ -63,7 +63,7 @@ def replacing(file: Path) -> Iterator[BinaryIO]:
         with suppress(OSError):
             beside.unlink()
         if isinstance(error, OSError) and error.errno and str(error.filename or beside) == str(beside):
-            # A full or read-only disk: the name that the caller knows, not the one beside it, and never none.
+            # A full or read-only disk: the error names the file that the caller knows, not the one beside it.
             raise OSError(error.errno, error.strerror, str(file)) from None
         raise
     sync_folder(file.parent)
