@@ -187,3 +187,28 @@ def test_weights_that_are_worth_few_episodes_are_left_out(case):
     found = verdict_from_logs(setting, log, rare, resamples=0)
     assert found.by_weights is None
     assert "nothing is concluded from them" in str(found)
+
+
+def test_the_interval_holds_what_actions_never_tried_may_bring(case):
+    """Expected is the policy without them; the worst that they may bring is one more independent error."""
+    cmdp, _, _, _, setting = case
+    only = np.tile([1.0, 0.0], (H, S, 1))
+    log = played(cmdp, only, 60, np.random.default_rng(10010))
+    without, touched = (
+        verdict_from_logs(setting, log, np.tile([1.0 - x, x], (H, S, 1)), resamples=30) for x in (0.0, 0.004)
+    )
+    states, _, met, _ = by_episode(log)
+    mean = np.array([[met[j][states == s].mean() for s in range(S)] for j in range(2)])
+    worst = np.array([mean[0].min(), mean[1].max()])
+    moves = np.array([[((states[:, :-1] == s) & (states[:, 1:] == t)).sum() for t in range(S)] for s in range(S)])
+    p, values = moves / moves.sum(axis=1, keepdims=True), np.zeros((2, S))
+    for _ in range(H):
+        values = 0.996 * (mean + values @ p.T) + 0.004 * (worst[:, None] + values)
+    for name in ("by_model", "by_resampling"):
+        base, wider = getattr(without, name), getattr(touched, name)
+        assert wider.expected == pytest.approx(base.expected)
+        gap = 1.6448536 * np.abs(values @ setting.mu - base.expected)
+        if name == "by_model":
+            assert (wider.high - wider.expected > gap).all()
+        else:
+            assert wider.high - wider.expected == pytest.approx(np.hypot(base.high - base.expected, gap), rel=0.01)

@@ -1,10 +1,15 @@
 """What any policy would earn and cost, from logs of others (off-policy evaluation), with intervals.
 
     by model            the empirical model's value, with its standard error (`learners/safe/supported.py`)
-    by resampling       the same, and the spread over logs whose episodes are drawn anew with replacement
+    by resampling       the same, and the spread over logs whose episodes are drawn anew with replacement, over the
+                        share of the variance that so shows: of a row seen n times (n - 1) / n
     by weights          sum_h sum_k rho_kh x_kh / sum_k rho_kh,   rho_kh = prod_{j<=h} pi(a|s) / beta(a|s)
     doubly robust       by weights, of what the model does not explain: x + V(s') - Q(s, a), added to the model's V;
                         the model of an episode is made of the other seven of eight folds, which it did not shape
+
+What the model does not know of pairs never tried is in both intervals.  Expected is the policy with its chances of such
+actions given to the others of their states; the standard error also has, as one more independent error, by how much
+the policy as it is differs where such pairs cost the most that was seen, earn the least, and lead nowhere else.
 
 Weights need the propensities beta of the policy that played.  Estimates by weights are ratios with heavy tails: their
 standard error is the jackknife's (one episode left out at a time), times Student's quantile for as many episodes as the
@@ -22,7 +27,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from omdpd.learners.safe.first_plan import check_confidence
-from omdpd.learners.safe.supported import padded, supported
+from omdpd.learners.safe.supported import Supported, padded, supported
 from omdpd.learners.safe.tally import FOLDS, Tally, Walks, folds_of
 from omdpd.play.from_logs import tally_of
 from omdpd.play.logs import Log, as_logged
@@ -137,10 +142,15 @@ def verdict_from_logs(
         )
         return Verdict(None, None, None, None, untried, None, *facts, refusal=why)
     z, rng = NormalDist().inv_cdf(confidence), np.random.default_rng(whole_number("seed", seed, 0))
-    totals, errors = model.totals(q), model.errors(table, q, False)[0]
-    by_model = OffPolicyEstimate(totals, totals - z * errors, totals + z * errors)
-    again = _resampled(setting, log, table, stationary, resamples, rng) if resamples else None
-    by_resampling = None if again is None else _around(np.vstack([totals, again]), z)
+    tried = _tried(model, table)
+    totals = model.totals(model.occupancy(tried))
+    unknown = totals - model.totals(q)
+    by_model = _around(totals, z * np.hypot(model.errors(table, q, False)[0], unknown))
+    by_resampling = None
+    if resamples:
+        again = _resampled(setting, log, tried, stationary, resamples, rng)
+        spread = again.std(axis=0, ddof=1) / np.sqrt(_shown(model.flow(q), model.visits))
+        by_resampling = _around(totals, z * np.hypot(spread, unknown))
     weighted = robust = effective = None
     if log.propensities is not None:
         rho = _ratios(log, table)
@@ -150,15 +160,32 @@ def verdict_from_logs(
                 float(stdtrit(effective - 1.0, confidence)) * (len(log) - 1.0) / np.sqrt(len(log))
             )  # of the jackknife
             met = _padded_steps(log, np.vstack([log.rewards[None], log.costs]), setting.horizon)
-            weighted = _around(_weighted(met, rho), wide)
-            robust = _around(_robust(log, tally, setting.mu, table, rho), wide)
+            weighted = _jackknifed(_weighted(met, rho), wide)
+            robust = _jackknifed(_robust(log, tally, setting.mu, table, rho), wide)
     return Verdict(by_model, by_resampling, weighted, robust, untried, effective, *facts)
 
 
-def _around(found: Floats, z: float) -> OffPolicyEstimate:
-    """An interval of z times the spread of what came of other logs; found (1 + B, 1 + I), of the log itself first."""
-    expected, spread = found[0], z * found[1:].std(axis=0, ddof=1)
-    return OffPolicyEstimate(expected, expected - spread, expected + spread)
+def _around(expected: Floats, width: Floats) -> OffPolicyEstimate:
+    """An interval of a width to either side."""
+    return OffPolicyEstimate(expected, expected - width, expected + width)
+
+
+def _jackknifed(found: Floats, wide: float) -> OffPolicyEstimate:
+    """An interval by the spread of what came of logs without one episode; found (1 + K, 1 + I), of all first."""
+    return _around(found[0], wide * found[1:].std(axis=0, ddof=1))
+
+
+def _tried(model: Supported, policy: Floats) -> Floats:
+    """The policy with its chances of actions never tried in a state given to those that were, (H, S, A)."""
+    known = policy * (model.visits[:, :-1] > 0.0)
+    total = known.sum(axis=2, keepdims=True)
+    return np.where(total > 0.0, known / np.maximum(total, 1e-300), policy)
+
+
+def _shown(flow: Floats, visits: Floats) -> float:
+    """The share of the variance that shows when episodes are drawn anew: of a row seen n times it is (n - 1) / n."""
+    each = flow**2 / np.maximum(visits, 1.0)
+    return max(1.0 - float((each / np.maximum(visits, 1.0)).sum() / each.sum()), 0.5)
 
 
 def _resampled(
