@@ -179,7 +179,7 @@ def _percent(chance: float | None) -> str:
 
 def _unseen(tally: Tally, declared: bool) -> tuple[str, ...]:
     """What is played in states that no episode met."""
-    n = int(np.count_nonzero(tally.visits.max(axis=2) == 0.0))
+    n = int(np.count_nonzero(tally.visits.max(axis=(0, 2)) == 0.0))
     if declared:
         return (f"states never seen: {n}; the baseline is played there",) if n else ()
     note = f"NOTE: states never seen: {n}; without a declared baseline every action there is equally likely"

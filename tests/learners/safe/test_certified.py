@@ -6,7 +6,7 @@ import pytest
 from omdpd import Setting
 from omdpd.learners.safe import supported as module
 from omdpd.learners.safe.certified import Margin, certified_plan, flattery, judged
-from omdpd.learners.safe.first_plan import Rules, first_plan
+from omdpd.learners.safe.first_plan import Rules, cloned, first_plan
 from omdpd.learners.safe.supported import supported
 from omdpd.learners.safe.tally import FOLDS, Tally, Walks
 
@@ -233,3 +233,17 @@ def test_a_plan_is_not_built_on_a_row_that_an_episode_of_it_tries_more_often_tha
     found = first_plan(tally, np.ones(1), always_first, rules, Margin(np.zeros(2), rules.z))
     assert found.judged.policy[0, 0].tolist() == ([0.0, 1.0] if taken else [1.0, 0.0])
     assert found.rare == 0.0
+
+
+def test_what_logs_show_of_a_state_at_a_step_where_it_was_not_met_is_that_of_all_steps():
+    walks = Walks(
+        np.array([0, 3, 6]), np.array([0, 1, 0, 1, 1, 0]), np.array([0, 1, 0, 1, 0, 1]), np.zeros(6), np.zeros((1, 6))
+    )
+    shown = cloned(Tally.empty(Setting(3, 3, 2), stationary=False).add(walks))
+    assert shown[:, 0].tolist() == [[1.0, 0.0], [2 / 3, 1 / 3], [0.5, 0.5]]  # not met at the second step
+    assert shown[:, 1] == pytest.approx(np.array([[0.0, 1.0], [0.5, 0.5], [1 / 3, 2 / 3]]))  # not met at the last
+    assert (shown[:, 2] == 0.5).all()
+    only = np.ones((3, 3, 2), dtype=bool)
+    only[2, 1, 0] = False
+    allowed = cloned(Tally.empty(Setting(3, 3, 2), stationary=False).add(walks), only)
+    assert allowed[2, 1].tolist() == [0.0, 1.0]

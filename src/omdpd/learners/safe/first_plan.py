@@ -75,12 +75,16 @@ def allowed_rows(setting: Setting, tally: Tally) -> Flags | None:
 
 
 def cloned(tally: Tally, allowed: Flags | None = None) -> Floats:
-    """The policy that played, as far as it was seen (H, S, A): shares of the allowed actions; uniform elsewhere."""
+    """The policy that played (H, S, A), as shares of the allowed actions.
+
+    Of a state that was not met at a step those at all steps; of one that was never met uniform.
+    """
     H, S, A, n = tally.horizon, tally.n_states, tally.n_actions, tally.n_steps
     may = np.ones((n, S, A)) if allowed is None else allowed.astype(np.float64)
-    visits = tally.visits * may
-    total = visits.sum(axis=2, keepdims=True)
-    policy = np.where(total > 0.0, visits / np.maximum(total, 1.0), may / may.sum(axis=2, keepdims=True))
+    visits, policy = tally.visits * may, may / may.sum(axis=2, keepdims=True)
+    for counts in (visits.sum(axis=0) * may, visits):
+        total = counts.sum(axis=2, keepdims=True)
+        policy = np.where(total > 0.0, counts / np.maximum(total, 1.0), policy)
     return np.repeat(policy, H // n, axis=0)
 
 
