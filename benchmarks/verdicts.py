@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=9000)
     parser.add_argument("--logs", type=int, default=60)
     parser.add_argument("--policies", type=int, default=20)
+    parser.add_argument("--resamples", type=int, default=50, help="0 leaves out resampling, the slow one")
     asked = parser.parse_args()
     for name in asked.worlds.split(","):
         hits, refused = defaultdict(list), 0
@@ -61,7 +62,8 @@ def main() -> None:
                 if i % 2:
                     other = behaviour * other / (behaviour * other).sum(axis=2, keepdims=True)
                 policy = (1.0 - share) * behaviour + share * other
-                found = verdict_from_logs(setting, log, policy, stationary=same_at_every_step(cmdp), resamples=50)
+                pooled = same_at_every_step(cmdp)
+                found = verdict_from_logs(setting, log, policy, stationary=pooled, resamples=asked.resamples)
                 refused += bool(found.refusal)
                 for estimator in ESTIMATORS:
                     if (each := getattr(found, estimator)) is not None:
@@ -72,8 +74,8 @@ def main() -> None:
         for estimator, held in hits.items():
             value, *costs = 100.0 * np.mean(held, axis=0)
             print(
-                f"{name:<12} {estimator:<14} {len(held):>4} policies ({refused} refused): value {value:.0f} %, "
-                f"costs {', '.join(f'{x:.0f} %' for x in costs)}"
+                f"{name:<12} {asked.logs:>4} logs {estimator:<14} {len(held):>4} policies ({refused} refused): "
+                f"value {value:.0f} %, costs {', '.join(f'{x:.0f} %' for x in costs)}"
             )
 
 
