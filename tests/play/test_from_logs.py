@@ -110,16 +110,57 @@ def test_what_is_not_allowed_is_not_planned(workshop):
         plan_from_logs(replace(setting, allowed=allowed), log)
 
 
-def test_a_session_says_which_logs_it_cannot_take(workshop):
-    """What is forbidden now was played then: the step is named, and who takes such logs."""
-    log = workshop.read()
+def banned(workshop):
+    """The setting of the logs, in which they play what is forbidden now: action 0 in state 3."""
     allowed = np.ones((workshop.STATES, 3), dtype=bool)
     allowed[3, 0] = False
-    setting = log.setting(workshop.BUDGET, n_states=workshop.STATES, allowed=allowed)
-    said = r"actions\[\d+\] = 0 is not allowed in state 3 .*\(logs: plan_from_logs\)"
-    with pytest.raises(InvalidInputError, match=said):
-        Session(None, setting, logged=log)
-    assert plan_from_logs(setting, log).policy.table[:, 3, 0].max() == 0.0
+    log = workshop.read()
+    assert np.count_nonzero((log.states == 3) & (log.actions == 0)) > 5
+    return log, log.setting(workshop.BUDGET, n_states=workshop.STATES, allowed=allowed)
+
+
+@pytest.mark.parametrize("explore", [0.0, 0.5])
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_session_takes_logs_of_what_is_forbidden_now_and_never_plays_it(workshop, explore, declared):
+    log, setting = banned(workshop)
+    plan = plan_from_logs(setting, log)
+    assert plan.certified
+    safe = SafePolicy(plan.policy.table, [15.9, 5.9]) if declared else None
+    session = Session(SafeStart(safe, explore=explore), setting, logged=log)
+    table = np.asarray(session.policy())
+    assert table[:, 3, 0].max() == 0.0
+    assert table[:, 3].max() > 0.0
+    if explore == 0.0:
+        cmdp = workshop.workshop()
+        assert Policy(table).evaluate(cmdp).value == pytest.approx(plan.policy.evaluate(cmdp).value, rel=0.01)
+    session.update(next(iter(log)))
+    assert np.asarray(session.policy())[:, 3, 0].max() == 0.0
+    # What is told of a forbidden action, in an episode that was played elsewhere, is counted, too.
+    assert session._state.tally.visits[0, 3, 0] >= np.count_nonzero((log.states == 3) & (log.actions == 0))
+
+
+def test_a_declared_policy_that_plays_what_is_forbidden_is_refused(workshop):
+    log, setting = banned(workshop)
+    safe = SafePolicy(workshop.logged_policy(), [15.0, 5.0])
+    with pytest.raises(InvalidInputError, match="action 0 is not allowed in state 3"):
+        Session(SafeStart(safe), setting, logged=log)
+
+
+def test_a_ban_may_come_with_a_fork_and_nowhere_else(workshop, tmp_path):
+    """A session's own episodes with what is forbidden now are data, too; opening it with a ban says what differs."""
+    log, setting = banned(workshop)
+    free = replace(setting, allowed=None)
+    with Session.open(tmp_path / "free", None, free, logged=log) as session:
+        for k, episode in enumerate(list(log)[:3]):
+            session.tell(f"week {k}", episode)
+        with session.fork(tmp_path / "banned", setting=setting) as fork:
+            assert fork.episodes == 3
+            assert np.asarray(fork.policy())[:, 3, 0].max() == 0.0
+            assert fork._state.tally.episodes == session._state.tally.episodes
+    with pytest.raises(InvalidInputError, match=r"setting.allowed is .*session\.fork"):
+        Session.open(tmp_path / "free", None, setting)
+    with Session.open(tmp_path / "banned", None, setting) as again:
+        assert np.asarray(again.policy())[:, 3, 0].max() == 0.0
 
 
 def test_the_baseline_plays_only_what_is_allowed(workshop):

@@ -95,10 +95,11 @@ def name_of(learner: Learner[Any]) -> str:
 
 
 def masked(learner: Learner[Any], setting: Setting) -> Learner[Any]:
-    """A learner that keeps to what the setting allows: itself where that is everything.
+    """A learner that keeps to what the setting allows: itself where that is everything, or where it does so itself.
 
     A safe policy that it was given is told by its own numbers.
     """
+    by_itself = getattr(learner, "keeps_to_mask", False)
     if setting.allowed is None or isinstance(learner, Masked):
         return learner
     safe: Any = getattr(learner, "safe", None)
@@ -106,9 +107,11 @@ def masked(learner: Learner[Any], setting: Setting) -> Learner[Any]:
         mask = as_mask(setting.allowed, setting.shape[1:])
         if mask is not None:
             mask.refuse(safe.policy)
+        if by_itself:
+            return learner
         policy = choices_of(setting).policy_inward(safe.policy)
         learner = replace(learner, safe=replace(safe, policy=policy))  # type: ignore[type-var]
-    return Masked(learner)
+    return learner if by_itself else Masked(learner)
 
 
 def choices_of(setting: Setting) -> Choices:

@@ -12,6 +12,10 @@ are not flattered by the choice: they correct what halves of the logs showed of 
 Costs are counted less the budget of the setting, whatever budget is in force: `room` is what the one in force has more.
 With another one, or another law of the first state, a plan is made at once, from all that was counted.
 
+Without a declared baseline it is what the logs show (without logs, what the episodes before the first plan do): own
+episodes after that are plans and deviations, and change it no more.  Actions that the setting forbids are never played;
+episodes in which they were are counted like others.
+
 With `explore`, that share of certified slack (budget less the upper bound of the plan's cost; where the baseline is
 played, its declared room) pays for one-step deviations to actions seldom tried (`learners/safe/deviations.py`).
 
@@ -31,7 +35,16 @@ from omdpd.learners.needs import SafeChoice, SafePolicy, require_feedback, safe_
 from omdpd.learners.protocol import Card, Report
 from omdpd.learners.safe.certified import UNPLANNED, Margin, judged
 from omdpd.learners.safe.deviations import with_deviations
-from omdpd.learners.safe.first_plan import FEWEST, Rules, check_confidence, cloned, first_plan, measured_margin
+from omdpd.learners.safe.first_plan import (
+    FEWEST,
+    Rules,
+    allowed_rows,
+    check_confidence,
+    cloned,
+    first_plan,
+    measured_margin,
+)
+from omdpd.learners.safe.supported import Flags
 from omdpd.learners.safe.tally import Tally, Walks
 from omdpd.problem.arrays import Floats, InvalidInputError, check_number, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
@@ -64,7 +77,8 @@ class Forecasted:
 class State:
     """Counts, the plan in force and its forecast, the policy in play (with deviations), and when each was made.
 
-    `room` (I,) is the budget in force less that of the setting; None for none.
+    `room` (I,) is the budget in force less that of the setting; None for none.  `baseline` was declared; `shown` is
+    what the logs show, kept from them on.
     """
 
     setting: Setting
@@ -81,6 +95,18 @@ class State:
     solves: int
     uncertified: int
     room: Floats | None = None
+    shown: Floats | None = None
+
+    @property
+    def fallback(self) -> Floats:
+        """The baseline: declared, shown by the logs, or by what was played so far."""
+        known = self.shown if self.baseline is None else self.baseline
+        return cloned(self.tally, self.allowed) if known is None else known
+
+    @property
+    def allowed(self) -> Flags | None:
+        """Allowed actions, as counts are kept; None where all are."""
+        return allowed_rows(self.setting, self.tally)
 
     @property
     def limit(self) -> Floats:
@@ -95,7 +121,8 @@ class SafeStart:
     Parameters
     ----------
     safe
-        The baseline and its cost; None where logs are to show it (or, without logs, the uniform policy).
+        The baseline and its cost; None where logs are to show it (or, without logs, the uniform policy).  What it is
+        is settled with the first plan.
     confidence
         With which each budget is to hold, above 0.5.
     least
@@ -111,6 +138,8 @@ class SafeStart:
     least: int = 5
     stationary: bool = True
     explore: float = 0.5
+
+    keeps_to_mask = True
 
     def __post_init__(self) -> None:
         check_number("SafeStart's explore", self.explore, "at least 0")
@@ -147,10 +176,10 @@ class SafeStart:
         if isinstance(self.safe, str):
             raise InvalidInputError("SafeStart must be given a safe policy: set safe=SafePolicy(policy, cost), or None")
         baseline = None if self.safe is None else safe_policy_of(self, self.safe, setting).policy
-        first = np.full(setting.shape, 1.0 / setting.n_actions) if baseline is None else baseline
-        flattery = np.full(1 + setting.n_constraints, UNPLANNED)
+        tally, flattery = Tally.empty(setting, self.stationary), np.full(1 + setting.n_constraints, UNPLANNED)
+        first = cloned(tally, allowed_rows(setting, tally)) if baseline is None else baseline
         return State(
-            setting, Tally.empty(setting, self.stationary), baseline, first, first, None, flattery,
+            setting, tally, baseline, first, first, None, flattery,
             NormalDist().inv_cdf(self.confidence), np.zeros((2, 1 + setting.n_constraints)), 0, 0, 0, 0,
         )  # fmt: skip
 
@@ -163,9 +192,13 @@ class SafeStart:
         return replace(state, tally=state.tally.add(Walks.of(*logged))) if logged else state
 
     def like_logs(self, state: State) -> State:
-        """A state that plays what logs show, where they are too few for a plan and no baseline was declared."""
-        shown = cloned(state.tally)
-        return state if state.planned_at or state.baseline is not None else replace(state, plan=shown, policy=shown)
+        """A state whose baseline is what logs show, if none was declared; it is played where there is no plan."""
+        if state.baseline is not None:
+            return state
+        shown = cloned(state.tally, state.allowed)
+        return (
+            replace(state, shown=shown) if state.planned_at else replace(state, shown=shown, plan=shown, policy=shown)
+        )
 
     def update(self, state: State, feedback: Feedback) -> State:
         """Count; correct what is believed of flattery; plan anew if the episodes have grown enough."""
@@ -201,8 +234,8 @@ class SafeStart:
         The one in force is given up at a share `KEEP` of the quantile; with another budget or law at all of it.
         """
         keep = KEEP if state.planned_at else 1.0
-        tally, mu, rules = state.tally, state.setting.mu, Rules(state.limit, self.confidence, self.least)
-        baseline = cloned(tally) if state.baseline is None else state.baseline
+        tally, mu, baseline = state.tally, state.setting.mu, state.fallback
+        rules = Rules(state.limit, self.confidence, self.least, state.allowed)
         state = self._measured(state, baseline, rules)
         margin = _believed(state, rules.z)
         found = first_plan(tally, mu, baseline, rules, margin)
@@ -213,11 +246,13 @@ class SafeStart:
             if kept.ok and not (certified and plan.low >= kept.low):
                 plan, certified, used = kept, True, margin
         most = self.safe.cost if isinstance(self.safe, SafePolicy) and not certified else plan.upper
-        policy, extra = with_deviations(found.model, plan, self.explore * (state.limit - most), MOST_DEVIATIONS)
+        policy, extra = with_deviations(
+            found.model, plan, self.explore * (state.limit - most), MOST_DEVIATIONS, rules.allowed
+        )
         forecast = Forecasted(plan.totals, plan.errors, used.flattery, used.z, extra, certified)
         return replace(
             state, plan=plan.policy, policy=policy, forecast=forecast, planned_at=tally.episodes,
-            solves=state.solves + 1, uncertified=state.uncertified + (not certified),
+            solves=state.solves + 1, uncertified=state.uncertified + (not certified), shown=baseline,
         )  # fmt: skip
 
     def _measured(self, state: State, baseline: Floats, rules: Rules) -> State:

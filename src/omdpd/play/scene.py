@@ -70,6 +70,11 @@ def with_known_facts(learner: Any, cmdp: CMDP, feedback: FeedbackKind) -> Learne
     if cmdp.mask is not None:
         setting = cmdp.setting(None, feedback)
         own: Any = masked(learner, setting)
+        if own is learner:
+            learner = with_known_facts(learner, replace(cmdp, mask=None, labels=Labels()), feedback)
+            safe = learner.safe and replace(learner.safe, policy=cmdp.mask.played(learner.safe.policy))
+            kept: Learner[Any] = replace(learner, safe=safe)
+            return kept
         return Masked(with_known_facts(own.inner, chosen_world(cmdp, choices_of(setting)), feedback))
     name = type(learner).__name__
     card = getattr(learner, "card", None)

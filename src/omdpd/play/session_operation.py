@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from omdpd.learners.masked import MaskedState
 from omdpd.learners.protocol import Report
 from omdpd.learners.safe_start import SafeStart
 from omdpd.play.alarms import Alarm
@@ -134,8 +133,7 @@ class Operation(Entries):
         """What the next episode will earn and cost, in the units of the setting: of sessions with `SafeStart`."""
         if not isinstance(self.learner, SafeStart):
             raise InvalidInputError(f"{type(self.learner).__name__} forecasts nothing: SafeStart does")
-        own = self._state.inner if isinstance(self._state, MaskedState) else self._state
-        found = forecast_of_state(self.setting, own, self.learner.confidence)
+        found = forecast_of_state(self.setting, self._state, self.learner.confidence)
         ringing = ", ".join(alarm.name for alarm in self.alarms() if alarm.rings)
         doubt = f" Do not rely on it while an alarm rings ({ringing})." if ringing else ""
         return replace(found, what=f"{found.what}{doubt}")

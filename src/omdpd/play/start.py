@@ -195,9 +195,6 @@ def start_of(state: Any) -> Floats | None:
 
 def replanned(learner: Learner[Any], state: Any) -> Any:
     """The state with a plan for its law of the first state, of learners that plan at once."""
-    if isinstance(learner, Masked):
-        inner = replanned(learner.inner, state.inner)
-        return state if inner is state.inner else replace(state, inner=inner)
     return learner.replanned(state) if isinstance(learner, SafeStart) else state
 
 
@@ -206,13 +203,11 @@ def takes_budget(learner: Learner[Any]) -> bool:
 
     It is told costs less the budget of the setting, also while another is in force.
     """
-    return hasattr(learner.inner if isinstance(learner, Masked) else learner, "with_budget")
+    return hasattr(learner, "with_budget")
 
 
 def with_budget(learner: Learner[Any], state: Any, room: Floats) -> Any:
     """The state with a budget in force that is `room` more than the setting's, in the units of a learner."""
-    if isinstance(learner, Masked):
-        return replace(state, inner=with_budget(learner.inner, state.inner, room))
     return learner.with_budget(state, room)  # type: ignore[attr-defined]
 
 

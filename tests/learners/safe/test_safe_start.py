@@ -1,11 +1,22 @@
 """SafeStart plays what is certified, deviates within slack, and says beforehand what will come."""
 
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from omdpd import InvalidInputError, Policy, ProximalOMDPD, SafePolicy, SafeStart, Session, Setting, plan_from_logs
+from omdpd import (
+    InvalidInputError,
+    Policy,
+    ProximalOMDPD,
+    SafePolicy,
+    SafeStart,
+    Session,
+    Setting,
+    Trajectory,
+    plan_from_logs,
+)
 from omdpd.learners.safe import deviations
 from omdpd.learners.safe.certified import Margin, judged
 from omdpd.learners.safe.supported import supported
@@ -76,6 +87,28 @@ def test_a_run_from_a_safe_policy_without_logs_stays_safe_and_gains(workshop):
     values = np.array([[each.value for each in run] for run in runs])
     assert values[:, :20] == pytest.approx(baseline.value)
     assert (values[:, -1] > 1.05 * baseline.value).all()
+
+
+def test_the_baseline_from_logs_is_that_of_the_logs_alone(workshop, tmp_path):
+    """Own episodes are plans and deviations: they change neither the baseline, nor that of a fork or a later opening."""
+    log, setting = setting_of(workshop)
+    counted = np.zeros((workshop.STATES, 3))
+    np.add.at(counted, (log.states, log.actions), 1.0)
+    seen = counted.sum(axis=1) > 0.0
+    shares = counted[seen] / counted[seen].sum(axis=1, keepdims=True)
+    own = replace(next(iter(log)), trajectory=Trajectory(np.full(14, 3), np.full(14, 2)))
+    with Session.open(tmp_path / "one", None, setting, logged=log) as session:
+        for _ in range(10):
+            session.update(own)
+        session.keep()
+        session.set_budget([0.5, 0.5])  # none is certified
+        assert not session._state.forecast.certified
+        assert np.asarray(session.policy())[:, seen] == pytest.approx(np.tile(shares, (14, 1, 1)))
+        forked = session.fork(tmp_path / "two")
+    with Session.open(tmp_path / "one", None, setting) as again, forked:
+        for each in (again, forked):
+            each.update(own)
+            assert each._state.fallback[:, seen] == pytest.approx(np.tile(shares, (14, 1, 1)))
 
 
 def test_deviations_cost_no_more_than_the_slack_where_the_assumption_holds():

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from omdpd.learners.safe.certified import Judged
-from omdpd.learners.safe.supported import Supported, padded
+from omdpd.learners.safe.supported import Flags, Supported, padded
 from omdpd.problem.arrays import Floats
 from omdpd.solvers.compiled.listed import listed_values
 from omdpd.solvers.sweeps import lists_of
@@ -28,8 +28,12 @@ TRIES, PRIOR, MOST_ROWS = 10.0, 2.0, 4
 LEAST_MET, MOST = 0.02, 0.3
 
 
-def with_deviations(model: Supported, plan: Judged, slack: Floats, share: float) -> tuple[Floats, Floats]:
+def with_deviations(
+    model: Supported, plan: Judged, slack: Floats, share: float, allowed: Flags | None = None
+) -> tuple[Floats, Floats]:
     """A policy (H, S, A) that deviates as often as the slack (I,) allows, in at most a share of the steps.
+
+    Actions that are not `allowed` (n, S, A) are not tried.
 
     Beside it, the extra cost (I,) that is allowed for.
     """
@@ -39,6 +43,7 @@ def with_deviations(model: Supported, plan: Judged, slack: Floats, share: float)
     visits, own = model.visits[:, :-1], plan.policy.max(axis=0, keepdims=True) if pooled else plan.policy
     gain, *extra = (_at_most(model, plan, j) for j in range(len(model.tables)))
     wanted = (visits < TRIES) & (met[..., None] >= LEAST_MET) & (own < 0.5) & (gain > 0.0)
+    wanted &= True if allowed is None else allowed
     score = np.where(wanted, met[..., None] * gain, 0.0)
     if not wanted.any() or (slack <= 0.0).any():
         return plan.policy, np.zeros(len(slack))
