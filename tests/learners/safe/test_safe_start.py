@@ -90,7 +90,7 @@ def test_a_run_from_a_safe_policy_without_logs_stays_safe_and_gains(workshop):
 
 
 def test_the_baseline_from_logs_is_that_of_the_logs_alone(workshop, tmp_path):
-    """Own episodes are plans and deviations: they change neither the baseline, nor that of a fork or a later opening."""
+    """Own episodes are plans and deviations: they change no baseline, also not that of a fork or a later opening."""
     log, setting = setting_of(workshop)
     counted = np.zeros((workshop.STATES, 3))
     np.add.at(counted, (log.states, log.actions), 1.0)
