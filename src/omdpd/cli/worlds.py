@@ -72,7 +72,7 @@ def worlds(plugin: Plugins = None) -> None:
 def show(
     world: World,
     out: Annotated[
-        Path | None, typer.Option(help="Where a figure of the optimal policy goes (png, svg or pdf).")
+        Path | None, typer.Option("-o", "--out", help="Where a figure of the optimal policy goes (png, svg or pdf).")
     ] = None,
     seed: Seed = 0,
     set_: Settings = None,
