@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy.special import stdtrit
 
 from omdpd.learners.safe.first_plan import check_confidence
-from omdpd.learners.safe.supported import Supported, padded, supported
+from omdpd.learners.safe.supported import padded, supported
 from omdpd.learners.safe.tally import FOLDS, Tally, Walks, folds_of
 from omdpd.play.from_logs import tally_of
 from omdpd.play.logs import Log, as_logged
@@ -142,23 +142,21 @@ def verdict_from_logs(
         )
         return Verdict(None, None, None, None, untried, None, *facts, refusal=why)
     z, rng = NormalDist().inv_cdf(confidence), np.random.default_rng(whole_number("seed", seed, 0))
-    tried = _tried(model, table)
+    tried = model.with_tried_only(table)
     totals = model.totals(model.occupancy(tried))
     unknown = totals - model.totals(q)
     by_model = _around(totals, z * np.hypot(model.errors(table, q, False)[0], unknown))
-    by_resampling = None
-    if resamples:
-        again = _resampled(setting, log, tried, stationary, resamples, rng)
-        spread = again.std(axis=0, ddof=1) / np.sqrt(_shown(model.flow(q), model.visits))
-        by_resampling = _around(totals, z * np.hypot(spread, unknown))
+    spread = (
+        _resampled(setting, log, tried, stationary, resamples, rng) / np.sqrt(model.shown(q)) if resamples else None
+    )
+    by_resampling = None if spread is None else _around(totals, z * np.hypot(spread, unknown))
     weighted = robust = effective = None
     if log.propensities is not None:
         rho = _ratios(log, table)
         effective = float(rho[:, -1].sum() ** 2 / max((rho[:, -1] ** 2).sum(), 1e-300))
         if effective >= LEAST_EFFECTIVE:
-            wide = (
-                float(stdtrit(effective - 1.0, confidence)) * (len(log) - 1.0) / np.sqrt(len(log))
-            )  # of the jackknife
+            student = float(stdtrit(effective - 1.0, confidence))
+            wide = student * (len(log) - 1.0) / np.sqrt(len(log))  # of the jackknife
             met = _padded_steps(log, np.vstack([log.rewards[None], log.costs]), setting.horizon)
             weighted = _jackknifed(_weighted(met, rho), wide)
             robust = _jackknifed(_robust(log, tally, setting.mu, table, rho), wide)
@@ -175,23 +173,10 @@ def _jackknifed(found: Floats, wide: float) -> OffPolicyEstimate:
     return _around(found[0], wide * found[1:].std(axis=0, ddof=1))
 
 
-def _tried(model: Supported, policy: Floats) -> Floats:
-    """The policy with its chances of actions never tried in a state given to those that were, (H, S, A)."""
-    known = policy * (model.visits[:, :-1] > 0.0)
-    total = known.sum(axis=2, keepdims=True)
-    return np.where(total > 0.0, known / np.maximum(total, 1e-300), policy)
-
-
-def _shown(flow: Floats, visits: Floats) -> float:
-    """The share of the variance that shows when episodes are drawn anew: of a row seen n times it is (n - 1) / n."""
-    each = flow**2 / np.maximum(visits, 1.0)
-    return max(1.0 - float((each / np.maximum(visits, 1.0)).sum() / each.sum()), 0.5)
-
-
 def _resampled(
     setting: Setting, log: Log, policy: Floats, stationary: bool, resamples: int, rng: np.random.Generator
 ) -> Floats:
-    """The model's totals, from logs whose episodes are drawn anew with replacement, (B, 1 + I)."""
+    """The spread of the model's totals (1 + I,), over logs whose episodes are drawn anew with replacement."""
     whole, found = tally_of(setting, log, stationary).sample(), []
     for _ in range(resamples):
         chosen = rng.integers(len(log), size=len(log))
@@ -201,7 +186,7 @@ def _resampled(
         tally = Tally.empty(setting, stationary).add(Walks(*met, over=log.short == "over"))
         model = supported(tally, tally.sample().filled(whole), setting.mu, 1)
         found.append(model.totals(model.occupancy(policy)))
-    return np.array(found)
+    return np.asarray(np.std(found, axis=0, ddof=1))
 
 
 def _padded_steps(log: Log, values: Floats, H: int) -> Floats:

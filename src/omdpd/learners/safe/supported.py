@@ -115,6 +115,18 @@ class Supported:
         flow = self.flow(occupancy)
         return float(flow[rows].sum() / flow.sum())
 
+    def shown(self, occupancy: Floats) -> float:
+        """The share of the variance that shows when episodes are drawn anew: of a row seen n times (n - 1) / n."""
+        seen = np.maximum(self.visits, 1.0)
+        each = self.flow(occupancy) ** 2 / seen
+        return max(1.0 - float((each / seen).sum() / each.sum()), 0.5)
+
+    def with_tried_only(self, policy: Floats) -> Floats:
+        """A policy with its chances of actions never tried in a state given to those that were, (H, S, A)."""
+        tried = policy * (self.visits[:, :-1] > 0.0)
+        total = tried.sum(axis=2, keepdims=True)
+        return np.where(total > 0.0, tried / np.maximum(total, 1e-300), policy)
+
     def errors(self, policy: Floats, occupancy: Floats, slopes: bool) -> tuple[Floats, Floats]:
         """Standard errors (1 + I,), and their slopes in q with C held (1 + I, H, S + 1, A) (empty unless asked)."""
         found = [self._error(j, padded(policy), occupancy, slopes) for j in range(len(self.tables))]
