@@ -5,10 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from omdpd import BanditFeedback, InvalidInputError, ProximalOMDPD, SafeStart, Session, Setting, Trajectory, Uniform
+from omdpd import (
+    BanditFeedback,
+    InvalidInputError,
+    ProximalOMDPD,
+    SafePolicy,
+    SafeStart,
+    Session,
+    Setting,
+    Trajectory,
+    Uniform,
+)
 from omdpd.learners import BVOPS, OptCMDP
 from omdpd.play import books as booking
-from omdpd.storage.journal import Journal, verify_session
+from omdpd.storage.journal import Journal, SessionWarning, verify_session
 
 H, S, A = 4, 3, 2
 SETTING = Setting(H, S, A, seed=5)
@@ -539,3 +549,27 @@ def test_a_step_that_is_told_in_two_ways_at_once_is_refused(session):
     with pytest.raises(InvalidInputError, match="step 0 of episode 'a' was told otherwise before"):
         session.tell_steps("a", [(0, 0.5, 0.1), (0, 0.6, 0.1)])
     assert session.books.open["a"].rewards == [None]
+
+
+def test_an_episode_shows_its_next_step():
+    with Session(ProximalOMDPD.standard(), SETTING) as session:
+        episode = session.begin("a")
+        assert repr(episode) == f"Episode('a', next step 0 of {H})"
+        episode.act(0)
+        assert repr(session.begin("a")) == f"Episode('a', next step 1 of {H}, told 0 of 1)"
+        episode.tell(0.5, 0.5)
+        assert repr(session.episode("a")) == f"Episode('a', next step 1 of {H})"
+        session.drop("a")
+        assert repr(episode) == "Episode('a', not open)"
+
+
+def test_a_mask_that_forbids_all_that_is_played_is_warned_of_once():
+    """The policy plays action 1 alone; of the two others each is drawn as often."""
+    only = np.zeros((H, S, 3))
+    only[..., 1] = 1.0
+    session = Session(SafeStart(SafePolicy(only, -0.5)), replace(SETTING, n_actions=3))
+    session.begin("fine", allowed=[True, True, False])
+    with pytest.warns(SessionWarning, match=rf"'a' forbids all .* in state 0 at step 0 and in {H * S - 1} more places"):
+        episode = session.begin("a", allowed=[True, False, True])
+    assert np.asarray(episode.policy) == pytest.approx(np.broadcast_to([0.5, 0.0, 0.5], (H, S, 3)))
+    session.begin("again", allowed=[True, False, True])  # a second warning would fail the test

@@ -78,7 +78,7 @@ def test_a_forecast_says_what_was_left_out(found):
     text = str(found)
     assert "certified to be within each budget" in text
     assert "59 pairs never tried" in text  # 90 pairs, 31 tried
-    assert "NOTE: states never seen: 18; without a declared baseline every action there is equally likely" in text
+    assert "NOTE: states never seen: 18; every action there is equally likely: give a baseline, or allowed=" in text
     assert "steps on pairs never tried: 0.0 %" in text
     said = " ".join(text.split())
     assert "the best of many plans looks too good, as halves of the episodes show" in said
@@ -249,7 +249,7 @@ def test_a_forecast_says_what_is_played_in_states_that_were_never_seen(workshop)
     declared = np.zeros(more.shape)
     declared[..., 1] = 1.0
     alone, given = plan_from_logs(more, log), plan_from_logs(more, log, declared)
-    note = f"NOTE: states never seen: {unseen}; without a declared baseline every action there is equally likely"
+    note = f"NOTE: states never seen: {unseen}; every action there is equally likely: give a baseline, or allowed="
     assert np.allclose(np.asarray(alone.policy)[:, -2:], 1.0 / more.n_actions)
     assert note in alone.forecast.notes
     assert note in Session(None, more, logged=log).forecast().notes

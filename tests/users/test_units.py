@@ -163,7 +163,7 @@ def test_feedback_that_leaves_the_declared_range_is_refused_and_changes_nothing(
     ):
         session.update(BanditFeedback(path, rewards, costs))
     rewards[2], costs[1, 3] = 0.0, 20.0
-    told = r"costs\[1, 3\] \(constraint 1, step 3\) = 20 is further from its budget per step than cost_scale: declare a"
+    told = r"costs\[1, 3\] \(constraint 1, step 3\) = 20 is further from budget / horizon"
     with pytest.raises(InvalidInputError, match=told):
         session.update(BanditFeedback(path, rewards, costs))
     assert session.episodes == 0

@@ -42,7 +42,12 @@ class Episode:
         self.session, self.id = session, id
 
     def __repr__(self) -> str:
-        return f"Episode({self.id!r})"
+        known, H = self.session.books.open.get(self.id), self.session.setting.horizon
+        if known is None:
+            return f"Episode({self.id!r}, not open)"
+        n, told = len(known.states), known.told
+        left = f", told {told} of {n}" if told < n else ""
+        return f"Episode({self.id!r}, {f'next step {n} of {H}' if n < H else 'all steps played'}{left})"
 
     @property
     def policy(self) -> Policy:

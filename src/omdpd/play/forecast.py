@@ -8,9 +8,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from omdpd.learners.safe.certified import Margin
+from omdpd.learners.safe.certified import Judged, Margin
+from omdpd.learners.safe.deviations import LEAST_MET
 from omdpd.learners.safe.first_plan import FEWEST, MOST_RARE, FirstPlan, Rules
-from omdpd.learners.safe.supported import Supported
+from omdpd.learners.safe.supported import Flags, Supported
 from omdpd.learners.safe.tally import Tally
 from omdpd.learners.safe_start import State, kept
 from omdpd.problem.arrays import Floats, InvalidInputError
@@ -18,11 +19,16 @@ from omdpd.problem.setting import Setting
 
 # The share of the flattery that halves showed which is certain to be there: they may show more than the whole has.
 LEAST_FLATTERY = 0.5
+# A budget of which less than so many standard errors is left, after the margin, is used up.
+USED_UP = 0.3
 
 
 @dataclass(frozen=True)
 class Amount:
-    """One quantity of an episode: expected, its interval, its budget and the chance of it, and the mean of the logs."""
+    """One quantity of an episode: expected, its interval, its budget and the chance of it, and the mean of the logs.
+
+    All but the chance is about the plan; `extra` is what trying other actions may add to it, which the chance counts.
+    """
 
     name: str
     expected: float
@@ -31,6 +37,7 @@ class Amount:
     budget: float | None = None
     chance: float | None = None
     logged: float | None = None
+    extra: float = 0.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +56,8 @@ class Forecast:
         Shares of the steps on pairs that were never tried, and on pairs tried too seldom to be planned with.
     notes
         What was left out, and why.
+    allowance
+        What trying other actions may add to the costs, beyond the intervals; empty if nothing.
     """
 
     what: str
@@ -57,6 +66,7 @@ class Forecast:
     never: float
     rarely: float
     notes: tuple[str, ...] = ()
+    allowance: str = ""
 
     @property
     def value(self) -> Amount:
@@ -80,15 +90,15 @@ class Forecast:
 
     def lines(self) -> list[str]:
         """The forecast for a person."""
-        share = f"with {100 * self.confidence:.3g} % at most"
-        head = f"{'expected':>10} {'at least':>10} {share:>18} {'budget':>10} {'holds with':>10}"
+        share = f"{100 * self.confidence:.3g} % at each end"
+        head = f"{'expected':>10} {share:>21} {'budget':>10} {'holds with':>10}"
         column = "" if self.value.logged is None else f"{'in logs':>10} "
         text = [self.what, *([self.warning] if self.warning else []), f"{'':<20} {column}{head}"]
         for each in self.amounts:
             shown = "" if each.logged is None else f"{each.logged:>10.5g} "
             bound = "" if each.budget is None else f" {each.budget:>10.6g} {_percent(each.chance):>10}"
-            text.append(f"{each.name:<20} {shown}{each.expected:>10.5g} {each.low:>10.5g} {each.high:>18.6g}{bound}")
-        return [*text, *self.notes]
+            text.append(f"{each.name:<20} {shown}{each.expected:>10.5g} {each.low:>10.5g} {each.high:>10.5g}{bound}")
+        return [*text, *([self.allowance] if self.allowance else []), *self.notes]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -105,15 +115,16 @@ def forecast_of(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[st
     amounts = tuple(replace(each, logged=float(x)) for each, x in zip(amounts, means, strict=True))
     share = [model.share(plan.occupancy, rows) for rows in (model.visits == 0.0, model.visits < rules.least)]
     notes = (
-        *_unseen(tally, declared),
+        *(_held_back(plan, model, rules, names) if found.certified else ()),
+        *_unseen(tally, declared, rules.allowed),
         f"steps on pairs never tried: {100 * share[0]:.1f} %, tried fewer than {rules.least} times: "
         f"{100 * share[1]:.1f} %", *_left_out(model, rules, spread), *_margins(found.margin, rules),
     )  # fmt: skip
     return Forecast(_what(found, tally, rules, names), amounts, rules.confidence, share[0], share[1], notes)
 
 
-def forecast_of_state(setting: Setting, state: State, confidence: float) -> Forecast:
-    """The forecast of the policy that `SafeStart` plays next, in the units of a setting."""
+def forecast_of_state(setting: Setting, state: State, confidence: float, in_force: Floats) -> Forecast:
+    """The forecast of the policy that `SafeStart` plays next, in the units of a setting, for the budget in force."""
     told, n = state.forecast, state.tally.episodes
     if told is None:
         raise InvalidInputError(
@@ -121,25 +132,21 @@ def forecast_of_state(setting: Setting, state: State, confidence: float) -> Fore
         )
     (low, high), budget, scale = setting.reward_range or (0.0, 1.0), setting.limits, setting.scales
     unit = np.r_[high - low, scale]
-    totals = np.r_[setting.horizon * low, budget] + unit * (told.totals + np.r_[0.0, told.extra])
-    rules, margin = Rules(budget + scale * state.limit, confidence, 1), Margin(told.flattery, told.z)
-    amounts = amounts_of(totals, unit * told.errors, margin, rules, setting.cost_names)
+    totals = np.r_[setting.horizon * low, budget] + unit * told.totals
+    rules, margin = Rules(in_force, confidence, 1), Margin(told.flattery, told.z)
+    amounts = amounts_of(totals, unit * told.errors, margin, rules, setting.cost_names, scale * told.extra)
     what = "A certified plan" if told.certified else "The baseline, since nothing better is certified"
     if told.certified and any(each.high > (each.budget or 0.0) for each in amounts[1:]):
         what = f"A plan that was certified, and is kept while its budgets hold with {100 * kept(confidence):.3g} %"
-    extra = ", ".join(f"{x:.3g}" for x in scale * told.extra)
-    note = f"deviations to actions seldom tried may add {extra} to the costs, which is counted"
-    notes = (
-        *_unseen(state.tally, state.baseline is not None),
-        *((note,) if told.extra.any() else ()),
-        *_margins(margin, rules),
-    )
+    notes = (*_unseen(state.tally, state.baseline is not None, state.allowed), *_margins(margin, rules))
     since = f"; {n - state.planned_at} more since are not in it yet" if n > state.planned_at else ""
-    return Forecast(f"{what}, from {state.planned_at} episodes{since}.", amounts, confidence, 0.0, 0.0, notes)
+    return Forecast(
+        f"{what}, from {state.planned_at} episodes{since}.", amounts, confidence, 0.0, 0.0, notes, _allowance(amounts)
+    )
 
 
 def amounts_of(
-    totals: Floats, errors: Floats, margin: Margin, rules: Rules, names: Sequence[str]
+    totals: Floats, errors: Floats, margin: Margin, rules: Rules, names: Sequence[str], extra: Floats | float = 0.0
 ) -> tuple[Amount, ...]:
     """Value and costs with intervals, and the chances that budgets hold."""
     sign = np.r_[-1.0, np.ones(len(rules.budget))]
@@ -148,11 +155,13 @@ def amounts_of(
     # Halves may flatter more than the whole does, so that the far end is taken at half of what they showed.
     far, near = totals + LEAST_FLATTERY * bias - sign * margin.z * errors, expected + sign * margin.z * errors
     low, high = np.minimum(far, near), np.maximum(far, near)
-    chances = [NormalDist().cdf(float(x)) for x in (rules.budget - expected[1:]) / (errors[1:] * margin.z / rules.z)]
+    room = rules.budget - expected[1:] - extra
+    chances = [NormalDist().cdf(float(x)) for x in room / (errors[1:] * margin.z / rules.z)]
+    more = np.broadcast_to(extra, room.shape).tolist()
     ends = zip(expected.tolist(), low.tolist(), high.tolist(), strict=True)
-    held = [(None, None), *zip(rules.budget.tolist(), chances, strict=True)]
+    held = zip([None, *rules.budget.tolist()], [None, *chances], [0.0, *more], strict=True)
     each = zip(("reward", *names), ends, held, strict=True)
-    return tuple(Amount(name, *numbers, *bound) for name, numbers, bound in each)
+    return tuple(Amount(name, *end, budget=b, chance=p, extra=x) for name, end, (b, p, x) in each)
 
 
 def _what(found: FirstPlan, tally: Tally, rules: Rules, names: Sequence[str]) -> str:
@@ -177,23 +186,46 @@ def _percent(chance: float | None) -> str:
     return "< 0.1 %" if not chance or chance < 1e-3 else f"{100 * chance:.1f} %"
 
 
-def _unseen(tally: Tally, declared: bool) -> tuple[str, ...]:
-    """What is played in states that no episode met."""
-    n = int(np.count_nonzero(tally.visits.max(axis=(0, 2)) == 0.0))
+def _allowance(amounts: Sequence[Amount]) -> str:
+    each = ", ".join(f"{a.extra:.3g} ({a.name})" for a in amounts if a.extra > 0.0)
+    return f"Trying other actions may add up to {each}, beyond the intervals and within the budgets." if each else ""
+
+
+def _held_back(plan: Judged, model: Supported, rules: Rules, names: Sequence[str]) -> tuple[str, ...]:
+    """Why a certified plan earns no more: budgets that are used up, or actions that the logs do not know."""
+    room = (rules.budget - plan.upper) / plan.errors[1:]
+    if tight := [name for name, left in zip(names, room, strict=True) if left < USED_UP]:
+        return (f"the plan is held back by its budget and margin: {', '.join(tight)}",)
+    may = True if rules.allowed is None else rules.allowed
+    seldom = ((model.visits[:, :-1] < rules.least) & may).any(axis=2)
+    often = (model.flow(plan.occupancy)[:, :-1].sum(axis=2) >= LEAST_MET) & seldom
+    used = ", ".join(f"{x:.3g} of {b:.6g} {name}" for x, b, name in zip(plan.upper, rules.budget, names, strict=True))
+    n = int(np.count_nonzero(often.any(axis=0)))
+    why = f", but actions that were tried fewer than {rules.least} times, in {n} of its states" if n else ""
+    return (f"no budget holds the plan back (it may use {used}){why}",)
+
+
+def _unseen(tally: Tally, declared: bool, allowed: Flags | None) -> tuple[str, ...]:
+    """What is played in states that no episode met, where there is a choice."""
+    choices = tally.n_actions if allowed is None else allowed.sum(axis=2).max(axis=0)
+    n = int(np.count_nonzero((tally.visits.max(axis=(0, 2)) == 0.0) & (np.asarray(choices) > 1)))
     if declared:
         return (f"states never seen: {n}; the baseline is played there",) if n else ()
-    note = f"NOTE: states never seen: {n}; without a declared baseline every action there is equally likely"
+    note = f"NOTE: states never seen: {n}; every action there is equally likely: give a baseline, or allowed="
     return (note,) if n else ()
 
 
 def _left_out(model: Supported, rules: Rules, spread: Floats) -> tuple[str, ...]:
     """What no plan could use, and why; and how single episodes vary."""
-    visits = model.visits[:, :-1]
-    rare = int(np.count_nonzero((visits > 0.0) & ~model.allowed[:, :-1]))
-    each = ", ".join(f"{x:.3g}" for x in spread)
+    visits, used = model.visits[:, :-1], model.allowed[:, :-1]
+    may = np.ones_like(used) if rules.allowed is None else np.broadcast_to(rules.allowed, used.shape)
+    never, seldom = may & (visits == 0.0), may & (visits > 0.0) & (visits < rules.least)
+    out, kept, banned = (int(np.count_nonzero(x)) for x in (may & (visits > 0.0) & ~used, seldom & used, ~may))
+    each, few = ", ".join(f"{x:.3g}" for x in spread), f"tried fewer than {rules.least} times"
     return (
-        f"left out: {int(np.count_nonzero(visits == 0.0))} pairs never tried, {rare} tried fewer than {rules.least} "
-        "times or not allowed",
+        f"left out: {int(np.count_nonzero(never))} pairs never tried, {out} {few}"
+        f"{f', {banned} not allowed' if banned else ''}",
+        *((f"not left out: {kept} pairs {few}, in states where no action was more often",) if kept else ()),
         f"budgets hold on average: single episodes had standard deviations {each}",
     )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from threading import local
 from typing import Any, Self
 from weakref import WeakSet, finalize
 
+import numpy as np
 import numpy.typing as npt
 
 from omdpd.learners.masked import name_of
@@ -25,7 +27,7 @@ from omdpd.play.start import Before, Start, as_start, in_learner_units, owner_of
 from omdpd.problem.arrays import InvalidInputError, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback
 from omdpd.storage.entries import Whole
-from omdpd.storage.journal import Journal
+from omdpd.storage.journal import Journal, SessionWarning
 from omdpd.storage.owners import logs_of_session
 
 
@@ -171,7 +173,8 @@ class Session(Operation):
         """Begin an episode, or go on with the open one of this id.
 
         `budget` is this episode's, in the units of the setting.  `allowed` says which actions may be drawn: (A,),
-        (S, A) or (H, S, A); the policy is divided by what it gives to those.  `initial` is the law of the first state
+        (S, A) or (H, S, A); the policy is divided by what it gives to those.  Where it gives them nothing they are
+        equally likely, whatever they cost: the first such mask is warned of.  `initial` is the law of the first state
         that plans are made for from now on: `SafeStart` plans for it before this episode begins, others in their next
         update.
         """
@@ -197,7 +200,23 @@ class Session(Operation):
                     entry["budget"] = self.carry.budget(self.base_budget(), self.books).tolist()
                 self.mind.played.setdefault(policy, self.mind.policy(policy))
                 self._enter(entry if law is None else entry | {"initial": law.tolist()}, sync=False)
+                if entry["allowed"] is not None:
+                    self._doubt(name)
         return Episode(self, name)
+
+    def _doubt(self, id: str) -> None:
+        """Warn once of a mask that leaves nothing of the policy somewhere."""
+        episode = self.books.open[id]
+        left = np.where(np.asarray(episode.allowed), self.mind.played[episode.policy], 0.0).sum(axis=2) == 0.0
+        if left.any() and not self._doubted:
+            self._doubted = True
+            h, s = (int(i) for i in np.argwhere(left)[0])
+            warnings.warn(
+                f"allowed of episode {id!r} forbids all that the policy plays in state {s} at step {h}"
+                f"{f' and in {left.sum() - 1} more places' if left.sum() > 1 else ''}: the allowed actions are equally "
+                "likely there, whatever they cost (said once)",
+                SessionWarning, stacklevel=3,
+            )  # fmt: skip
 
     def episode(self, id: str) -> Episode:
         """The open episode of an id."""

@@ -66,6 +66,7 @@ class Entries:
         for each in self.before.logged:
             self.books.watch.moved(each.trajectory.states.tolist(), each.trajectory.actions.tolist(), bet=False)
         self._followers: list[Session] = []
+        self._doubted = False
         self._fallback = "" if fallback is None else f"fallback {_digest(table_of(fallback, setting.shape))}"
         if fallback is not None:
             self.mind.kept[self._fallback] = table_of(fallback, setting.shape)

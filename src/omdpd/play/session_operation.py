@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
@@ -23,6 +24,7 @@ from omdpd.play.verdict import Verdict, verdict_from_logs
 from omdpd.problem.arrays import Floats, InvalidInputError
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting
 from omdpd.storage.entries import Whole
+from omdpd.storage.journal import SessionWarning
 
 if TYPE_CHECKING:
     from omdpd.play.session import Session
@@ -35,7 +37,8 @@ class Operation(Entries):
         """Give the episodes that begin from now on another budget.
 
         The learner has a plan for it when this returns: `SafeStart` from what it counted, others from all that was
-        told, counted again.  A session in memory does not keep that: there others come to keep it as they learn.
+        told, counted again.  A session in memory does not keep that: there others come to keep it as they learn.  One
+        for which `SafeStart` certifies no plan is warned of, if the baseline may go over it.
         """
         limit = checked_budget(self.setting, budget)
         with self._learning.taken(), self._keeping.taken():
@@ -46,6 +49,8 @@ class Operation(Entries):
                 if not self._lags:
                     self.mind.learn()
             self._put_in_force({"do": "budget", "budget": limit}, lambda: self._planned(limit))
+        if isinstance(self.learner, SafeStart) and self._state.forecast and (doubt := self.forecast().warning):
+            warnings.warn(f"the budget {limit}: {doubt.removeprefix('WARNING: ')}", SessionWarning, stacklevel=2)
 
     def _put_in_force(self, entry: Entry, planned: Callable[[], Any]) -> None:
         """Plan while others act and tell, then enter what was planned for; again if an episode was learnt meanwhile."""
@@ -133,7 +138,7 @@ class Operation(Entries):
         """What the next episode will earn and cost, in the units of the setting: of sessions with `SafeStart`."""
         if not isinstance(self.learner, SafeStart):
             raise InvalidInputError(f"{type(self.learner).__name__} forecasts nothing: SafeStart does")
-        found = forecast_of_state(self.setting, self._state, self.learner.confidence)
+        found = forecast_of_state(self.setting, self._state, self.learner.confidence, self.base_budget())
         ringing = ", ".join(alarm.name for alarm in self.alarms() if alarm.rings)
         doubt = f" Do not rely on it while an alarm rings ({ringing})." if ringing else ""
         return replace(found, what=f"{found.what}{doubt}")

@@ -50,7 +50,7 @@ class Setting:
         What an episode may cost in expectation, one number per constraint; feedback then holds costs as they are.
         None if budgets are taken off already (cost - budget / horizon in [-1, 1]).
     cost_scale
-        The largest |cost - budget / horizon| of a step, one number or one per constraint; 1 if None.
+        How far a step's cost may be from budget / horizon, one number or one per constraint; 1 if None.
     reward_range
         The least and the largest reward of a step, if it is not (0, 1).
     seed
@@ -247,8 +247,14 @@ def _scaled_costs(setting: Setting, name: str, costs: Floats, axes: Sequence[str
     wide = (slice(None), *(None,) * (costs.ndim - 1))
     excess = (costs - setting.limits[wide] / setting.horizon) / setting.scales[wide]
     beyond = np.abs(excess) > 1.0 + 1e-12
-    why = "is further from its budget per step than cost_scale: declare a larger cost_scale in the setting"
-    refuse_where(beyond, name, costs, why, axes)
+    for i in np.flatnonzero(beyond.any(axis=tuple(range(1, costs.ndim))))[:1]:
+        need = float(np.abs(excess[i]).max() * setting.scales[i])
+        least = f"{need:.6g}" if float(f"{need:.6g}") >= need * (1.0 - 1e-12) else f"{need * (1.0 + 1e-5):.6g}"
+        why = (
+            f"is further from budget / horizon ({setting.limits[i] / setting.horizon:.6g}) than cost_scale "
+            f"({setting.scales[i]:.6g}): declare a cost_scale of at least {least} for {setting.cost_names[i]}"
+        )
+        refuse_where(beyond, name, costs, why, axes)
     return np.clip(excess, -1.0, 1.0)
 
 

@@ -65,7 +65,7 @@ def test_what_may_be_told_does_not_hang_on_the_budget_in_force(learner, budget):
         episode.tell(0.5, cost)
     episode.end()
     session.tell("two", BanditFeedback(Trajectory(np.zeros(2, int), np.zeros(2, int)), np.zeros(2), [[3.0, 0.0]]))
-    with pytest.raises(InvalidInputError, match="declare a larger cost_scale"):
+    with pytest.raises(InvalidInputError, match=r"declare a cost_scale of at least 1\.7 for cost 0"):
         session.tell("three", BanditFeedback(Trajectory(np.zeros(2, int), np.zeros(2, int)), np.zeros(2), [[3.2, 0.0]]))
     assert session.episodes == 2
 

@@ -24,6 +24,7 @@ from omdpd.learners.safe.tally import Tally, Walks
 from omdpd.learners.safe_start import _believed
 from omdpd.play.simulate import play_episode
 from omdpd.problem.cmdp import Round
+from omdpd.storage.journal import SessionWarning
 
 
 def setting_of(workshop):
@@ -89,6 +90,38 @@ def test_a_run_from_a_safe_policy_without_logs_stays_safe_and_gains(workshop):
     assert (values[:, -1] > 1.05 * baseline.value).all()
 
 
+def test_a_forecast_is_of_the_plan_and_the_allowance_stands_apart(workshop):
+    """Deviations change neither what is expected nor an interval; the chances that budgets hold count them."""
+    log, _ = setting_of(workshop)
+    setting = log.setting([60.0, 40.0], n_states=workshop.STATES)  # much slack
+    plain, more = (Session(SafeStart(explore=share), setting, logged=log).forecast() for share in (0.0, 0.5))
+    for ours, theirs in zip(plain.amounts, more.amounts, strict=True):
+        assert (ours.expected, ours.low, ours.high) == (theirs.expected, theirs.low, theirs.high)
+        assert ours.extra == 0.0
+        assert ours.logged == theirs.logged
+    assert plain.allowance == ""
+    assert max(each.extra for each in more.costs) > 0.5
+    for ours, theirs in zip(plain.costs, more.costs, strict=True):
+        assert theirs.high + theirs.extra <= theirs.budget
+        assert theirs.chance <= ours.chance
+    overtime = more.costs[0]
+    assert f"Trying other actions may add up to {overtime.extra:.3g} (overtime), " in str(more)
+    for amount, truth in zip(
+        more.costs, Session(None, setting, logged=log).policy().evaluate(workshop.workshop()).costs, strict=True
+    ):
+        assert truth <= amount.high + amount.extra
+
+
+def test_a_budget_that_is_set_is_shown_as_it_was_said_and_one_without_a_plan_is_warned_of(workshop):
+    log, setting = setting_of(workshop)
+    session = Session(None, setting, logged=log)
+    with pytest.warns(SessionWarning, match=r"the budget \[1.0, 0.0\]: this policy is likely to go over its budget"):
+        session.set_budget([1, 0.0])
+    assert [each.budget for each in session.forecast().costs] == [1.0, 0.0]
+    session.set_budget([15.5, 6.0])
+    assert session._state.forecast.certified
+
+
 def test_the_baseline_from_logs_is_that_of_the_logs_alone(workshop, tmp_path):
     """Own episodes are plans and deviations: they change no baseline, also not that of a fork or a later opening."""
     log, setting = setting_of(workshop)
@@ -101,10 +134,12 @@ def test_the_baseline_from_logs_is_that_of_the_logs_alone(workshop, tmp_path):
         for _ in range(10):
             session.update(own)
         session.keep()
-        session.set_budget([0.5, 0.5])  # none is certified
+        with pytest.warns(SessionWarning, match="likely to go over"):
+            session.set_budget([0.5, 0.5])
         assert not session._state.forecast.certified
         assert np.asarray(session.policy())[:, seen] == pytest.approx(np.tile(shares, (14, 1, 1)))
-        forked = session.fork(tmp_path / "two")
+        with pytest.warns(SessionWarning, match="likely to go over"):
+            forked = session.fork(tmp_path / "two")
     with Session.open(tmp_path / "one", None, setting) as again, forked:
         for each in (again, forked):
             each.update(own)
@@ -207,7 +242,7 @@ def test_a_forecast_names_deviations_only_where_there_are_some(workshop):
     log, setting = setting_of(workshop)
     for explore in (0.0, 0.5):
         session = Session(SafeStart(explore=explore), setting, logged=log)
-        assert ("deviations to actions seldom tried" in str(session.forecast())) == (explore > 0.0)
+        assert ("Trying other actions may add up to" in str(session.forecast())) == (explore > 0.0)
         assert session._state.forecast.extra.any() == (explore > 0.0)
 
 
