@@ -1,15 +1,18 @@
 """Sessions as files describe them, and a look at one that somebody else has open."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tomli_w
+from typer.testing import CliRunner
 
-from omdpd import InvalidInputError, ProximalOMDPD, Session
+from omdpd import InvalidInputError, ProximalOMDPD, SafePolicy, SafeStart, Session, Setting
+from omdpd.cli.main import app
 from omdpd.experiments.registry import Registry
 from omdpd.play.policy import Policy
-from omdpd.serve.described import described, folders_of, open_described, open_shadow, write_starter
+from omdpd.serve.described import described, folders_of, open_described, open_shadow, served, write_starter
 from omdpd.serve.desk import read_status
 from omdpd.serve.status import lines_of, status_of
 
@@ -193,3 +196,54 @@ def test_a_session_is_no_folder_of_results(tmp_path):
         pass
     with pytest.raises(InvalidInputError, match=r"holds a session, not results: omdpd session .* --live shows it"):
         refuse_no_results(tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    "learner", [ProximalOMDPD.standard(z=2.0), SafeStart(SafePolicy([[[1.0, 0.0], [0.5, 0.5]]] * 2, 0.8))]
+)
+def test_a_folder_that_a_program_of_ones_own_keeps_is_shown_without_a_file(tmp_path, learner):
+    """Learner and setting are in the folder; nothing is written into it, and no other file is asked for."""
+    folder = tmp_path / "live"
+    setting = Setting(2, 2, 2, budget=1.0, cost_scale=2.0, allowed=[[True, False], [True, True]])
+    with Session.open(folder, learner, setting) as session:
+        play(session, 3)
+        before = {file.name for file in folder.iterdir()}
+        seen, own = read_status(folder, REGISTRY), status_of(session)
+        assert (seen.learner, seen.ended, seen.first_step, seen.budget) == (own.learner, 3, own.first_step, [1.0])
+        assert {file.name for file in folder.iterdir()} == before
+    result = CliRunner().invoke(app, ["session", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "3 ended" in result.output
+    with pytest.raises(InvalidInputError, match="holds a session that a program of yours began: omdpd session"):
+        served(folder)
+    with pytest.raises(InvalidInputError, match=r"holds a session: omdpd session .*begin another elsewhere"):
+        CliRunner().invoke(app, ["session", str(folder), "--new"], catch_exceptions=False)
+    assert {file.name for file in folder.iterdir()} == before
+
+
+def test_a_learner_that_a_folder_cannot_say_is_asked_for(tmp_path, monkeypatch):
+    folder = tmp_path / "live"
+    Session.open(folder, SafeStart(), Setting(2, 2, 2)).close()
+    monkeypatch.setattr("omdpd.serve.described.is_record", lambda value: False)
+    with pytest.raises(
+        InvalidInputError, match=r"live: .*not a known class; say learner and setting in a session\.toml"
+    ):
+        read_status(folder, REGISTRY)
+
+
+def test_a_file_may_name_a_baseline(tmp_path):
+    text = SMALL.replace('"ProximalOMDPD.standard"\nz = 2.0', '"SafeStart"')
+    folder = written(tmp_path / "one", text + '\n[baseline]\nfile = "safe.npz"\ncost = 0.8\n')
+    with open_described(folder, REGISTRY) as session:
+        assert session.learner.safe.policy == pytest.approx(0.5)
+        assert session.learner.safe.cost == pytest.approx((0.8 - 1.0) / 2.0)
+    wrong = written(tmp_path / "two", SMALL + '\n[baseline]\nfile = "safe.npz"\ncost = 0.8\n')
+    with pytest.raises(InvalidInputError, match="ProximalOMDPD takes none: SafeStart does"):
+        open_described(wrong, REGISTRY)
+
+
+def test_what_is_wrong_with_a_file_is_said_before_what_is_not_installed(tmp_path, monkeypatch):
+    folder = written(tmp_path / "one", SMALL.replace("horizon", "horizont"))
+    monkeypatch.setitem(sys.modules, "omdpd.serve.running", None)
+    with pytest.raises(InvalidInputError, match="horizont"):
+        CliRunner().invoke(app, ["serve", str(folder)], catch_exceptions=False)

@@ -63,7 +63,7 @@ def test_a_forecast_is_shown_before_the_first_episode(tmp_path):
     with open_described(folder, REGISTRY) as session:
         status = status_of(session)
     for shown in (status, read_status(folder, REGISTRY)):
-        assert shown.belief.words == "A certified plan, from 60 episodes."
+        assert shown.belief.words.startswith("A certified plan, from 60 episodes. Trying other actions may add up to ")
         assert [each.name for each in shown.belief.amounts] == ["reward", "overtime", "complaints"]
         assert shown.belief.warning == ""
         assert len(shown.first_step) == 30

@@ -10,7 +10,7 @@ import typer
 from omdpd.cli.plan import COLUMNS_HELP, log_of, numbers_of
 from omdpd.cli.playing import Address, FurtherNames, Plugins, registry_of
 from omdpd.problem.arrays import check_number, not_installed
-from omdpd.serve.described import folders_of, starter_from_logs, write_starter
+from omdpd.serve.described import folders_of, served, starter_from_logs, write_starter
 from omdpd.serve.desk import read_status
 from omdpd.serve.status import lines_of
 
@@ -35,6 +35,7 @@ def serve(
     acknowledged survives a crash.  SIGTERM stops it, with everything kept.
     """
     check_number("--rate", rate, "positive")
+    served(folder)
     try:
         from omdpd.serve.running import ServerAddress, serving
     except ImportError:
@@ -59,7 +60,8 @@ def session(
 ) -> None:
     """Show a session: episodes, budgets, alarms.
 
-    It only reads, also while a server has the session open.
+    It may be one that a program of yours keeps in the folder (`Session.open`).  It only reads, also while a server or
+    that program has the session open.
     """
     if new:
         text = None
@@ -70,6 +72,7 @@ def session(
         print(f"wrote {write_starter(folder, text)}: edit it, then omdpd serve {folder}")
         return
     registry = registry_of(plugin)
+    sessions = folders_of(folder)
     if live:
         try:
             from omdpd.serve.running import ServerAddress, showing
@@ -77,6 +80,6 @@ def session(
             raise not_installed("omdpd session --live", "uvicorn", "httptools") from None
         showing(folder, registry, ServerAddress("127.0.0.1", port))
         return
-    for each, path in folders_of(folder).items():
+    for each, path in sessions.items():
         for line in lines_of(read_status(path, registry), each):
             print(line)

@@ -23,7 +23,16 @@ from omdpd.play.episodes import Episode, opened, to_act, to_begin, to_end, to_te
 from omdpd.play.logs import Log
 from omdpd.play.policy import Policy
 from omdpd.play.session_operation import Operation
-from omdpd.play.start import Before, Start, as_start, in_learner_units, owner_of, start_of, with_next_start
+from omdpd.play.start import (
+    Before,
+    Start,
+    as_start,
+    given_again,
+    in_learner_units,
+    owner_of,
+    start_of,
+    with_next_start,
+)
 from omdpd.problem.arrays import InvalidInputError, positive_integer
 from omdpd.problem.setting import BanditFeedback, Feedback, Setting, checked_feedback
 from omdpd.storage.entries import Whole
@@ -277,7 +286,7 @@ class Session(Operation):
 
         Episodes keep their ids, their policies and their budgets; those that are open here are not in it.
         """
-        chosen = self.learner if learner is None else learner
+        chosen = given_again(self.learner, self.setting, setting or self.setting) if learner is None else learner
         made = Session.open(folder, chosen, setting or self.setting, logged=self.before)
         self._catch_up(made)
         if setting is None and self.books.budget is not None:

@@ -246,7 +246,11 @@ def owner_of(
 ) -> Owner:
     """Whose session it is, by the logs as they were given; and what they are to a learner."""
     fingerprint, facts = fingerprint_of(learner, setting, given.logged if isinstance(given, Before) else given)
-    return Owner(fingerprint, fingerprint_of(learner, setting)[0], facts, before.logged, before.start, before.names)
+    tree, arrays = pack((learner, setting))
+    if not setting.says_starts:
+        tree[1]["fields"]["initial"] = None
+    alone = fingerprint_of(learner, setting)[0]
+    return Owner(fingerprint, alone, facts, before.logged, before.start, before.names, (tree, arrays))
 
 
 def whole_episodes(logged: Sequence[Feedback] | Log, setting: Setting) -> Sequence[Feedback] | Log:
@@ -258,6 +262,16 @@ def whole_episodes(logged: Sequence[Feedback] | Log, setting: Setting) -> Sequen
             "episodes: plan_from_logs and verdict_from_logs take short ones (log.with_short)"
         )
     return logged
+
+
+def given_again(learner: Any, old: Setting, new: Setting) -> Any:
+    """A session's learner as it is given to another session: a safe policy says in which units its cost is."""
+    safe = getattr(learner, "safe", None)
+    if not isinstance(safe, SafePolicy):
+        return learner
+    same = np.array_equal(old.limits, new.limits) and np.array_equal(old.scales, new.scales)
+    cost = safe.cost if same else old.limits + old.scales * safe.cost
+    return replace(learner, safe=replace(safe, cost=cost, scaled=same or None))
 
 
 def in_learner_units(learner: Learner[Any], setting: Setting) -> Learner[Any]:

@@ -8,24 +8,35 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+import omdpd.learners
 from omdpd.experiments.registry import Registry
+from omdpd.learners.needs import SafePolicy
+from omdpd.learners.safe_start import SafeStart
 from omdpd.play.carry import Carry
 from omdpd.play.logs import READERS, Log, Short, columns_of
 from omdpd.play.policy import Policy
 from omdpd.play.session import Session
+from omdpd.play.start import given_again
 from omdpd.problem.arrays import InvalidInputError, named
 from omdpd.problem.setting import Setting
 from omdpd.storage.atomic import read_bounded, save_file
 from omdpd.storage.journal import DESCRIBED, has_entries
+from omdpd.storage.owners import packed_owner
+from omdpd.storage.packing import unpack
 from omdpd.storage.sealed import toml_of_text
 
+# Files of which a session's folder has one.
+CLAIM = "session.json"
+SESSION = (DESCRIBED, CLAIM)
 # A description is small; a larger one is refused unread.
 MAX_BYTES = 2**20
 # Names that stand in an address as they are.
@@ -41,11 +52,15 @@ n_states = {n_states:<13} # states are numbered from 0; one that is not declared
 n_actions = {n_actions}
 n_constraints = {n_constraints}
 budget = {budget:<15} # what an episode may cost on average, in your units, for each constraint
-cost_scale = {cost_scale:<11} # the largest cost that a step can have, for each constraint; more is refused
+cost_scale = {cost_scale:<11} # how far a step's cost may be from budget / horizon, for each constraint; more is refused
 reward_range = {reward_range:<9} # the least and the largest reward that a step can have; others are refused
 # initial = [0.5, 0.5, 0.0]           # chances of the first state; without it as in [logs], or all states alike
+# allowed = [[true, true, false]]     # which actions there are, a row for each state; all without it
 
 {learner}
+# [baseline]                          # played where nothing is certified, and in states never seen
+# file = "safe.npz"                   # a policy file; without it the baseline is what the logs show
+# cost = [1.0]                        # what an episode of it costs on average, for each constraint
 # [shadow]                            # a second learner, which learns from the same episodes and plays nothing
 # name = "SafeStart"
 # [carry]                             # what was not spent may be spent later in the period
@@ -95,6 +110,13 @@ class CarryTable(msgspec.Struct, forbid_unknown_fields=True):
     most: float | list[float]
 
 
+class BaselineTable(msgspec.Struct, forbid_unknown_fields=True):
+    """A policy file, and what an episode of it costs; see `SafePolicy`."""
+
+    file: str
+    cost: float | list[float]
+
+
 class LogsTable(msgspec.Struct, forbid_unknown_fields=True):
     """A file of episodes from before; `columns` names those whose names are others, also as text: `episode=week`."""
 
@@ -110,6 +132,7 @@ class Description(msgspec.Struct, forbid_unknown_fields=True):
     setting: SettingTable
     learner: dict[str, Any] | None = None
     logs: LogsTable | None = None
+    baseline: BaselineTable | None = None
     carry: CarryTable | None = None
     shadow: dict[str, Any] | None = None
     fallback: str | None = None
@@ -131,18 +154,22 @@ def described(folder: Path) -> Description:
 
 
 def open_described(folder: Path, registry: Registry, beside: Path | None = None) -> Session:
-    """Open the session of a folder with the learner and the setting that its file says.
+    """Open the session of a folder with the learner and the setting that its file says, or that it was begun with.
 
     Other files that it names are beside it, or in the folder `beside`.
     """
+    if not (folder / DESCRIBED).exists():
+        return Session.open(folder, *_begun_with(folder))
     said, file, place = described(folder), folder / DESCRIBED, beside or folder
     try:
         learner = None if said.learner is None else registry.parse("learners", said.learner).build()
+        if said.baseline is not None:
+            learner = _around(learner, said.baseline, place)
         fallback = None if said.fallback is None else Policy.load(place / said.fallback)
         carry = None if said.carry is None else Carry(said.carry.period, said.carry.most)
         # A session in which an episode has begun keeps the logs it began with; so does one whose file is gone.
         logs = None if has_entries(folder) else said.logs
-        if logs is not None and (folder / "session.json").exists() and not (place / logs.file).exists():
+        if logs is not None and (folder / CLAIM).exists() and not (place / logs.file).exists():
             logs = None
         return Session.open(
             folder, learner, _setting(said), said.snapshot_every,
@@ -154,8 +181,8 @@ def open_described(folder: Path, registry: Registry, beside: Path | None = None)
 
 def open_shadow(folder: Path, registry: Registry, session: Session) -> Session | None:
     """The second learner that the file of a session names, with what it was told so far; None if it names none."""
-    said = described(folder)
-    if said.shadow is None:
+    said = described(folder) if (folder / DESCRIBED).exists() else None
+    if said is None or said.shadow is None:
         return None
     try:
         learner = registry.parse("learners", said.shadow).build()
@@ -166,18 +193,30 @@ def open_shadow(folder: Path, registry: Registry, session: Session) -> Session |
 
 def folders_of(folder: Path) -> Mapping[str, Path]:
     """The sessions of a folder by their names: itself, or those side by side in it."""
-    if (folder / DESCRIBED).exists():
+    if any((folder / name).exists() for name in SESSION):
         found = {folder.resolve().name: folder}
     else:
-        found = {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{DESCRIBED}"))}
+        found = {path.parent.name: path.parent for name in SESSION for path in sorted(folder.glob(f"*/{name}"))}
     if not found:
-        what = "a session, but no" if (folder / "session.json").exists() else "no"
         raise InvalidInputError(
-            f"{folder} holds {what} {DESCRIBED} that says learner and setting: omdpd session {folder} --new writes one"
+            f"{folder} holds no {DESCRIBED} that says learner and setting: omdpd session {folder} --new writes one"
         )
     for name in found:
         if not NAME.fullmatch(name):
             raise InvalidInputError(f"the folder of a session is called {name!r}, but needs letters, digits, . _ or -")
+    return found
+
+
+def served(folder: Path) -> Mapping[str, Path]:
+    """The sessions of a folder that can be served; what their files say is read, so that it is refused early."""
+    found = folders_of(folder)
+    for path in found.values():
+        if not (path / DESCRIBED).exists():
+            raise InvalidInputError(
+                f"{path} holds a session that a program of yours began: omdpd session {path} shows it, and with --live "
+                f"as a page; to serve it, write a {DESCRIBED} with its learner and setting"
+            )
+        described(path)
     return found
 
 
@@ -222,7 +261,37 @@ def write_starter(folder: Path, text: str | None = None) -> Path:
     file = folder / DESCRIBED
     if file.exists():
         raise InvalidInputError(f"{file} is there already")
+    if (folder / CLAIM).exists():
+        raise InvalidInputError(f"{folder} holds a session: omdpd session {folder} shows it; begin another elsewhere")
     return save_file(file, (starter(folder) if text is None else text).encode())
+
+
+def _around(learner: Any, said: BaselineTable, place: Path) -> Any:
+    """The learner with the baseline that a file says."""
+    chosen = SafeStart() if learner is None else learner
+    if not hasattr(chosen, "safe"):
+        raise InvalidInputError(f"[baseline] is a safe policy, and {type(chosen).__name__} takes none: SafeStart does")
+    return replace(chosen, safe=SafePolicy(Policy.load(place / said.file).table, np.atleast_1d(np.float64(said.cost))))
+
+
+def _begun_with(folder: Path) -> tuple[Any, Setting]:
+    """The learner and the setting that a session was begun with, as its folder keeps them."""
+    tree, arrays = packed_owner(folder)
+    if tree is None:
+        raise InvalidInputError(f"{folder} does not keep learner and setting: say them in a {DESCRIBED}")
+    getattr(omdpd.learners, tree[0]["class"], None)  # its module, if it is one of these
+    known = {name: vars(module) for name, module in list(sys.modules.items()) if name.startswith("omdpd.")}
+    classes = {each.__name__: each for names in known.values() for each in names.values() if is_record(each)}
+    try:
+        learner, setting = unpack(tree, arrays, classes)
+        return given_again(learner, setting, setting), replace(setting)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{folder}: {error}; say learner and setting in a {DESCRIBED}") from None
+
+
+def is_record(value: Any) -> bool:
+    """Whether it is a dataclass itself."""
+    return isinstance(value, type) and is_dataclass(value)
 
 
 def _setting(said: Description) -> Setting:

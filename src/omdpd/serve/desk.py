@@ -202,7 +202,10 @@ def read_status(folder: Path, registry: Registry) -> Status:
                     open_shadow(copy, registry, session) or nullcontext() as shadow,
                 ):
                     return status_of(session, None, None if shadow is None else judged(session, shadow.policy()))
-            except (RecordError, InvalidInputError, OSError):
+            except (RecordError, InvalidInputError) as error:
+                if attempt == TRIES - 1:
+                    raise type(error)(str(error).replace(str(copy), str(folder))) from None
+            except OSError:
                 if attempt == TRIES - 1:
                     raise
     raise AssertionError("unreachable")

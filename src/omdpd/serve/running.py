@@ -12,7 +12,7 @@ from socket import socket as Socket
 from omdpd.experiments.registry import Registry
 from omdpd.report.connections import admitted, listening, run_bounded, url_of
 from omdpd.serve.app import Application
-from omdpd.serve.described import described, folders_of, open_described, open_shadow
+from omdpd.serve.described import described, folders_of, open_described, open_shadow, served
 from omdpd.serve.desk import Desk, Look
 from omdpd.serve.status import belief_lines
 
@@ -49,7 +49,7 @@ def serving(folder: Path, registry: Registry, place: ServerAddress) -> None:
     desks: dict[str, Desk] = {}
     try:
         with listening(place.address, place.port) as socket:
-            for name, path in folders_of(folder).items():
+            for name, path in served(folder).items():
                 session = open_described(path, registry)
                 session.warm_up()
                 desks[name] = Desk(name, session, described(path).drop_after)

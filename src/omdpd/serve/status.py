@@ -62,6 +62,7 @@ class Status(msgspec.Struct):
 
     `policy` is the name of the policy in force, `plays` the same in words; `first_step` has its chances of actions by
     state in the first step, if that is a small table.
+    `spent` and `allowed` are sums over the ended episodes: what they cost, and their budgets.
     `loss` is what an episode of the learner's policy can lose at most, as the data see it.
     """
 
@@ -141,7 +142,8 @@ def believed(session: Session) -> Belief:
     except InvalidInputError:
         return found
     amounts = [Amount(each.name, each.expected, each.low, each.high, each.budget) for each in told.amounts]
-    words = told.what if found.untried is None else f"{told.what} {_untried(session, found.untried)}."
+    words = f"{told.what} {told.allowance}".strip()
+    words += "" if found.untried is None else f" {_untried(session, found.untried)}."
     return Belief(words, amounts, found.untried, told.warning, list(told.notes))
 
 

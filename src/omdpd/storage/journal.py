@@ -52,7 +52,7 @@ from omdpd.storage.atomic import (
 from omdpd.storage.entries import Entry, decoded, encoded, stacked, tells_an_episode
 from omdpd.storage.locks import Lock
 from omdpd.storage.npz import Arrays, arrays_of_npz, npz_of_arrays
-from omdpd.storage.owners import JOURNAL, LOGGED, NOTHING, Claim, Owner, claim_of, difference, logs_of_session
+from omdpd.storage.owners import JOURNAL, LOGGED, NOTHING, OWNER, Claim, Owner, claim_of, difference, logs_of_session
 from omdpd.storage.packing import Tree
 from omdpd.storage.sealed import SEALED, converted, read_sealed, sealed_json
 
@@ -154,6 +154,9 @@ class Journal:
 
     def _write_claim(self, owner: Owner) -> None:
         content: dict[str, Any] = {"fingerprint": owner.fingerprint, "facts": owner.facts, "journal": JOURNAL}
+        tree, arrays = owner.packed
+        checksum = write_atomically(self.path / OWNER, npz_of_arrays(arrays))
+        content |= {"packed": tree, "packed_sha256": checksum}
         if owner.logged:
             checksum = write_atomically(self.path / LOGGED, npz_of_arrays(stacked(owner.logged)))
             content |= {"without_logs": owner.without_logs, "logged_sha256": checksum, "start": owner.start}
@@ -339,7 +342,7 @@ class Journal:
             if described and not OURS.match(other.name):
                 continue
             nothing = other.name == _log_name(0) and logs.is_empty(other)
-            if not (nothing or other.name in ("lock", LOGGED) or is_half_written(other.name)):
+            if not (nothing or other.name in ("lock", LOGGED, OWNER) or is_half_written(other.name)):
                 raise RecordError(
                     f"{self.path / 'session.json'} is missing, but the folder holds {other.name}: a new session "
                     "needs an empty folder, and an old one its session.json"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from omdpd.problem.setting import Feedback
 from omdpd.storage.atomic import RecordError, read_noted
@@ -21,14 +22,20 @@ JOURNAL, READABLE = 2, (1, 2)
 
 # A learner and a setting in words: every entry by its name.
 Facts = Mapping[str, str]
+Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 # The episodes that a session started from, and what its words say where there were none.
 LOGGED, NOTHING = "logged.npz", "nothing"
+# The arrays of its learner and setting; their tree is in session.json.
+OWNER = "owner.npz"
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, its use, names."""
+    """Whose session it is: fingerprints with and without what was logged, in words; what was logged, its use, names.
+
+    `packed` are learner and setting (`storage.packing`).
+    """
 
     fingerprint: str
     without_logs: str
@@ -36,6 +43,7 @@ class Owner:
     logged: Sequence[Feedback] = ()
     start: str = ""
     names: tuple[str, ...] = ()
+    packed: tuple[Any, Arrays] = (None, {})
 
 
 class Claim(msgspec.Struct, forbid_unknown_fields=True):
@@ -49,6 +57,8 @@ class Claim(msgspec.Struct, forbid_unknown_fields=True):
     logged_sha256: str = ""
     start: str = ""
     names: tuple[str, ...] = ()  # of the costs in the logs
+    packed: Any = None  # learner and setting; older sessions have none
+    packed_sha256: str = ""
 
     def __post_init__(self) -> None:
         if self.journal not in READABLE:
@@ -66,6 +76,15 @@ def logs_of_session(path: Path) -> tuple[tuple[Feedback, ...], Any, tuple[str, .
     stored = arrays_of_npz(read_noted(file, found.logged_sha256), str(file))
     rows = zip(*stored.values(), strict=True)
     return tuple(feedback_of(dict(zip(stored, row, strict=True)), str(file)) for row in rows), found.start, found.names
+
+
+def packed_owner(path: Path) -> tuple[Any, Arrays]:
+    """Learner and setting of the session in a folder, packed; a tree of None where it does not say them."""
+    found = claim_of(path)
+    if found is None or found.packed is None:
+        return None, {}
+    file = path / OWNER
+    return found.packed, arrays_of_npz(read_noted(file, found.packed_sha256), str(file))
 
 
 def claim_of(path: Path) -> Claim | None:

@@ -112,6 +112,18 @@ def test_a_forecast_is_of_the_plan_and_the_allowance_stands_apart(workshop):
         assert truth <= amount.high + amount.extra
 
 
+def test_a_fork_has_the_declared_policy_at_its_own_cost(workshop, tmp_path):
+    log, setting = setting_of(workshop)
+    safe = SafePolicy(workshop.logged_policy(), [15.0, 5.5])
+    roomy = replace(setting, budget=[20.0, 8.0])
+    with Session.open(tmp_path / "one", SafeStart(safe), setting, logged=log) as session:
+        for k, other in enumerate((None, roomy)):
+            with session.fork(tmp_path / f"fork {k}", setting=other) as fork:
+                limits, scales = fork.setting.limits, fork.setting.scales
+                assert limits + scales * fork.learner.safe.cost == pytest.approx([15.0, 5.5])
+    Session.open(tmp_path / "fork 0", SafeStart(safe), setting).close()
+
+
 def test_a_budget_that_is_set_is_shown_as_it_was_said_and_one_without_a_plan_is_warned_of(workshop):
     log, setting = setting_of(workshop)
     session = Session(None, setting, logged=log)
