@@ -271,7 +271,8 @@ def _around(learner: Any, said: BaselineTable, place: Path) -> Any:
     chosen = SafeStart() if learner is None else learner
     if not hasattr(chosen, "safe"):
         raise InvalidInputError(f"[baseline] is a safe policy, and {type(chosen).__name__} takes none: SafeStart does")
-    return replace(chosen, safe=SafePolicy(Policy.load(place / said.file).table, np.atleast_1d(np.float64(said.cost))))
+    cost = np.atleast_1d(np.asarray(said.cost, dtype=np.float64))
+    return replace(chosen, safe=SafePolicy(Policy.load(place / said.file).table, cost))
 
 
 def _begun_with(folder: Path) -> tuple[Any, Setting]:
