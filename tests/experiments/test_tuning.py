@@ -99,6 +99,10 @@ def test_fewer_tries_go_on_after_every_stage_and_the_best_is_found_near_its_corn
     (choice,) = found.choices
     assert (choice.tries, choice.episodes) == (36, 40)
     assert [line.chosen for line in found.tries].count(True) == 1
+    alike = [line for line in found.tries if line.instances >= 3]
+    assert [line.shared_regret is not None for line in found.tries] == [line in alike for line in found.tries]
+    best = min(line.shared_regret for line in alike)  # where nobody violates, the least regret beats all others
+    assert [line.shared_regret for line in found.tries if line.on_frontier] == [best]
     first = {run.learner for run in asked[:18]}
     assert set(tries(LEARNERS["OptCMDP"](), 18)) == first
 

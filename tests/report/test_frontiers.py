@@ -9,8 +9,12 @@ from omdpd.report.planes import REST, Reference, draw_frontiers, draw_plane, hig
 def tries_of(number):
     common = {"world": "w", "nature": "n", "learner": f"learner {number}", "on_frontier": True}
     return [
-        SimpleNamespace(**common, regret=10.0 + number, violation=5.0, criterion=15.0 + number, chosen=True),
-        SimpleNamespace(**common, regret=20.0 + number, violation=1.0, criterion=21.0 + number, chosen=False),
+        SimpleNamespace(
+            **common, shared_regret=10.0 + number, shared_violation=5.0, criterion=15.0 + number, chosen=True
+        ),
+        SimpleNamespace(
+            **common, shared_regret=20.0 + number, shared_violation=1.0, criterion=21.0 + number, chosen=False
+        ),
     ]
 
 
@@ -26,7 +30,7 @@ def test_the_best_learners_have_names_and_the_others_are_grey():
 
 def test_a_try_without_regret_is_left_out():
     lines = tries_of(0)
-    lines[0].regret = None
+    lines[0].shared_regret = None
     (axes,) = draw_frontiers(lines).axes
     assert [list(line.get_xdata()) for line in axes.lines] == [[20.0]]
 

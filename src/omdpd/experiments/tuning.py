@@ -13,7 +13,7 @@ What is best depends on what a method promises.  Those of `STRICT` promise no vi
 theirs is positive regret, with `PENALTY` for every unit by which the mean of strong violation passes `ALLOWED` per
 episode.  That of all others is the Lagrangian regret, in which violation has the price that reward has for it.
 Because any such number picks winners, the tries that no other one beats in regret and violation are kept beside it: the
-learner's frontier.
+learner's frontier, among all that played the first three instances, and on these alone.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ STAGES = (
     Stage(slice(0, 1)), Stage(slice(1, 3)), Stage(slice(0, 3), 1 / 3), Stage(slice(0, 3), 1 / 6), Stage(slice(3, 6)),
     Stage(slice(6, 12)),
 )  # fmt: skip
+# So many records of a try are of the instances that all tries play which go on: there they are held against each other.
+SHARED = 3
 # Methods that promise no violation, or one that does not grow with K; and what is allowed to them in every episode.
 STRICT = (
     "AlwaysSafe", "CVOPS", "DOPE", "DOPEPlus", "EpisodeSafe", "FlexDOME", "OptPessLP", "OptPessPrimalDual", "SOPS",
@@ -101,7 +103,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class TryLine:
-    """One try: a line of tries.csv; its numbers are means over so many instances."""
+    """One try: a line of tries.csv; numbers are means over so many instances, or over those that most tries played."""
 
     world: str
     nature: str
@@ -111,6 +113,8 @@ class TryLine:
     regret: float | None
     violation: float
     criterion: float
+    shared_regret: float | None
+    shared_violation: float | None
     on_frontier: bool
     chosen: bool
 
@@ -161,6 +165,11 @@ class Race:
         played = {learner: records for learner, records in self.records.items() if records}
         return sorted(judged(played), key=lambda trial: (-len(played[trial.learner]), trial.criterion))
 
+    def shared(self) -> dict[LearnerSpec, Trial]:
+        """The tries that went on, by what came out on the first instances alone."""
+        played = {learner: records[:SHARED] for learner, records in self.records.items() if len(records) >= SHARED}
+        return {trial.learner: trial for trial in judged(played)}
+
     def _plays(self, learner: LearnerSpec) -> bool:
         run = self.run
         alone = Experiment((run.world,), (run.nature,), (learner,), run.episodes, 1, run.seed)
@@ -184,10 +193,10 @@ def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
         if trials := race.trials():
             best, run = trials[0], race.run
             chosen[key] = best.learner
-            names = run.world.label, run.nature.label, run.learner.label
+            names, shared = (run.world.label, run.nature.label, run.learner.label), race.shared()
             lines += [
                 TryLine(*names, trial.learner.label, len(race.records[trial.learner]), trial.regret, trial.violation,
-                        trial.criterion, trial.on_frontier, trial is best)
+                        trial.criterion, *_shared(shared.get(trial.learner)), trial is best)
                 for trial in trials
             ]  # fmt: skip
             choices.append(Choice(*names, best.learner.label, len(trials), run.episodes, best.criterion))
@@ -195,6 +204,11 @@ def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
         msgspec.structs.replace(run, learner=chosen[run.learner, kind]) for run, kind in zip(runs, kinds, strict=True)
     ]  # fmt: skip
     return Tuned(tuple(best_of), tuple(lines), tuple(choices))
+
+
+def _shared(trial: Trial | None) -> tuple[float | None, float | None, bool]:
+    """Regret and violation on the instances that most tries played, and whether no other try beats these."""
+    return (None, None, False) if trial is None else (trial.regret, trial.violation, trial.on_frontier)
 
 
 def _kinds(runs: Sequence[RunSpec]) -> list[str]:

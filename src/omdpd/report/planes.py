@@ -159,8 +159,9 @@ def _plane(axes: Axes, groups: Mapping[str, Sequence[Mapping[str, Any]]], number
 def draw_frontiers(lines: Sequence[Any], stars: Sequence[Reference] = ()) -> Figure:
     """A panel per world and nature: every learner's frontier as a line through its tries, the chosen one marked.
 
-    `lines` have world, nature, learner, regret, violation, criterion, on_frontier and chosen; a try without regret is
-    left out.  As many of the best learners of a panel as there are styles have a colour and a name.
+    `lines` have world, nature, learner, shared_regret and shared_violation, which are means over the same instances,
+    criterion, on_frontier and chosen; a try without regret is left out.  As many of the best learners of a panel as
+    there are styles have a colour and a name.
     """
     places = list(dict.fromkeys((line.world, line.nature) for line in lines))
     with looking(LOOK):
@@ -169,7 +170,7 @@ def draw_frontiers(lines: Sequence[Any], stars: Sequence[Reference] = ()) -> Fig
             _tries_panel(axes, [line for line in lines if (line.world, line.nature) == place])
             _stars(axes, stars, place)
             axes.set_title(", ".join(place))
-        figure.suptitle("tries on the training instances: what no other try of the same learner beats")
+        figure.suptitle("tries on three training instances: what no other try of the same learner beats")
     return figure
 
 
@@ -179,8 +180,8 @@ def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
     for place in reversed(range(len(names))):  # the best on top
         named = place < len(STYLES)
         colour, dashes, marker = STYLES[place] if named else (REST, "-", ".")
-        tried = [line for line in lines if line.learner == names[place] and line.regret is not None]
-        best = sorted((line.regret, line.violation) for line in tried if line.on_frontier)
+        tried = [line for line in lines if line.learner == names[place] and line.shared_regret is not None]
+        best = sorted((line.shared_regret, line.shared_violation) for line in tried if line.on_frontier)
         if best:
             regret, violation = zip(*best, strict=True)
             axes.plot(
@@ -189,7 +190,8 @@ def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
             )  # fmt: skip
         for line in tried:
             if line.chosen:
-                axes.plot(line.regret, line.violation, color=colour, marker=marker, markersize=8, fillstyle="none")
+                point = line.shared_regret, line.shared_violation
+                axes.plot(*point, color=colour, marker=marker, markersize=8, fillstyle="none")
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(
