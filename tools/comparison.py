@@ -1,11 +1,12 @@
 """Print a table of docs/comparison.md from what `omdpd lab compare` left in a folder.
 
     python -m tools.comparison results/compare random_dirichlet noisy --frontier
-    python -m tools.comparison results/compare garnet noisy 10
+    python -m tools.comparison results/compare elsewhere
 
 Tables are named "WORLD NATURE" (the references, then means, ranks and paired differences of one place, and how sure
-their order is; with a number, of so many learners and ours), "growth" (the leaders at other numbers of episodes),
-"choices" (the settings chosen, and how they were chosen) or "cost" (what its runs took).
+their order is), "elsewhere" (a line for each place that has no such table: its first learners and ours), "growth" (the
+leaders at other numbers of episodes), "choices" (the settings chosen, and how they were chosen) or "cost" (what its
+runs took).
 `--plane` and `--frontier` also put that figure of the folder beside the page.
 """
 
@@ -14,12 +15,23 @@ from __future__ import annotations
 import csv
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from omdpd.theory.limits import limits_of
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "comparison.md"
 FIGURES = {"--plane": ("plane.png", "comparison.png"), "--frontier": ("frontier.png", "frontiers.png")}
-OURS = ("OMDPD.", "ProximalOMDPD.")
+# The default and the paper's learner: where `elsewhere` says how they came out.
+OURS = ("ProximalOMDPD.standard", "OMDPD.tuned")
+# The places with a table of their own.
+IN_FULL = [("random_dirichlet", nature) for nature in ("noisy", "pool", "adaptive")]
+FIRST = 3
+# References: the margin alone, and the learner that is told all but the rewards.
+BOUNDARY, INFORMED = "*boundary, z = 1*", "Informed"
 HEADS = ("learner", "regret", "strong violation", "Lagrangian regret", "rank (quartiles)")
 HEADS += ("regret - yardstick's", "violation - yardstick's")
 
@@ -34,21 +46,26 @@ def number(text: str, digits: int = 0, sign: bool = False) -> str:
     return "-" if text == "" else f"{float(text):{'+' if sign else ''}.{digits}f}"
 
 
-def of_place(folder: Path, world: str, nature: str, most: int | None = None) -> str:
-    """References, then means, ranks and paired differences of every learner at one place, or of the first and ours."""
+def by_learner(folder: Path, name: str, world: str, nature: str) -> dict[str, dict[str, str]]:
+    """The rows of one place in a file that has one for each learner."""
+    return {row["learner"]: row for row in at(folder, name, world, nature)}
 
-    def here(name: str) -> list[dict[str, str]]:
-        return [row for row in lines(folder / f"{name}.csv") if (row["world"], row["nature"]) == (world, nature)]
 
-    means = {row["learner"]: row for row in here("table")}
-    far = {(row["learner"], row["metric"]): row for row in here("differences")}
-    ranks = {row["learner"]: row for row in here("ranks")}
-    shown = [name for i, name in enumerate(ranks) if most is None or i < most or name.startswith(OURS)]
+def at(folder: Path, name: str, world: str, nature: str) -> list[dict[str, str]]:
+    """The rows of one place in a file of the folder."""
+    return [row for row in lines(folder / f"{name}.csv") if (row["world"], row["nature"]) == (world, nature)]
+
+
+def of_place(folder: Path, world: str, nature: str) -> str:
+    """References, then means, ranks and paired differences of every learner at one place."""
+    means = by_learner(folder, "table", world, nature)
+    far = {(row["learner"], row["metric"]): row for row in at(folder, "differences", world, nature)}
+    ranks = by_learner(folder, "ranks", world, nature)
     body = [
-        f"| *boundary, z = 1* | {number(row['regret'])} | {number(row['violation'])} | - | - | - | - |"
-        for row in here("limits")
+        f"| {BOUNDARY} | {number(row['regret'])} | {number(row['violation'])} | - | - | - | - |"
+        for row in at(folder, "limits", world, nature)
     ]
-    for name in [*(name for name in means if name not in ranks), *shown]:
+    for name in [*(name for name in means if name not in ranks), *ranks]:
         mean = means[name]
         cells = [
             f"{number(mean[key])} ± {number(mean.get(f'{key}_half', ''))}"
@@ -59,10 +76,40 @@ def of_place(folder: Path, world: str, nature: str, most: int | None = None) -> 
     order = "".join(
         f" Among {row['among']} {row['learners']}: Spearman {number(row['spearman'], 2)} between halves of the seeds, "
         f"{'an order is claimed' if row['claimed'] == 'True' else 'no order is claimed'}."
-        for row in here("orders")
+        for row in at(folder, "orders", world, nature)
     )
     head = [f"| {' | '.join(HEADS)} |", f"|---|{'---:|' * (len(HEADS) - 1)}"]
     return "\n".join([*head, *body]) + "\n" + (f"\n{order.strip()}\n" if order else "")
+
+
+def elsewhere(folder: Path) -> str:
+    """A line for each place without a table of its own: whether an order is claimed, the first learners, and ours."""
+    ours = " | ".join(f"`{name}`" for name in OURS)
+    head = f"| place (seeds) | Spearman: all; the first | {BOUNDARY} | the first {FIRST} | {ours} |\n{'|---' * 6}|\n"
+    places = dict.fromkeys((row["world"], row["nature"]) for row in lines(folder / "table.csv"))
+    return head + "".join(_line(folder, *place) for place in places if place not in IN_FULL)
+
+
+def _line(folder: Path, world: str, nature: str) -> str:
+    """One place in short: regret / violation of the boundary, the first learners, and ours with their place."""
+    means = by_learner(folder, "table", world, nature)
+    names = [*(ranks := by_learner(folder, "ranks", world, nature))]
+    orders = [
+        f"{number(row['spearman'], 2)} of {row['learners']}{'' if row['claimed'] == 'True' else ' (no order)'}"
+        for row in at(folder, "orders", world, nature)
+    ]
+    limits = [_pair(row) for row in at(folder, "limits", world, nature)]
+    first = [f"`{name}` {_pair(means[name])}" for name in names[:FIRST]]
+    ours = [f"{names.index(name) + 1} of {len(names)}: {_pair(means[name])}" if name in names else "-" for name in OURS]
+    place = f"`{world}`, {nature} ({ranks[names[0]]['n']})"
+    known = [f"*{INFORMED}* {_pair(means[INFORMED])}"] if INFORMED in means else []
+    cells = [place, "; ".join(orders) or "-", "<br>".join([*limits, *known]) or "-", "<br>".join(first), *ours]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _pair(row: dict[str, str]) -> str:
+    """Regret / strong violation of a row."""
+    return f"{number(row['regret'])} / {number(row['violation'])}"
 
 
 def _rank(row: dict[str, str] | None) -> str:
@@ -83,13 +130,34 @@ def _far(far: dict[tuple[str, str], dict[str, str]], name: str, metric: str) -> 
 
 
 def growth(folder: Path) -> str:
-    """The leaders at every number of episodes."""
-    head = "| nature | learner | K | runs | regret | strong violation |\n|---|---|---:|---:|---:|---:|\n"
-    return head + "".join(
-        f"| {row['nature']} | `{row['learner']}` | {row['episodes']} | {row['runs']} | {number(row['regret'])} "
-        f"| {number(row['violation'])} |\n"
-        for row in lines(folder / "growth.csv")
+    """Regret / strong violation of the leaders at every number of episodes, below the boundary of the same runs."""
+    found: dict[tuple[str, str], dict[int, str]] = {}
+    for row in (*boundaries(folder), *lines(folder / "growth.csv")):
+        cells = found.setdefault((row["nature"], row["learner"]), {})
+        cells[int(row["episodes"])] = _pair(row)
+    lengths = sorted({episodes for cells in found.values() for episodes in cells})
+    head = (
+        f"| nature | learner | {' | '.join(f'K = {each}' for each in lengths)} |\n|---|---|{'---:|' * len(lengths)}\n"
     )
+    ordered = sorted(found.items(), key=lambda item: [nature for nature, _ in found].index(item[0][0]))
+    return head + "".join(
+        f"| {nature} | {name if name.startswith('*') else f'`{name}`'} "
+        f"| {' | '.join(cells.get(each, '-') for each in lengths)} |\n"
+        for (nature, name), cells in ordered
+    )
+
+
+def boundaries(folder: Path) -> list[dict[str, str]]:
+    """The boundary at every number of episodes of growth.csv, on the instances that the leaders played."""
+    from omdpd.experiments.registry import Registry, run_of
+    from omdpd.report.stored import stored_runs
+
+    registry, shown = Registry.installed(), {int(row["episodes"]) for row in lines(folder / "growth.csv")}
+    played = [run_of(each.folder.spec(), registry) for each in stored_runs(folder / "long")] if shown else []
+    wanted = [msgspec.structs.replace(run, episodes=each) for run in played for each in shown]
+    order = list(dict.fromkeys(row["nature"] for row in lines(folder / "growth.csv")))
+    found = sorted(limits_of(wanted), key=lambda each: order.index(each.nature))
+    return [{key: str(value) for key, value in asdict(each).items()} | {"learner": BOUNDARY} for each in found]
 
 
 def choices(folder: Path) -> str:
@@ -120,10 +188,9 @@ def _cost(runs: list[dict[str, Any]]) -> str:
 
 def filled(name: str, folder: Path) -> str:
     """The numbers of one place of the page."""
-    if name in (whole := {"growth": growth, "choices": choices, "cost": cost}):
+    if name in (whole := {"elsewhere": elsewhere, "growth": growth, "choices": choices, "cost": cost}):
         return whole[name](folder)
-    world, nature, *most = name.split(" ")
-    return of_place(folder, world, nature, int(most[0]) if most else None)
+    return of_place(folder, *name.split(" "))
 
 
 def main() -> None:

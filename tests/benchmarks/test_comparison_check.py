@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks import comparison_check, hand_settings
-from benchmarks.comparison_check import PAGE, Claim, Sentence, chosen, holds, sentences, survivors
+from benchmarks.comparison_check import CHOICES, Claim, Sentence, chosen, holds, sentences, survivors
 from omdpd.learners import LEARNERS
 from omdpd.learners.needs import Needs
+from tools.agreement import rows
+from tools.comparison import PAGE
 
 TEXT = " ".join(PAGE.read_text().split())
 
@@ -24,13 +26,24 @@ def test_the_settings_that_are_tested_are_those_that_the_page_prints():
     assert chosen("adaptive") == chosen("pool")
 
 
-def test_who_is_told_more_is_named_in_full():
-    line = re.search(r"\*\*Who is told more\*\*(.*?)\n- ", PAGE.read_text(), re.DOTALL)[1]
-    for what, sign in (("room", "Slater"), ("safe", "safe policy")):
-        told = {
-            name.split(".")[0] for name, make in LEARNERS.items() if getattr(getattr(make(), "needs", Needs()), what)
-        }
-        assert {name for name in told if f"`{name}`" not in line} == set(), sign
+@pytest.mark.parametrize("what", ["safe", "room", "episodes"])
+def test_who_is_told_more_is_named_in_full(what):
+    told = {name.split(".")[0] for name, make in LEARNERS.items() if getattr(getattr(make(), "needs", Needs()), what)}
+    row = {"safe": "a policy that is known", "room": "the Slater gap", "episodes": "the number of episodes"}[what]
+    (line,) = re.findall(rf"^\| {row}.*", PAGE.read_text(), re.MULTILINE)
+    assert {name for name in told if f"`{name}`" not in line} == set()
+
+
+@pytest.mark.parametrize("nature", ["noisy", "pool", "adaptive"])
+def test_only_who_is_told_the_model_has_less_of_both_than_ours(nature):
+    table = rows(CHOICES.with_name(f"random_dirichlet-{nature}.md").read_text())
+    found = {
+        name: tuple(float(cells[column].split(" ")[0]) for column in ("regret", "strong violation"))
+        for name, cells in table.items()
+        if name.startswith("`")
+    }
+    regret, violation = found[f"`{comparison_check.OURS}`"]
+    assert {name for name, (x, y) in found.items() if x < regret and y < violation} <= {"`AlwaysSafe`"}
 
 
 def test_a_claim_holds_if_its_differences_are_positive_beyond_chance():

@@ -54,4 +54,29 @@ def test_a_table_begins_with_the_references_and_ends_with_what_is_claimed(tmp_pa
     assert found["`B`"]["regret - yardstick's"] == "+20 (+10 .. +30) *"
     assert "Among all 12: Spearman 0.93 between halves of the seeds, an order is claimed." in text
     assert "Among the first 10: Spearman 0.40 between halves of the seeds, no order is claimed." in text
-    assert list(rows(comparison.filled("w n 1", tmp_path))) == ["*boundary, z = 1*", "*Informed*", "`A`"]
+
+
+def test_places_without_a_table_of_their_own_have_a_line(tmp_path):
+    names = ["A", "B", "C", "D", "OMDPD.tuned"]
+    regrets = dict(zip(names, range(50, 100, 10), strict=True))
+    places = "w,n", "w,moving", "random_dirichlet,noisy"
+    (tmp_path / "table.csv").write_text(
+        "world,nature,learner,regret,violation\n"
+        + "".join(f"{place},{name},{regret},5.4\n" for place in places for name, regret in regrets.items())
+        + "w,n,Informed,40,1\n"
+    )
+    (tmp_path / "ranks.csv").write_text(
+        "world,nature,learner,n\n"
+        + "".join(f"{place},{name},{n}\n" for place, n in (("w,n", 24), ("w,moving", 12)) for name in names)
+    )
+    (tmp_path / "limits.csv").write_text("world,nature,regret,violation\nw,n,30.2,19.1\n")
+    (tmp_path / "orders.csv").write_text(
+        "world,nature,among,learners,spearman,claimed\nw,n,all,12,0.93,True\nw,n,the first,10,0.4,False\n"
+    )
+    found = rows(comparison.filled("elsewhere", tmp_path))
+    assert list(found) == ["`w`, n (24)", "`w`, moving (12)"]
+    assert list(found["`w`, n (24)"].values()) == [
+        "0.93 of 12; 0.40 of 10 (no order)", "30 / 19<br>*Informed* 40 / 1", "`A` 50 / 5<br>`B` 60 / 5<br>`C` 70 / 5",
+        "-", "5 of 5: 90 / 5",
+    ]  # fmt: skip
+    assert list(found["`w`, moving (12)"].values())[:2] == ["-", "-"]
