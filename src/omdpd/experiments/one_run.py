@@ -98,7 +98,7 @@ def run_safely(
 def refuse_failed(record: RunFolder) -> None:
     """Refuse a run that failed before: its error is removed first."""
     if (before := record.error) is not None:
-        raise RunFailedError(f"it failed before, and was not asked to be tried again: {before.get('error')}")
+        raise RunFailedError(f"it failed before, and is tried again with --retry-failed alone: {before.get('error')}")
 
 
 @strangers_code("the run raised", passing=(Exception,))  # it fails like any other, also where its learner says sys.exit
