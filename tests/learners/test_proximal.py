@@ -6,13 +6,11 @@ import pytest
 
 from omdpd.beliefs.confidence import BoxEstimator, EmpiricalEstimator, KnownModel
 from omdpd.learners.proximal import ProximalOMDPD, Stepping, Weighting
-from omdpd.learners.standard.state import K as EPISODE
 from omdpd.problem.arrays import InvalidInputError
 from omdpd.problem.cmdp import CMDP
 from omdpd.problem.setting import Setting
 from omdpd.solvers.programs import best_policy
 from tests.references.instances import bandit, forward, random_cmdp, random_kernel, random_policy, revealed
-from tests.references.opened import opened, with_number
 from tests.references.plain_loop import cautious_tables, follow_proximal, optimistic_tables
 
 H, S, A, I = 4, 3, 2, 2  # noqa: E741
@@ -99,7 +97,7 @@ def test_an_unknown_number_of_episodes_goes_line_by_line_below_256(feedback):
 def test_beyond_256_the_episode_takes_the_place_of_the_unknown_number():
     setting = Setting(H, S, A, 1, feedback="full")
     learner = ProximalOMDPD.cautious()
-    state = with_number(learner.init(setting), EPISODE, 399.0)
+    state = replace(learner.init(setting), k=399)
     cmdp = cmdp_of(3, n_constraints=1)
     rng = np.random.default_rng(16)
     met = revealed(rng, cmdp, learner.policy(state), np.ones((1, H, S, A)))
@@ -125,7 +123,7 @@ def test_pooled_counts_are_used_when_the_world_is_stationary():
 
 def test_the_first_occupancy_follows_the_uniform_policy_under_the_uniform_kernel():
     setting = Setting(H, S, A, I, initial=[0.2, 0.3, 0.5], n_episodes=10)
-    q_hat = opened(ProximalOMDPD.cautious().init(setting)).q_hat
+    q_hat = ProximalOMDPD.cautious().init(setting).q_hat
     assert np.allclose(q_hat[0], np.array([0.2, 0.3, 0.5])[:, None] / A, rtol=0.0, atol=1e-15)
     assert np.allclose(q_hat[1:], 1.0 / (S * A), rtol=0.0, atol=1e-15)
 

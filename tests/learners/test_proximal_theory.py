@@ -71,9 +71,8 @@ def test_the_drift_of_an_unshared_kernel_is_logarithmic(seed):
         visits = state.counts.visits[:-1]
         harmonic = sum((H - 1 - h) * 2.0 / n for (h, *_), v in np.ndenumerate(visits) for n in range(1, int(v) + 1))
         assert state.eta == H
-        drift = opened(state).drift
-        assert H * drift <= harmonic + 1e-9
-        assert 1.0 + drift <= 1.0 + H * S * A * (1.0 + math.log(k))
+        assert H * state.drift <= harmonic + 1e-9
+        assert 1.0 + state.drift <= 1.0 + H * S * A * (1.0 + math.log(k))
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -99,8 +98,8 @@ def test_with_gamma_of_order_one_over_h_believed_violation_is_logarithmic():
     learner = replace(LAGGED, weighting=Weighting(gamma_scale=gamma_scale, lagged=True))
     states = bandit_run(learner, cmdp)
     end = states[-1]
-    bound = H / end.eta + opened(end).drift + opened(end).inexactness
-    limit = H * math.log1p(math.e / H * (bound + opened(end).reward_sum))
+    bound = H / end.eta + end.drift + end.inexactness
+    limit = H * math.log1p(math.e / H * (bound + end.reward_sum))
     assert 0.0 < end.V[0] <= limit
     assert limit < 0.5 * K
 
@@ -171,12 +170,12 @@ def test_a_pool_of_revealed_tables_costs_regret_nothing_and_violation_a_constant
         state = learner.update(before, revealed(rng, cmdp, learner.policy(before), tables[worst]))
         gained += [float(np.vdot(before.believed.reward, u - before.q)) for u in us]
         alive &= [max(float(np.vdot(tables[j], u)) for j in met) <= 0.0 for u in us]
-        assert np.all(gained[alive] <= 1.0 + drift + opened(state).inexactness + 1e-9)
+        assert np.all(gained[alive] <= 1.0 + drift + state.inexactness + 1e-9)
         drift += kernel_move(before.believed.region, state.believed.region, None) / H
     assert state.eta == H
     assert len(met) == n
     assert alive.any()
-    assert 1.0 < state.V[0] <= n * H + H * math.log1p(math.e / H * (1.0 + drift + opened(state).reward_sum))
+    assert 1.0 < state.V[0] <= n * H + H * math.log1p(math.e / H * (1.0 + drift + state.reward_sum))
 
 
 @pytest.mark.parametrize("preset", PRESETS)

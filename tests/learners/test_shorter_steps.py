@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from omdpd.beliefs.confidence import KnownModel
+from omdpd.beliefs.confidence import EmpiricalEstimator
 from omdpd.learners import proximal_loop
 from omdpd.learners.proximal import ProximalOMDPD
 from omdpd.learners.standard import on_tables
@@ -21,14 +21,9 @@ from tests.references.opened import opened
 H, S, A = 4, 3, 2
 
 
-def world():
-    """A small one."""
-    return random_cmdp(np.random.default_rng(1), H, S, A)
-
-
 def check(learner, solvable, part, name, choosy_about):
     """Let steps fail unless they are so much shorter; `choosy_about` makes such a solver, which notes its lengths."""
-    cmdp = world()
+    cmdp = random_cmdp(np.random.default_rng(1), H, S, A)
     rng = np.random.default_rng(2)
     state = learner.init(cmdp.setting(40, "bandit"))
     for _ in range(3):
@@ -60,8 +55,7 @@ def test_a_step_that_fails_is_tried_at_a_tenth_and_a_hundredth(solvable):
 
         return step
 
-    cmdp = world()
-    learner = ProximalOMDPD(KnownModel(cmdp.transition, cmdp.reward, cmdp.excess), Weighting(lagged=True))
+    learner = ProximalOMDPD(EmpiricalEstimator(kappa=0.0), Weighting(lagged=True))
     check(learner, solvable, proximal_loop, "solve", choosy_about)
 
 

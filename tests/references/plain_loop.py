@@ -16,7 +16,6 @@ from omdpd.solvers.compiled.boxes import tighten
 from omdpd.solvers.regions import Box, Kernel
 from tests.references.general_qp import general_step
 from tests.references.instances import forward, kernel_inside, random_policy
-from tests.references.opened import opened
 
 DELTA = 0.01
 # The general solver stops at 1e-11; relative to the size of the objective its answer is good to this.
@@ -175,7 +174,7 @@ def follow_proximal(learner, state, cmdp, tables_of, episodes, feedback_of, *, m
         q = state.q
         assert np.allclose(state.V, V, rtol=1e-12, atol=1e-14), k
         assert math.isclose(state.eta, eta, rel_tol=1e-9), k
-        assert np.allclose(opened(state).q_hat, q_hat, rtol=0, atol=1e-12), k
+        assert np.allclose(state.q_hat, q_hat, rtol=0, atol=1e-12), k
         assert np.allclose(state.believed.reward, r, rtol=0, atol=1e-12), k
         assert state.k == k - 1
         Solves(region, mu, q_hat, eta).check(q, r, m)
@@ -205,7 +204,7 @@ def follow_proximal(learner, state, cmdp, tables_of, episodes, feedback_of, *, m
             q_hat_after = q
         else:
             assert spent == 2
-            q_hat_after = opened(state).q_hat
+            q_hat_after = state.q_hat
             Solves(region, mu, q_hat, eta).check(q_hat_after, r, f)
         # 6
         change = (surrogate(q, r, f) - surrogate(q, r, m)) - (
@@ -224,9 +223,8 @@ def follow_proximal(learner, state, cmdp, tables_of, episodes, feedback_of, *, m
         counts.add(feedback)
         q_before, q_hat, kept = q, q_hat_after, after
         for i in range(I if full else 0):
-            tables = opened(state).memory[i].tables
-            assert len(tables) == len(kept[i])
-            assert all(np.array_equal(x, y) for x, y in zip(tables, kept[i], strict=True))
+            assert len(state.memory[i].tables) == len(kept[i])
+            assert all(np.array_equal(x, y) for x, y in zip(state.memory[i].tables, kept[i], strict=True))
     return state, {"moved": moved, "skipped": skipped, "surprise": slowest}
 
 

@@ -1,8 +1,6 @@
-"""Twelve episodes of the standard learner or `cautious`, by verbs and many at a time, with or without a compiler."""
+"""Twelve episodes of the standard learner, by its verbs and many at a time, with or without a compiler."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 
@@ -13,23 +11,20 @@ from omdpd.play.scene import Scene
 from tests.references.instances import random_cmdp
 
 EPISODES = 12
-STANDARD, CAUTIOUS = ProximalOMDPD.standard, ProximalOMDPD.cautious
-# Learner, nature, layout, S, A and the number of constraints; H = 4, so that all sizes differ.
+# Nature, layout, S, A and the number of constraints; H = 4, so that all sizes differ.
 RUNS = {
-    "noisy": (STANDARD, "noisy", "dense", 3, 2, 1),
-    "pool": (STANDARD, "pool", "dense", 3, 5, 2),
-    "graph": (STANDARD, "noisy", "graph", 5, 3, 2),
-    "pool on a graph": (STANDARD, "pool", "graph", 3, 2, 1),
-    "cautious": (CAUTIOUS, "noisy", "dense", 3, 2, 2),
-    "cautious on a pool, pooled": (partial(CAUTIOUS, stationary=True), "pool", "dense", 3, 2, 1),
+    "noisy": ("noisy", "dense", 3, 2, 1),
+    "pool": ("pool", "dense", 3, 5, 2),
+    "graph": ("noisy", "graph", 5, 3, 2),
+    "pool on a graph": ("pool", "graph", 3, 2, 1),
 }
 
 
 def scene_of(name):
     """A world, a nature and the learner, which is told all but the kernel."""
-    preset, nature, layout, S, A, n_constraints = RUNS[name]
+    nature, layout, S, A, n_constraints = RUNS[name]
     cmdp = random_cmdp(np.random.default_rng(21), 4, S, A, n_constraints, budget=0.1)
-    return Scene(cmdp, NATURES[nature](cmdp, 22), preset(memory=2, layout=layout), EPISODES, {})
+    return Scene(cmdp, NATURES[nature](cmdp, 22), ProximalOMDPD.standard(memory=2, layout=layout), EPISODES, {})
 
 
 def by_verbs(name):

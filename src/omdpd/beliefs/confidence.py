@@ -14,16 +14,9 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from omdpd.beliefs.counting import (
-    bernstein,
-    box_bounds,
-    empirical_laws,
-    empirical_means,
-    optimistic_tables,
-    write_box,
-)
+from omdpd.beliefs.counting import bernstein, box_bounds, empirical_tables, optimistic_tables, write_box
 from omdpd.beliefs.counts import Counts
-from omdpd.beliefs.rules import episodes_for, log_of_events
+from omdpd.beliefs.rules import episodes_for
 from omdpd.problem.arrays import Floats, InvalidInputError, check_settings
 from omdpd.problem.records import fast_init
 from omdpd.problem.setting import Setting
@@ -176,28 +169,15 @@ class EmpiricalEstimator:
     def estimate(self, setting: Setting, counts: Counts, k: int) -> Estimate[Kernel]:
         """r~, d~, d_hat, the margin and p_hat before episode k."""
         counts = counts.pooled() if self.stationary else counts
-        shape, each, S = counts.visits.shape, counts.cost_sum.shape, setting.n_states
-        kernel = np.empty(counts.transitions.shape)
-        empirical_laws(counts.transitions.reshape(-1, S), kernel.reshape(-1, S))
-        reward, cost, mean, margin = self.means(
-            counts.visits.ravel(), counts.reward_sum.ravel(), counts.cost_sum.reshape(len(counts.cost_sum), -1),
-            log_term(setting, k, self.delta),
+        shape, each = counts.visits.shape, counts.cost_sum.shape
+        reward, cost, mean = np.zeros(shape), np.zeros(each), np.zeros(each)
+        margin, kernel = np.zeros(shape), np.zeros(counts.transitions.shape)
+        empirical_tables(
+            counts.visits, counts.transitions, counts.reward_sum, counts.cost_sum, log_term(setting, k, self.delta),
+            self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations,
+            reward, cost, mean, margin, kernel,
         )  # fmt: skip
-        return Estimate(
-            reward.reshape(shape), cost.reshape(each), mean.reshape(each), margin.reshape(shape), Kernel(kernel)
-        )
-
-    def means(
-        self, visits: Floats, reward_sum: Floats, cost_sum: Floats, L: float
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """r~, d~, d_hat and the margin of rows with these sums."""
-        n, each = visits.size, cost_sum.shape
-        found = np.empty(n), np.empty(each), np.empty(each), np.empty(n)
-        empirical_means(
-            visits, reward_sum, cost_sum, L, self.kappa, self.reward_scale, self.one_over_n, self.pseudo_observations,
-            *found,
-        )  # fmt: skip
-        return found
+        return Estimate(reward, cost, mean, margin, Kernel(kernel))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +235,7 @@ def log_term(setting: Setting, k: int, delta: float) -> float:
 def log_term_transition(setting: Setting, k: int, delta: float) -> float:
     """Lp = ln(6 SAHK / delta)."""
     H, S, A = setting.shape
-    return float(log_of_events(S, A, H, float(effective_episodes(setting, k + 1)), delta))
+    return math.log(6.0 * S * A * H * effective_episodes(setting, k + 1) / delta)
 
 
 def effective_episodes(setting: Setting, k: int) -> int:

@@ -56,37 +56,49 @@ def add_counts(
 
 
 @entry
-def empirical_means(
-    visits: Floats, reward_sum: Floats, cost_sum: Floats, L: float, kappa: float, reward_scale: float,
-    one_over_n: float, pseudo: float, reward: Floats, cost: Floats, mean: Floats, margin: Floats,
-) -> None:  # fmt: skip
-    """Write r~, d~, d_hat and the margin of an empirical estimator into the last four, by rows: of tables or a graph.
+def empirical_tables(
+    visits: Floats,
+    transitions: Floats,
+    reward_sum: Floats,
+    cost_sum: Floats,
+    L: float,
+    kappa: float,
+    reward_scale: float,
+    one_over_n: float,
+    pseudo: float,
+    reward: Floats,
+    cost: Floats,
+    mean: Floats,
+    margin: Floats,
+    p: Floats,
+) -> None:
+    """Write r~, d~, d_hat, the margin and p_hat of an empirical estimator into the last five.
 
     r~ = r_hat + reward_scale sqrt(L/n) + one_over_n/n and d~ = clip(sum / (n + pseudo) + kappa sqrt(L/n), -1, 1);
-    n = 0 counts as n = 1 with r_hat = 1 and d~ = 0.  The margin is kappa sqrt(L/n).
+    n = 0 counts as n = 1 with r_hat = 1 and d~ = 0.  The margin is kappa sqrt(L/n); p_hat is uniform where no next
+    state was seen.
     """
-    for e in range(visits.size):
-        seen = visits[e]
-        n = max(seen, 1.0)
-        width = math.sqrt(L / n)
-        reward[e] = (reward_sum[e] / n if seen > 0.0 else 1.0) + reward_scale * width + one_over_n / n
-        margin[e] = kappa * width
-        for i in range(len(cost_sum)):
-            shrunk = cost_sum[i, e] / max(seen + pseudo, 1.0)
-            cost[i, e] = min(max(shrunk + kappa * width, -1.0), 1.0) if seen > 0.0 else 0.0
-            mean[i, e] = cost_sum[i, e] / n
-
-
-@entry
-def empirical_laws(transitions: Floats, p: Floats) -> None:
-    """Write p_hat (E, S), uniform where no next state was seen."""
-    E, S = transitions.shape
-    for e in range(E):
-        left = 0.0
-        for t in range(S):
-            left += transitions[e, t]
-        for t in range(S):
-            p[e, t] = transitions[e, t] / left if left > 0.0 else 1.0 / S
+    H, S, A = visits.shape
+    m = len(cost_sum)
+    for h in range(H):
+        for s in range(S):
+            for a in range(A):
+                seen = visits[h, s, a]
+                n = max(seen, 1.0)
+                width = np.sqrt(L / n)
+                reward[h, s, a] = reward_sum[h, s, a] / n if seen > 0.0 else 1.0
+                reward[h, s, a] = reward[h, s, a] + reward_scale * width + one_over_n / n
+                margin[h, s, a] = kappa * width
+                for i in range(m):
+                    total = cost_sum[i, h, s, a]
+                    shrunk = total / max(seen + pseudo, 1.0)
+                    cost[i, h, s, a] = min(max(shrunk + kappa * width, -1.0), 1.0) if seen > 0.0 else 0.0
+                    mean[i, h, s, a] = total / n
+                left = 0.0
+                for t in range(S):
+                    left += transitions[h, s, a, t]
+                for t in range(S):
+                    p[h, s, a, t] = transitions[h, s, a, t] / left if left > 0.0 else 1.0 / S
 
 
 @entry

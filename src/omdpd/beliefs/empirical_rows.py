@@ -16,12 +16,18 @@ def empirical_rows(
 ) -> Estimate[Graph]:
     """r~, d~, d_hat, the margin and p_hat before episode k: what the estimator says of every row, once per class."""
     n, ends = visits.visits, layout.seen.ends
+    L = log_term(setting, k, estimator.delta)
+    width = np.sqrt(L / n)
+    reward = visits.reward_sum / n + estimator.reward_scale * width + estimator.one_over_n / n
+    hoped = 1.0 + estimator.reward_scale * float(np.sqrt(L)) + estimator.one_over_n
+    shrunk = visits.cost_sum / np.maximum(n + estimator.pseudo_observations, 1.0)
+    cost = np.clip(shrunk + estimator.kappa * width, -1.0, 1.0)
     leaves = np.repeat(np.arange(n.size), np.diff(ends))
     departures = np.bincount(leaves, visits.move_counts, n.size)
     probabilities = (visits.move_counts / departures[leaves])[layout.source]
     spread = np.where(np.diff(layout.entries) == 0, 1.0, 0.0)
-    # One row more, which nobody visited, stands for all such rows.
-    sums = [np.append(each, np.zeros((*each.shape[:-1], 1)), -1) for each in (n, visits.reward_sum, visits.cost_sum)]
-    means = estimator.means(sums[0], sums[1], sums[2], log_term(setting, k, estimator.delta))
-    reward, cost, mean, margin = (each[..., layout.visited] for each in means)
-    return Estimate(reward, cost, mean, margin, layout.graph(probabilities, spread, setting.n_states))
+    return Estimate(
+        layout.values(reward, hoped), layout.values(cost, 0.0), layout.values(visits.cost_sum / n, 0.0),
+        layout.values(estimator.kappa * width, estimator.kappa * float(np.sqrt(L))),
+        layout.graph(probabilities, spread, setting.n_states),
+    )  # fmt: skip

@@ -50,17 +50,6 @@ def share_table(
 
 
 @rule
-def pooled(sums: Floats) -> Floats:
-    """Sums of steps that are all alike, (H, n): every step has those of all."""
-    total = np.zeros(sums.shape)
-    for g in range(len(sums)):
-        for h in range(len(sums)):
-            for r in range(sums.shape[1]):
-                total[g, r] += sums[h, r]
-    return total
-
-
-@rule
 def share_kernel(transitions: Floats, visits: Floats, R: int, m: float, p: Floats, own: Floats, common: Floats) -> None:
     """Write p~ (E, S), own and common: every entry as in `share_table` with base 1/S.
 

@@ -25,12 +25,6 @@ def episodes_for(known: float, k: float) -> float:
     return known if known > 0.0 else max(k, MIN_EPISODES)
 
 
-@short_rule
-def log_of_events(S: int, A: int, H: int, K: float, delta: float) -> float:
-    """Lp = ln(6 SAHK / delta): what holds for every row at once has this in its width."""
-    return math.log(6.0 * S * A * H * K / delta)
-
-
 # ------------------------------------------------------------------------------------------------------ sharing
 # Grid of m: from rows that are nearly apart to rows that are nearly one; a factor of two to ten costs a prediction
 # little.

@@ -214,7 +214,8 @@ class ProximalOMDPD:
     def init(self, setting: Setting) -> State | Learnt:
         """V = 0, q_hat_1 = the uniform policy under the uniform (or the known) kernel; then steps 1-2 for k = 1."""
         self._check(setting)
-        if self._is_compiled and begins_as(self.estimator, setting, self.layout) == "dense":
+        begins = begins_as(self.estimator, setting, self.layout)
+        if isinstance(self.estimator, SharingEstimator) and begins == "dense":
             return standard.begin(self._dials(setting), setting, self.stepping.first(setting))
         return self._loop(setting).begin(setting, self.stepping.first(setting), self.layout)
 
@@ -257,7 +258,7 @@ class ProximalOMDPD:
         """Convert a stored state, perhaps of an earlier version, to the form of this version."""
         if isinstance(state, Learnt):
             return state.as_now()
-        if self._is_compiled and isinstance(state.counts, Counts):
+        if isinstance(self.estimator, SharingEstimator) and isinstance(state.counts, Counts):
             return from_stored(self._dials(state.setting), state)
         return state
 
@@ -274,12 +275,6 @@ class ProximalOMDPD:
         assert isinstance(after, State)
         return self._loop(before.setting).observed_surrogate(before, after)
 
-    @property
-    def _is_compiled(self) -> bool:
-        """Whether `standard.learn` knows its parts: a subclass may have rules of its own."""
-        known = type(self.weighting) is Weighting and type(self.stepping) is Stepping
-        return isinstance(self.estimator, SharingEstimator) or (known and type(self.estimator) is EmpiricalEstimator)
-
     def _account(self, state: State | Learnt) -> Floats:
         """The numbers of a state, with its certificate."""
         if isinstance(state, Learnt):
@@ -292,14 +287,12 @@ class ProximalOMDPD:
 
     def _dials(self, setting: Setting) -> Dials:
         """What the six steps are told."""
-        w, stepping, own = self.weighting, self.stepping, self.estimator
-        shared = own if isinstance(own, SharingEstimator) else UNSHARED
-        alone = own if isinstance(own, EmpiricalEstimator) else EmpiricalEstimator
-        told = (
-            setting.feedback == "bandit", setting.n_episodes or 0.0, shared.z, shared.exploration,
-            getattr(own, "stationary", False), w.w0, w.gamma_scale, w.w_max, w.lagged, stepping.c_prime,
-            stepping.patient, self.memory, shared.persistence, shared.z_power, shared is own,
-            alone.kappa, alone.reward_scale, alone.one_over_n, alone.pseudo_observations, alone.delta,
+        w, stepping = self.weighting, self.stepping
+        estimator = self.estimator if isinstance(self.estimator, SharingEstimator) else UNSHARED
+        told = Dials(
+            setting.feedback == "bandit", setting.n_episodes or 0.0, estimator.z, estimator.exploration,
+            estimator.stationary, w.w0, w.gamma_scale, w.w_max, w.lagged, stepping.c_prime, stepping.patient,
+            self.memory, estimator.persistence, estimator.z_power,
         )  # fmt: skip
         return Dials._make(map(float, told))
 

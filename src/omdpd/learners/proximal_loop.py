@@ -1,4 +1,4 @@
-"""ProximalOMDPD with beliefs that are not tables made of counts: a box, a known kernel, and graphs.
+"""ProximalOMDPD with other beliefs than the default's: a box, a known or an empirical kernel, and graphs.
 
 Beliefs that grow with what was visited are no one vector, and a solve on a graph takes milliseconds: here Python runs
 the six steps of `standard.steps`, and these are the functions that they ask of such beliefs.
@@ -161,7 +161,7 @@ def mirror_step(
     return float(step.gap), float(step.scale), step.iterations, int(step.status), float(step.residual)
 
 
-def count(d: Dials, z: Sizes, s: OpenState, met: Feedback) -> None:
+def count(z: Sizes, s: OpenState, met: Feedback) -> None:
     """Add an episode to counts and evidence."""
     s.counts, s.evidence = _counted(s.counts, s.evidence, [met])
 
@@ -264,6 +264,8 @@ class Loop:
     def _opened(self, state: State) -> OpenState:
         """A state to be changed; arrays that others may hold are copied, or replaced and never written to."""
         a = vars(state)["account"].copy() if "account" in vars(state) else account_of(state)
+        if state.caution is None:
+            a[at.SHARE], a[at.NOVELTY] = 1.0, 0.0  # margins of these beliefs depend on neither
         n, hinges, plan = len(state.multipliers), state.predicted.hinges, np.zeros(state.q.shape)
         if self.estimator.covers_truth and state.drift is None:
             a[at.DRIFT] = 0.0  # beliefs that hold the truth do not drift

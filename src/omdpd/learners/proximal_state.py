@@ -67,7 +67,6 @@ def account_of(state: State) -> Floats:
         at.ITERATIONS: log.iterations, at.MAX_GAP: log.max_gap, at.MAX_RESIDUAL: log.max_residual,
         at.HINGES: len(state.multipliers), at.STARTED: state.k > 0, at.WEIGHT: max(state.weights.tolist()),
         at.SHARE: caution.share, at.NOVELTY: caution.novelty, at.LOSS: None,
-        at.MARGIN: state.margin,
     }  # fmt: skip
     for place, number in numbers.items():
         a[place] = np.nan if number is None else number

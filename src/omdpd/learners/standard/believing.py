@@ -6,30 +6,26 @@ hinges        one per estimated cost or remembered table, raised by its margin
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from omdpd.beliefs import rules
 from omdpd.beliefs.assembly import InTables, Sums, believe_cost, expected_reward, lift_of_estimate, price_of
-from omdpd.beliefs.counting import empirical_laws, empirical_means
 from omdpd.beliefs.memory import KEPT, LABELS, distance, overflowed
-from omdpd.beliefs.pooling import pooled, share_kernel
+from omdpd.beliefs.pooling import share_kernel
 from omdpd.beliefs.rows import Charged, Errors, Own, Tables, cost_variance, write_reward
 from omdpd.beliefs.rules import errors_for, margin, margin_is_useless, novelty_after
 from omdpd.jit.decorators import glue, rule
-from omdpd.learners.standard.state import HINGES, MARGIN, NOVELTY, SHARE, STARTED, K, Parts, Sizes, kept_of
+from omdpd.learners.standard.state import HINGES, NOVELTY, SHARE, STARTED, Parts, Sizes, kept_of
 from omdpd.problem.arrays import Floats
-from omdpd.solvers.compiled.entries import copy_vector, sum_of_vector
-from omdpd.solvers.compiled.products import dot
+from omdpd.solvers.compiled.entries import sum_of_vector
 
 
 class Dials(NamedTuple):
     """What a user sets, whether costs are met on the way, and K (0 if it is not known).
 
     With no `persistence` rewards and their bonus are those of version 0.2: a row that looks bad is left for good.
-    Where steps do not share (`sharing` 0) the last five say what is believed: see `EmpiricalEstimator`.
     """
 
     bandit: float
@@ -46,12 +42,6 @@ class Dials(NamedTuple):
     capacity: float
     persistence: float = 0.0
     z_power: float = 0.0
-    sharing: float = 1.0
-    kappa: float = 0.0
-    reward_scale: float = 0.0
-    one_over_n: float = 0.0
-    pseudo: float = 0.0
-    delta: float = 1.0
 
 
 @glue
@@ -59,16 +49,13 @@ def dials_of(given: Floats) -> Dials:
     """The dials, by name."""
     return Dials(
         given[0], given[1], given[2], given[3], given[4], given[5], given[6], given[7], given[8], given[9], given[10],
-        given[11], given[12], given[13], given[14], given[15], given[16], given[17], given[18], given[19],
+        given[11], given[12], given[13],
     )  # fmt: skip
 
 
 @rule
 def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     """Step 1: kernel, costs, rewards with their bonus, and hinges; whether old multipliers fit the hinges."""
-    useless = margin_is_useless(has_overflowed(d, s), s.account[NOVELTY])
-    if not d.sharing:
-        return believe_counts(d, z, s, useless)
     past, E, R, n_costs = s.past, s.past.visits.size, z.S * z.A, z.I if d.bandit else 0
     errors, cost_noise, where = np.zeros((3, n_costs, E)), np.zeros(E), InTables(R)
     noise, own, common = errors[0], errors[1], errors[2]
@@ -85,35 +72,8 @@ def believe(d: Dials, z: Sizes, s: Parts, prices: Floats) -> bool:
     )  # fmt: skip
     if d.bandit:
         return write_estimated_hinges(d, z, s, noise, own, common)
+    useless = margin_is_useless(has_overflowed(d, s), s.account[NOVELTY])
     return write_revealed_hinges(d, z, s, useless, s.policy, s.tables, s.hinge_weights)
-
-
-@rule
-def believe_counts(d: Dials, z: Sizes, s: Parts, useless: bool) -> bool:
-    """Step 1 where steps share nothing: the tables of `EmpiricalEstimator`, and hinges with its margin."""
-    past, a, R, E = s.past, s.account, z.S * z.A, s.q.size
-    visits, rewards, costs, moves = past.visits, past.reward_sum, past.cost_sum, past.transitions
-    if d.stationary:
-        visits, rewards = pooled(visits.reshape((z.H, R))).reshape(E), pooled(rewards.reshape((z.H, R))).reshape(E)
-        moves, costs = pooled(moves.reshape((z.H, R * z.S))).reshape((E, z.S)), costs.copy()
-        for i in range(z.I):
-            copy_vector(pooled(costs[i].reshape((z.H, R))).reshape(E), costs[i])
-    L = rules.log_of_events(z.S, z.A, z.H, rules.episodes_for(d.episodes, a[K] + 1.0), d.delta) + math.log(z.I + 1.0)
-    lifted, width = np.empty((z.I, E)), np.empty(E)
-    empirical_means(
-        visits, rewards, costs, L, d.kappa, d.reward_scale, d.one_over_n, d.pseudo, s.reward, lifted, s.cost, width
-    )
-    empirical_laws(moves, s.kernel)
-    if a[K] > 0.0:
-        a[MARGIN] = dot(width, s.q)
-    if not d.bandit:
-        return write_revealed_hinges(d, z, s, useless, s.policy, s.tables, s.hinge_weights)
-    warm = a[HINGES] == z.I
-    for i in range(z.I):
-        copy_vector(lifted[i], s.tables[i])
-        s.hinge_weights[i] = s.weights[i]
-    a[HINGES] = z.I
-    return warm
 
 
 @glue
@@ -161,7 +121,7 @@ def write_revealed_hinges(
     g, started, before, n = Tables(z.H, z.S, z.A, s.kernel), s.account[STARTED], s.account[HINGES], 0
     for i in range(z.I):
         for j in range(i * z.C, i * z.C + int(s.tally[i, KEPT])):
-            lift = 0.0 if d.sharing else max(s.account[MARGIN] / z.H, 0.0) * s.kept_size[j]
+            lift = 0.0
             if started and d.z > 0.0 and not useless:
                 variance = cost_variance(g, s.plan, chosen, s.kept[j], Errors(s.own, s.common))
                 lift = margin(errors_now(d, z, s), s.account[SHARE], variance, z.H, True)

@@ -53,11 +53,10 @@ def learn(
 
 @entry
 def describe(given: Floats, at: Integers, vector: Floats) -> None:
-    """Write what follows from the rest of a state: policy, a shared kernel with its error, largest weight, bound."""
+    """Write what follows from the rest of a state: policy, kernel with its error, largest weight, bound."""
     d, z, s = dials_of(given), Sizes(at[0], at[1], at[2], at[3], at[4]), parts_of(vector, at)
-    if d.sharing:
-        m = best_weight(s.past.kernel_score, d.stationary)
-        share_kernel(s.past.transitions, s.past.visits, z.S * z.A, m, s.kernel, s.own, s.common)
+    m = best_weight(s.past.kernel_score, d.stationary)
+    share_kernel(s.past.transitions, s.past.visits, z.S * z.A, m, s.kernel, s.own, s.common)
     s.account[WEIGHT] = largest(s.weights)
     certify(d, z, s, potential_before(d, z, s, s.account[K] + 1.0))
     choose(z, s)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from omdpd.beliefs.counting import add_counts
 from omdpd.beliefs.drift import table_drift
 from omdpd.beliefs.evidence import add_episode
 from omdpd.beliefs.memory import KEPT, meet
@@ -94,15 +93,9 @@ def mirror_step(
 
 
 @glue
-def count(d: Dials, z: Sizes, s: Parts, met: Met) -> None:
+def count(z: Sizes, s: Parts, met: Met) -> None:
     """Add an episode to counts and evidence."""
-    p = s.past
-    if d.sharing:
-        add_episode(p, z.S, z.A, met.states, met.actions, met.rewards, met.costs)
-    else:
-        add_counts(
-            p.visits, p.transitions, p.reward_sum, p.cost_sum, z.S, z.A, met.states, met.actions, met.rewards, met.costs
-        )
+    add_episode(s.past, z.S, z.A, met.states, met.actions, met.rewards, met.costs)
 
 
 @glue
@@ -125,12 +118,7 @@ def choose(z: Sizes, s: Parts) -> None:
 
 @rule
 def loss_of(d: Dials, z: Sizes, s: Parts) -> float:
-    """What the policy in play can lose at most as the data see it, by the prices of its own step or by none.
-
-    Not a number where nothing is shared: then nobody asks.
-    """
-    if not d.sharing:
-        return np.nan
+    """What the policy in play can lose at most as the data see it, by the prices of its own step or by none."""
     n, at = int(s.account[HINGES]), 0
     tables, prices = np.empty((0 if d.bandit else n, s.past.visits.size)), s.multipliers[:n] / s.account[ETA]
     for i in range(0 if d.bandit else z.I):

@@ -29,9 +29,8 @@ from omdpd.solvers.regions import Kernel
 (
     K, ETA, SHARE, NOVELTY, REWARD_SUM, INEXACTNESS, DRIFT, IGNORED, PLANNED, CAPPED, SATURATIONS, SOLVES, FAILURES,
     ITERATIONS, MAX_GAP, MAX_RESIDUAL, HINGES, STARTED, WEIGHT, BOUND, REGRET, VIOLATION, LOSS,
-    MARGIN,
-) = range(24)  # fmt: skip
-N_ACCOUNT = 24
+) = range(23)  # fmt: skip
+N_ACCOUNT = 23
 # The log of solves begins here (`SolveLog`).
 LOG, N_LOG = SOLVES, 5
 

@@ -86,7 +86,7 @@ def look_back(d: Dials, z: Sizes, s: Parts, met: Met, tables: Floats, prices: Fl
     a, n, x = s.account, int(s.account[HINGES]), flow_of(s, s.q)
     write_prices(d, z, s, x, prices)
     useless, novelty, changed = margin_is_useless(has_overflowed(d, s), a[NOVELTY]), a[NOVELTY], False
-    share = margin_share(a[SHARE], is_exceeded(largest_dot(s.tables[:n], x), z.H), not d.bandit) if d.sharing else 1.0
+    share = margin_share(a[SHARE], is_exceeded(largest_dot(s.tables[:n], x), z.H), not d.bandit)
     if not d.bandit:  # step 3
         novelty = novelty_with(s, tables)
         changed = remember(d, z, s, tables)
@@ -106,7 +106,7 @@ def look_back(d: Dials, z: Sizes, s: Parts, met: Met, tables: Floats, prices: Fl
     a[SATURATIONS] += reaches(s.V, phi.kink)
     a[STARTED], a[SHARE], a[NOVELTY] = 1.0, share, novelty
     copy_vector(s.q, s.plan)
-    count(d, z, s, met)
+    count(z, s, met)
 
 
 @glue

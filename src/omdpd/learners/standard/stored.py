@@ -27,17 +27,14 @@ from omdpd.solvers.regions import Kernel
 
 def from_stored(dials: Dials, old: State) -> Learnt:
     """The state that version 0.2 kept; what it did not know yet is not a number."""
-    # Where steps share nothing there is neither evidence nor caution.
-    counts, evidence = old.counts, old.evidence or Evidence.empty(old.setting)
-    region, caution = old.believed.region, old.caution or Caution()
-    if not isinstance(counts, Counts) or not isinstance(evidence, Evidence) or not isinstance(region, Kernel):
-        raise TypeError("its beliefs are not tables with one kernel")
+    counts, evidence, caution = old.counts, old.evidence, old.caution
+    if not isinstance(counts, Counts) or not isinstance(evidence, Evidence) or caution is None:
+        raise TypeError("its tables are not those of the standard learner")
     hinges, account = old.predicted.hinges, account_of(old)
-    if old.caution is not None:
-        account[at.STARTED] = caution.plan is not None
+    account[at.STARTED] = caution.plan is not None
     tables = {
         "V": old.V, "weights": old.weights, "q": old.q, "q_hat": old.q_hat, "reward": old.believed.reward,
-        "cost": old.believed.counted_cost, "kernel": region.transition, **vars(counts), **vars(evidence),
+        "cost": old.believed.counted_cost, **vars(counts), **vars(evidence),
     }  # fmt: skip
     state = _filled(dials, old.setting, caution, old.memory, hinges.tables, account, tables)
     n = len(old.multipliers)
