@@ -42,7 +42,7 @@ ABOVE = {
         "new; problems come as functions, too (189); a refused cost says the scale to declare (6)",
     ),
     ("solvers",): (
-        6503,
+        6504,
         "averages in the long run, also of laws that mix slowly (524), trade-off curves (178), packed plans (83) and "
         "policies that never draw (79) are new; steps on boxes (1709), graphs (1010) and kernels (745) share what they "
         "can (239), their linear algebra differs",

@@ -352,3 +352,14 @@ def test_a_discounted_budget_of_zero_is_kept_without_a_tolerance(seed):
         assert found.deterministic().proved
     else:
         assert "no policy meets the budget 0" in found.impossible
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-20])
+def test_a_large_chain_that_mixes_is_solved_by_iterations_in_any_unit(unit, monkeypatch):
+    monkeypatch.setattr(chains, "splu", None)  # factors of such a chain would fill the memory
+    rng = np.random.default_rng(5)
+    n = 3000
+    p = csr_matrix((rng.dirichlet(np.ones(5), n).ravel(), rng.integers(0, n, 5 * n), 5 * np.arange(n + 1)), (n, n))
+    right = unit * rng.random(n)
+    found = chains._solved(0.9 * p, right)
+    assert np.abs(found - 0.9 * (p @ found) - right).max() <= 1e-13 * np.abs(found).max()

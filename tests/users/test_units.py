@@ -5,6 +5,7 @@ import io
 import warnings
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from rich.console import Console
@@ -119,7 +120,7 @@ def test_a_budget_that_is_no_number_is_refused_everywhere(budget):
         with pytest.raises(InvalidInputError, match="budget"):
             Setting(H, S, A, 2, budget=budget)
     with pytest.raises(InvalidInputError, match="budget"):
-        _ = Task(env=None, horizon=3, budget=budget).limits
+        _ = Task(gymnasium.make("FrozenLake-v1"), horizon=3, budget=budget).limits
 
 
 def setting(**more):

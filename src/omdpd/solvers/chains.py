@@ -256,7 +256,8 @@ def _solved(p: csr_matrix, right: Floats, mean: float = 0.0, near: Near = UNKNOW
         before = np.inf
         for _ in range(MAX_REFINEMENTS):
             rest = right - left(found)
-            missing = float(np.abs(rest).max()) / max(float(np.abs(found).max()), 1e-300)
+            size = max(float(np.abs(rest).max()), 1e-300)  # the iterations take what is small for nothing
+            missing = size / max(float(np.abs(found).max()), 1e-300)
             if missing <= near.accuracy:
                 return found
             if missing > 0.1 * before:  # iterations do not get there
@@ -264,7 +265,7 @@ def _solved(p: csr_matrix, right: Floats, mean: float = 0.0, near: Near = UNKNOW
             before = missing
             share = min(max(0.1 * near.accuracy / missing, 1e-8), 0.1)
             with one_thread():
-                found = found + bicgstab(system, rest, rtol=share, atol=0.0, maxiter=MAX_ITERATIONS)[0]
+                found = found + size * bicgstab(system, rest / size, rtol=share, atol=0.0, maxiter=MAX_ITERATIONS)[0]
         if missing <= max(ENOUGH, near.accuracy):
             return found
     # One more unknown, the mean of x, and the equation that says so: nothing is dense.
