@@ -165,11 +165,6 @@ class Race:
         played = {learner: records for learner, records in self.records.items() if records}
         return sorted(judged(played), key=lambda trial: (-len(played[trial.learner]), trial.criterion))
 
-    def shared(self) -> dict[LearnerSpec, Trial]:
-        """The tries that went on, by what came out on the first instances alone."""
-        played = {learner: records[:SHARED] for learner, records in self.records.items() if len(records) >= SHARED}
-        return {trial.learner: trial for trial in judged(played)}
-
     def _plays(self, learner: LearnerSpec) -> bool:
         run = self.run
         alone = Experiment((run.world,), (run.nature,), (learner,), run.episodes, 1, run.seed)
@@ -193,10 +188,14 @@ def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
         if trials := race.trials():
             best, run = trials[0], race.run
             chosen[key] = best.learner
-            names, shared = (run.world.label, run.nature.label, run.learner.label), race.shared()
+            names = run.world.label, run.nature.label, run.learner.label
+            shared: dict[LearnerSpec, tuple[float | None, float | None, bool]]
+            shared = dict.fromkeys(race.records, (None, None, False))
+            for each in judged({each: rows[:SHARED] for each, rows in race.records.items() if len(rows) >= SHARED}):
+                shared[each.learner] = each.regret, each.violation, each.on_frontier
             lines += [
                 TryLine(*names, trial.learner.label, len(race.records[trial.learner]), trial.regret, trial.violation,
-                        trial.criterion, *_shared(shared.get(trial.learner)), trial is best)
+                        trial.criterion, *shared[trial.learner], trial is best)
                 for trial in trials
             ]  # fmt: skip
             choices.append(Choice(*names, best.learner.label, len(trials), run.episodes, best.criterion))
@@ -204,11 +203,6 @@ def tuned(runs: Sequence[RunSpec], n_tries: int, play: Play) -> Tuned:
         msgspec.structs.replace(run, learner=chosen[run.learner, kind]) for run, kind in zip(runs, kinds, strict=True)
     ]  # fmt: skip
     return Tuned(tuple(best_of), tuple(lines), tuple(choices))
-
-
-def _shared(trial: Trial | None) -> tuple[float | None, float | None, bool]:
-    """Regret and violation on the instances that most tries played, and whether no other try beats these."""
-    return (None, None, False) if trial is None else (trial.regret, trial.violation, trial.on_frontier)
 
 
 def _kinds(runs: Sequence[RunSpec]) -> list[str]:

@@ -188,10 +188,8 @@ def _tries_panel(axes: Axes, lines: Sequence[Any]) -> None:
                 regret, violation, color=colour, linestyle=dashes, marker=marker, markersize=3,
                 linewidth=1.2 if named else 0.6, label=names[place] if named else None,
             )  # fmt: skip
-        for line in tried:
-            if line.chosen:
-                point = line.shared_regret, line.shared_violation
-                axes.plot(*point, color=colour, marker=marker, markersize=8, fillstyle="none")
+        for x, y in [(line.shared_regret, line.shared_violation) for line in tried if line.chosen]:
+            axes.plot(x, y, color=colour, marker=marker, markersize=8, fillstyle="none")
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         axes.legend(
