@@ -105,7 +105,7 @@ wheel: $(VENV)/.dev
 wheel-check: $(VENV)/.dev
 	$(BIN)/python -m tools.wheel_check $(WITH) $(if $(ALL),--learners '')
 
-# The comparison of all learners (an hour and a half of two idle cores), and its tables and figures into docs/comparison.md; the prose is ours.
+# The comparison of all learners (less than two hours of two cores), and its tables and figures into docs/comparison.md; the prose is ours.
 .PHONY: comparison
 comparison: $(VENV)/.base
 	$(BIN)/python -m tools.page_numbers renew docs/comparison.md
