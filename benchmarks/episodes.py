@@ -61,22 +61,21 @@ class Episode:
 
 
 class Version:
-    """A process that plays runs of the package in a folder."""
+    """A process of a worker, a file beside this one, with the package in a folder."""
 
-    def __init__(self, source: Path) -> None:
+    def __init__(self, source: Path, worker: str = "episode_worker.py") -> None:
         environment = os.environ | {"PYTHONPATH": str(source)}
-        command = [sys.executable, str(HERE / "episode_worker.py")]
+        command = [sys.executable, str(HERE / worker)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
         )
 
-    def ask(self, request: dict[str, Any]) -> float | None:
-        """Seconds per episode, or None."""
+    def ask(self, request: dict[str, Any]) -> Any:
+        """What the worker answers: of the usual one seconds per episode, or None."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps(request), file=self._process.stdin, flush=True)
-        found: float | None = json.loads(self._process.stdout.readline())
-        return found
+        return json.loads(self._process.stdout.readline())
 
     def close(self) -> None:
         """End the process."""

@@ -11,16 +11,13 @@ times are the least of some, of one core's processor time.  Version 0.2's defaul
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.episodes import Version
 from benchmarks.kept import keep
 from omdpd.natures import NATURES
 
@@ -54,25 +51,6 @@ TIMED = (
     *(Case(f"{preset} on a graph, S{S}", "verbs", nature, GRAPH | {"preset": preset, "S": S, "A": 5, "H": 10})
       for S, preset, nature in product((5, 20), ("settling", "cautious"), ("noisy", "pool"))),
 )  # fmt: skip
-
-
-class Version:
-    """A process that plays episodes of the package in a folder."""
-
-    def __init__(self, source: Path) -> None:
-        environment = os.environ | {"PYTHONPATH": str(source)}
-        command = [sys.executable, str(HERE / "version_worker.py")]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
-        )
-
-    def ask(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """Seconds per episode and values, or None."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        found: dict[str, Any] | None = json.loads(self._process.stdout.readline())
-        return found
 
 
 def times(now: Version, then: Version, episodes: int, repeats: int, named: str) -> list[dict[str, Any]]:
@@ -124,7 +102,7 @@ def main() -> None:
     parser.add_argument("--named", default="", help="time the cases with this in their name alone")
     parser.add_argument("--json", type=Path, help="also write the numbers here")
     options = parser.parse_args()
-    versions = Version(HERE.parent / "src"), Version(options.against / "src")
+    versions = [Version(source / "src", "version_worker.py") for source in (HERE.parent, options.against)]
     found: dict[str, Any] = {}
     if options.only != "values":
         found["times"] = times(*versions, options.episodes, options.repeats, options.named)

@@ -16,7 +16,7 @@ import msgspec
 
 from omdpd.experiments.files import PROBLEM_FILES, overridden, pinned
 from omdpd.experiments.many_runs import run_all
-from omdpd.experiments.one_run import RunCallback, scene_of
+from omdpd.experiments.one_run import RunCallback, failed_before, scene_of
 from omdpd.experiments.registry import Registry
 from omdpd.experiments.spec import Experiment, RunSpec, WorldSpec, toml_of
 from omdpd.play.guards import check_footprint
@@ -170,7 +170,7 @@ def refusals(runs: Sequence[RunSpec], folder: Path, retry_failed: bool) -> dict[
     for spec in runs:
         record = RunFolder(folder / "runs" / spec.id, spec.id)
         if record.failed and not retry_failed:
-            found[spec.id] = f"it failed before ({(record.error or {}).get('error')}); --retry-failed tries it again"
+            found[spec.id] = failed_before(record)
     return found
 
 

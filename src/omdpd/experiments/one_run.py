@@ -97,8 +97,13 @@ def run_safely(
 
 def refuse_failed(record: RunFolder) -> None:
     """Refuse a run that failed before: its error is removed first."""
-    if (before := record.error) is not None:
-        raise RunFailedError(f"it failed before, and is tried again with --retry-failed alone: {before.get('error')}")
+    if record.failed:
+        raise RunFailedError(failed_before(record))
+
+
+def failed_before(record: RunFolder) -> str:
+    """Say how a run failed before, and how it is tried again."""
+    return f"it failed before ({(record.error or {}).get('error')}); --retry-failed tries it again"
 
 
 @strangers_code("the run raised", passing=(Exception,))  # it fails like any other, also where its learner says sys.exit
